@@ -1,0 +1,48 @@
+"""Symmetric matrices as vectors, in the one place that knows the order of their entries.
+
+``svec`` is an isometry: <svec(A), svec(B)> = trace(A B). Entries run row by row over the upper
+triangle, the order of ``numpy.triu_indices``, which is also the order in which the unique entries
+of precision matrices are reported to the user.
+"""
+
+import functools
+
+import numpy as np
+
+
+@functools.lru_cache(maxsize=64)
+def upper_triangle(n_features):
+    """Row and column numbers of the upper triangle, in the order used throughout."""
+    return np.triu_indices(n_features)
+
+
+@functools.lru_cache(maxsize=64)
+def _isometry_weights(n_features):
+    """1 on the diagonal's entries, sqrt(2) on the others."""
+    row, column = upper_triangle(n_features)
+    return np.where(row == column, 1.0, np.sqrt(2.0))
+
+
+def unique_entries(matrices):
+    """Upper triangle of symmetric matrices, unscaled: (..., P, P) -> (..., P(P+1)/2)."""
+    row, column = upper_triangle(matrices.shape[-1])
+    return matrices[..., row, column]
+
+
+def from_unique_entries(entries, n_features):
+    """Inverse of `unique_entries`."""
+    row, column = upper_triangle(n_features)
+    matrices = np.empty((*entries.shape[:-1], n_features, n_features))
+    matrices[..., row, column] = entries
+    matrices[..., column, row] = entries
+    return matrices
+
+
+def svec(matrices):
+    """Isometric vector of symmetric matrices: (..., P, P) -> (..., P(P+1)/2)."""
+    return unique_entries(matrices) * _isometry_weights(matrices.shape[-1])
+
+
+def smat(vectors, n_features):
+    """Inverse of `svec`: (..., P(P+1)/2) -> (..., P, P), symmetric to the last digit."""
+    return from_unique_entries(vectors / _isometry_weights(n_features), n_features)

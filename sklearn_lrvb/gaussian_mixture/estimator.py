@@ -1,0 +1,720 @@
+"""LRVBGaussianMixture: parameters, validation and scikit-learn's contract. No formula here."""
+
+import contextlib
+import warnings
+from numbers import Integral, Real
+from time import perf_counter
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.hyperparameters import resolve_prior
+from sklearn_lrvb.gaussian_mixture.influence import location_influence
+from sklearn_lrvb.gaussian_mixture.initialization import starting_responsibilities
+from sklearn_lrvb.gaussian_mixture.newton import Ascent
+from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
+from sklearn_lrvb.gaussian_mixture.sweep import expect, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.uncertainty import MAX_COEFFICIENTS, PosteriorUncertainty
+from sklearn_lrvb.gaussian_mixture.variational_posterior import (
+    DegenerateComponentError,
+    VariationalPosterior,
+)
+from sklearn_lrvb.gaussian_mixture.weight_priors import WEIGHT_PRIORS
+from sklearn_lrvb.row_blocks import CentredRows
+
+
+@contextlib.contextmanager
+def _unchanged_on_error(estimator):
+    """Leave the estimator as it was if the block raises: never half-fitted."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+class LRVBGaussianMixture(DensityMixin, BaseEstimator):
+    """Bayesian Gaussian mixture with calibrated uncertainty and influence.
+
+    A drop-in replacement for :class:`sklearn.mixture.BayesianGaussianMixture` that fits the same
+    mean-field variational posterior, to convergence, and adds what mean-field theory lacks: the
+    posterior covariance of weights, means and precisions by linear response (LRVB), and the influence of
+    every data point on every posterior mean.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of mixture components, K.
+
+    covariance_type : {'full'}, default='full'
+        'full': each component has its own general covariance matrix.
+
+    tol : float, default=1e-3
+        With ``solver="newton"`` the fit stops when the lower bound still to be gained (half the squared
+        Newton decrement, in nats) is below `tol`, and then polishes. With "coordinate_ascent", when
+        the last sweep gained less than `tol`.
+
+    reg_covar : float, default=1e-6
+        Variance of known noise on every coordinate of X (squared units of X), non-negative. It enters
+        the E-step and the M-step alike, so that the fit maximises an objective; scikit-learn adds it
+        to the covariances in the M-step alone.
+
+    max_iter : int, default=100
+        Largest number of steps; sweeps and Newton steps count alike.
+
+    n_init : int, default=1
+        Number of starts; the fit with the highest lower bound is kept.
+
+    init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, default='kmeans'
+        How the first responsibilities are made. Under ``prior="flat"`` the two that draw seeds assign
+        every row to its nearest seed.
+
+    weight_concentration_prior_type : {'dirichlet_process', 'dirichlet_distribution'}, \
+            default='dirichlet_process'
+        Stick-breaking or Dirichlet weights.
+
+    weight_concentration_prior : float or None, default=None
+        Concentration of the weights' prior, positive; None means ``1 / n_components``.
+
+    mean_precision_prior : float or None, default=None
+        b0: prior observations of the means, positive; None means 1.
+
+    mean_prior : array-like of shape (n_features,), default=None
+        m0, in units of X; None means the mean of X.
+
+    degrees_of_freedom_prior : float or None, default=None
+        nu0 of the Wishart priors, greater than ``n_features - 1``; None means ``n_features``.
+
+    covariance_prior : array-like of shape (n_features, n_features), default=None
+        C0, the inverse of the Wishart's scale matrix, symmetric positive definite, in squared units of X;
+        None means the covariance of X.
+
+    random_state : int, RandomState instance or None, default=None
+        Seeds the starts and :meth:`sample`. The same state gives scikit-learn's starts.
+
+    warm_start : bool, default=False
+        Start from the last fit, `n_init` ignored.
+
+    verbose : int, default=0
+        1 prints starts and steps, 2 also gains and times.
+
+    verbose_interval : int, default=10
+        Steps between prints.
+
+    prior : {'conjugate', 'flat'}, default='conjugate'
+        'flat': improper, constant in log weights, means and precisions, as in the paper. The five
+        arguments ending in `_prior` must then be None, and `weight_concentration_prior_type` has
+        no effect.
+
+    factorization : {'joint', 'independent'}, default='joint'
+        q(mu_k, Lambda_k), as in scikit-learn, or q(mu_k) q(Lambda_k), as in the paper.
+
+    solver : {'newton', 'coordinate_ascent'}, default='newton'
+        Safeguarded Newton steps after a few sweeps, or sweeps alone (variational EM).
+
+    n_jobs : int or None, default=None
+        Threads over blocks of rows. Results do not depend on it beyond round-off.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        Posterior means of the weights.
+
+    means_ : ndarray of shape (n_components, n_features)
+        Posterior means of the component means.
+
+    covariances_ : ndarray of shape (n_components, n_features, n_features)
+        Inverses of `precisions_`.
+
+    precisions_ : ndarray of shape (n_components, n_features, n_features)
+        Posterior means of the precision matrices.
+
+    precisions_cholesky_ : ndarray of shape (n_components, n_features, n_features)
+        Upper triangular U with ``precisions_ = U @ U.T``.
+
+    converged_ : bool
+        Whether `tol` was reached.
+
+    n_iter_ : int
+        Steps of the best start.
+
+    lower_bound_ : float
+        ELBO with every constant, in nats: a bound on log p(X), comparable across `n_components`. A flat
+        prior's density counts as 1, and so does the constant of a singular covariance prior.
+
+    lower_bounds_ : list of float
+        ELBO after every step of the best start.
+
+    newton_decrement_ : float
+        Distance to the optimum in posterior standard deviations; NaN where the information matrix is too
+        large to be formed.
+
+    weight_concentration_ : ndarray of shape (n_components,), or a pair of such
+        Dirichlet concentration, or the two beta parameters of every stick.
+
+    mean_precision_ : ndarray of shape (n_components,)
+        tau_k, precision of each mean in units of its component's precision.
+
+    degrees_of_freedom_ : ndarray of shape (n_components,)
+        Degrees of freedom of the Wishart factors.
+
+    weight_concentration_prior_, mean_precision_prior_, mean_prior_, degrees_of_freedom_prior_, \
+            covariance_prior_
+        The prior in use; a flat prior is ``0, 0, zeros, n_features, zeros``.
+
+    posterior_mean_ : ndarray of shape (D,)
+        Mean of theta = (log weights; means; unique precision entries), component by component.
+
+    posterior_covariance_ : ndarray of shape (D, D)
+        LRVB covariance of theta (Eq. nuisance_lrvb_est), built at first access.
+
+    posterior_std_ : ndarray of shape (D,)
+        Its root diagonal, without the matrix.
+
+    posterior_names_ : ndarray of shape (D,) of str
+        Names such as "log_weight[0]", "mean[0,x1]", "precision[0,x1,x2]".
+
+    weights_std_, means_std_, covariances_std_, precisions_std_ : ndarray
+        LRVB standard deviations, in the shape of the attribute; weights and covariances by the delta
+        method.
+
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where all are strings.
+
+    See Also
+    --------
+    sklearn.mixture.BayesianGaussianMixture : The same model without uncertainty.
+
+    Notes
+    -----
+    Linear response is a derivative at the optimum. Where the fit is no strict local optimum the
+    covariance is refused with an error that says why.
+
+    References
+    ----------
+    R. Giordano and T. Broderick, "Covariance Matrices and Influence Scores for Mean Field Variational
+    Bayes", arXiv:1502.07685.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb import LRVBGaussianMixture
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [4, 2], [12, 4], [10, 7]])
+    >>> mixture = LRVBGaussianMixture(n_components=2, random_state=42).fit(X)
+    >>> mixture.means_.round(2)
+    array([[2.49, 2.29],
+           [8.45, 4.52]])
+    >>> mixture.means_std_.shape
+    (2, 2)
+    """
+
+    _parameter_constraints: dict = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "covariance_type": [StrOptions(set(COVARIANCE_STRUCTURES))],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "reg_covar": [Interval(Real, 0.0, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "init_params": [StrOptions({"kmeans", "random", "random_from_data", "k-means++"})],
+        "weight_concentration_prior_type": [StrOptions(set(WEIGHT_PRIORS))],
+        "weight_concentration_prior": [None, Interval(Real, 0.0, None, closed="neither")],
+        "mean_precision_prior": [None, Interval(Real, 0.0, None, closed="neither")],
+        "mean_prior": [None, "array-like"],
+        "degrees_of_freedom_prior": [None, Interval(Real, 0.0, None, closed="neither")],
+        "covariance_prior": [None, "array-like", Interval(Real, 0.0, None, closed="neither")],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "verbose_interval": [Interval(Integral, 1, None, closed="left")],
+        "prior": [StrOptions({"conjugate", "flat"})],
+        "factorization": [StrOptions({"joint", "independent"})],
+        "solver": [StrOptions({"newton", "coordinate_ascent"})],
+        "n_jobs": [None, Integral],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_components=1,
+        covariance_type="full",
+        tol=1e-3,
+        reg_covar=1e-6,
+        max_iter=100,
+        n_init=1,
+        init_params="kmeans",
+        weight_concentration_prior_type="dirichlet_process",
+        weight_concentration_prior=None,
+        mean_precision_prior=None,
+        mean_prior=None,
+        degrees_of_freedom_prior=None,
+        covariance_prior=None,
+        random_state=None,
+        warm_start=False,
+        verbose=0,
+        verbose_interval=10,
+        prior="conjugate",
+        factorization="joint",
+        solver="newton",
+        n_jobs=None,
+    ):
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.init_params = init_params
+        self.weight_concentration_prior_type = weight_concentration_prior_type
+        self.weight_concentration_prior = weight_concentration_prior
+        self.mean_precision_prior = mean_precision_prior
+        self.mean_prior = mean_prior
+        self.degrees_of_freedom_prior = degrees_of_freedom_prior
+        self.covariance_prior = covariance_prior
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.verbose_interval = verbose_interval
+        self.prior = prior
+        self.factorization = factorization
+        self.solver = solver
+        self.n_jobs = n_jobs
+
+    # Fitting.
+
+    def fit(self, X, y=None):
+        """Fit the variational posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows, at least as many as components, finite; float64 or float32.
+
+        y : Ignored
+            Present for API consistency by convention.
+
+        Returns
+        -------
+        self : LRVBGaussianMixture
+
+        Raises
+        ------
+        ValueError
+            On bad input, a prior outside its domain, or a component without a proper posterior. The
+            estimator is then as it was before the call.
+        """
+        self.fit_predict(X)
+        return self
+
+    def fit_predict(self, X, y=None):
+        """Fit, and return the most probable component of every training row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows, as in :meth:`fit`.
+
+        y : Ignored
+            Present for API consistency by convention.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The same as ``fit(X).predict(X)``.
+        """
+        with _unchanged_on_error(self):
+            self._validate_params()
+            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+            if X.shape[0] < self.n_components:
+                raise ValueError(
+                    "Expected n_samples >= n_components but got n_components = "
+                    f"{self.n_components}, n_samples = {X.shape[0]}"
+                )
+            rows = CentredRows.around_mean(X, self.n_jobs)
+            best = self._best_fit(rows, resolve_prior(self, rows))
+            self._unpack(best, rows.origin)
+        if not self.converged_ and self.max_iter > 0:
+            warnings.warn(
+                "Best performing initialization did not converge. Try different init parameters, or "
+                "increase max_iter, tol, or check for degenerate data.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self._labels(rows)
+
+    def _best_fit(self, rows, prior):
+        """The state with the highest lower bound over the starts, with its information matrix."""
+        progress = _Progress(self.verbose, self.verbose_interval)
+        ascent = Ascent(rows, self.tol, self.max_iter, self._dense(prior), progress.step)
+        best, failure = None, None
+        for number, start in enumerate(self._starts(rows, prior)):
+            progress.start(number)
+            try:
+                fit = ascent.start(start())
+                fit = ascent.newton(fit) if self.solver == "newton" else ascent.coordinate_ascent(fit)
+            except DegenerateComponentError as error:
+                failure = error
+                continue
+            progress.end(fit)
+            if best is None or fit.lower_bound > best.lower_bound:
+                best = fit
+        if best is None:
+            raise failure
+        return ascent.inform(best)
+
+    def _dense(self, prior):
+        return self.n_components * prior.structure.n_coefficients <= MAX_COEFFICIENTS
+
+    def _starts(self, rows, prior):
+        """Callables that make the posteriors to start from."""
+        if self.warm_start and hasattr(self, "converged_"):
+            return [lambda: self._last_posterior(rows, prior)]
+        random_state = check_random_state(self.random_state)
+
+        def drawn():
+            responsibilities = starting_responsibilities(
+                rows.X, self.n_components, self.init_params, random_state, not prior.flat
+            )
+            return posterior_from_responsibilities(rows, prior, responsibilities)
+
+        return [drawn] * self.n_init
+
+    def _last_posterior(self, rows, prior):
+        """The last fit's q under the present prior."""
+        last = self._uncertainty.map
+        now = (self.n_components, rows.n_features, type(prior.structure))
+        then = (*last.posterior.offsets.shape, type(last.posterior.structure))
+        if now != then:
+            raise ValueError(
+                "warm_start=True continues the last fit, which had "
+                f"{then[0]} components in {then[1]} features; now n_components={now[0]} and X has "
+                f"{now[1]} features. Set warm_start=False, or fit a clone."
+            )
+        offsets = last.posterior.offsets + (last.origin - rows.origin)
+        return VariationalPosterior(prior, last.posterior.counts, offsets, last.posterior.roots)
+
+    def _unpack(self, fit, origin):
+        """Set every fitted attribute; nothing can fail here."""
+        posterior, prior = fit.posterior, fit.posterior.prior
+        iterations = (
+            f"n_iter_ = {fit.n_iter}, max_iter = {self.max_iter}, "
+            f"{'converged' if fit.converged else 'not converged'}"
+        )
+        self._uncertainty = PosteriorUncertainty(
+            posterior, origin, fit.information, fit.decrement, iterations
+        )
+        values = self._uncertainty.map.value
+        self.weights_ = values("weights")
+        self.means_ = values("means")
+        self.covariances_ = values("covariances")
+        self.precisions_ = values("precisions")
+        self.precisions_cholesky_ = posterior.whiteners.transpose(0, 2, 1).copy()
+        self.weight_concentration_ = prior.weights.concentration(posterior.counts)
+        self.mean_precision_ = posterior.mean_precision
+        self.degrees_of_freedom_ = posterior.degrees_of_freedom
+        self.weight_concentration_prior_ = prior.weights.prior_concentration
+        self.mean_precision_prior_ = prior.mean_precision
+        self.mean_prior_ = np.zeros_like(origin) if prior.flat else origin + prior.mean
+        self.degrees_of_freedom_prior_ = prior.degrees_of_freedom
+        self.covariance_prior_ = prior.covariance
+        self.converged_ = fit.converged
+        self.n_iter_ = fit.n_iter
+        self.lower_bound_ = fit.lower_bound
+        self.lower_bounds_ = fit.lower_bounds
+        self.newton_decrement_ = fit.decrement
+
+    # The mixture.
+
+    def _rows(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return CentredRows(X, self._uncertainty.map.origin, self.n_jobs)
+
+    def _expected(self, rows, part):
+        """``part`` of the E-step of every block, concatenated over rows (the last axis)."""
+        posterior = self._uncertainty.map.posterior
+        return np.concatenate(
+            list(rows.map(lambda _, block: part(expect(posterior, block)))), axis=-1
+        )
+
+    def _labels(self, rows):
+        return self._expected(rows, lambda expectation: expectation.responsibilities.argmax(axis=0))
+
+    def predict(self, X):
+        """Most probable component of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self._labels(self._rows(X))
+
+    def predict_proba(self, X):
+        """Responsibilities of the E-step at the fitted posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        responsibilities : ndarray of shape (n_samples, n_components)
+        """
+        return self._expected(self._rows(X), lambda expectation: expectation.responsibilities).T
+
+    def score_samples(self, X):
+        """Normaliser of the E-step at the fitted posterior, the log-likelihood of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            In nats.
+        """
+        return self._expected(self._rows(X), lambda expectation: expectation.log_normalizer)
+
+    def score(self, X, y=None):
+        """Mean of :meth:`score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        y : Ignored
+            Present for API consistency by convention.
+
+        Returns
+        -------
+        log_likelihood : float
+            Nats per row.
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def sample(self, n_samples=1):
+        """Draw rows from the mixture at the posterior means.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows, at least one.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Component by component.
+
+        y : ndarray of shape (n_samples,)
+            Component labels.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(
+                f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one "
+                "sample."
+            )
+        random_state = check_random_state(self.random_state)
+        counts = random_state.multinomial(n_samples, self.weights_)
+        X = np.vstack(
+            [
+                random_state.multivariate_normal(mean, covariance, int(count))
+                for mean, covariance, count in zip(
+                    self.means_, self.covariances_, counts, strict=True
+                )
+            ]
+        )
+        return X, np.repeat(np.arange(len(counts)), counts)
+
+    # The posterior.
+
+    @property
+    def posterior_mean_(self):
+        check_is_fitted(self)
+        parameters = self._uncertainty.map
+        return np.concatenate([parameters.flat(t, parameters.value(t)) for t in PARAMETERS])
+
+    @property
+    def posterior_covariance_(self):
+        check_is_fitted(self)
+        return self._uncertainty.parameter_covariance
+
+    @property
+    def posterior_std_(self):
+        check_is_fitted(self)
+        return self._uncertainty.parameter_std
+
+    @property
+    def posterior_names_(self):
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"x{p}" for p in range(self.n_features_in_)])
+        labels = self._uncertainty.map.labels
+        return np.array([label for target in PARAMETERS for label in labels(target, names)])
+
+    @property
+    def weights_std_(self):
+        check_is_fitted(self)
+        return self._uncertainty.std("weights")
+
+    @property
+    def means_std_(self):
+        check_is_fitted(self)
+        return self._uncertainty.std("means")
+
+    @property
+    def covariances_std_(self):
+        check_is_fitted(self)
+        return self._uncertainty.std("covariances")
+
+    @property
+    def precisions_std_(self):
+        check_is_fitted(self)
+        return self._uncertainty.std("precisions")
+
+    def get_posterior_covariance(self, target="all", method="lrvb"):
+        """Posterior covariance of some of the parameters.
+
+        Parameters
+        ----------
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
+                them, default='all'
+            'all' is log weights, means and precisions. Of matrices the unique entries are
+            reported, in the order of `posterior_names_`; weights and covariances by the delta method.
+
+        method : {'lrvb', 'mean_field'}, default='lrvb'
+            Linear response (Eq. nuisance_lrvb_est), or the covariance of q itself, in which components
+            and kinds of parameters are independent. Under joint factors the variance of a mean is that of
+            its Student t, without the excess over the normal where it is infinite
+            (``degrees_of_freedom_ <= n_features + 1``).
+
+        Returns
+        -------
+        covariance : ndarray of shape (d, d)
+            Symmetric, in products of the targets' units.
+
+        Raises
+        ------
+        ValueError
+            Unknown target or method; or ("lrvb") the fit is no strict local optimum.
+        MemoryError
+            The system is too large; the message names the size and the way out.
+        """
+        check_is_fitted(self)
+        if method not in ("lrvb", "mean_field"):
+            raise ValueError(f"method must be 'lrvb' or 'mean_field', got {method!r}.")
+        if isinstance(target, str):
+            targets = PARAMETERS if target == "all" else (target,)
+        else:
+            targets = tuple(target)
+        for name in targets:
+            _check_target(name)
+        if not targets:
+            raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
+        return self._uncertainty.covariance(targets, method)
+
+    # Influence.
+
+    def influence(self, X, target="means", perturb="location"):
+        """How much each row moves each posterior mean: d E[target] / d x_n.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Any rows; each is treated as a training point of weight 1 that sits there.
+
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
+            Of what; of 'covariances' it is the attribute `covariances_`.
+
+        perturb : {'location'}, default='location'
+            What moves: the row.
+
+        Returns
+        -------
+        influence : ndarray of shape (n_samples, *shape of the attribute, n_features)
+            In units of the target per unit of X; exact derivatives of the fit (Eq. influence_score as
+            corrected), no refitting.
+        """
+        rows = self._rows(X)
+        _check_target(target)
+        if perturb != "location":
+            raise ValueError(f"perturb must be 'location', got {perturb!r}.")
+        uncertainty = self._uncertainty
+        parameters = uncertainty.map
+        flat = location_influence(rows, parameters.posterior, uncertainty.coefficients(target))
+        by_feature = flat.transpose(0, 2, 1)
+        return np.moveaxis(parameters.shaped(target, by_feature), 1, -1)
+
+    def influence_scores(self, X):
+        """The paper's scores: the largest directional derivative of |mu_k|^2 in each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Any rows; each is treated as a training point of weight 1 that sits there.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_components)
+            Norm of 2 mu_k' d mu_k / d x_n, in units of X (Section 6.5 of the paper). Depends on
+            where the origin of X is.
+        """
+        rows = self._rows(X)
+        uncertainty = self._uncertainty
+        n_components, n_features = self.means_.shape
+        coefficients = uncertainty.coefficients("means")
+        coefficients = coefficients.reshape(n_components, n_features, *coefficients.shape[1:])
+        squared_norms = 2.0 * np.einsum("kp,kplf->klf", self.means_, coefficients)
+        return location_influence(
+            rows,
+            uncertainty.map.posterior,
+            squared_norms,
+            lambda gradients: np.linalg.norm(gradients, axis=2),
+        )
+
+
+def _check_target(target):
+    if target not in TARGETS:
+        raise ValueError(f"target must be one of {', '.join(TARGETS)}, got {target!r}.")
+
+
+class _Progress:
+    """Prints of ``verbose``, in scikit-learn's words."""
+
+    def __init__(self, verbose, interval):
+        self._verbose = verbose
+        self._interval = interval
+
+    def start(self, number):
+        if self._verbose:
+            print(f"Initialization {number}")
+            self._started = self._last = perf_counter()
+
+    def step(self, n_iter, gain):
+        if not self._verbose or n_iter % self._interval:
+            return
+        now = perf_counter()
+        detail = f"\t time lapse {now - self._last:.5f}s\t ll change {gain:.5f}"
+        print(f"  Iteration {n_iter}{detail if self._verbose > 1 else ''}")
+        self._last = now
+
+    def end(self, fit):
+        if not self._verbose:
+            return
+        outcome = "converged" if fit.converged else "did not converge"
+        lapse = perf_counter() - self._started
+        detail = f" time lapse {lapse:.5f}s\t lower bound {fit.lower_bound:.5f}."
+        print(f"Initialization {outcome}.{detail if self._verbose > 1 else ''}")

@@ -1,0 +1,121 @@
+"""From the user's prior arguments and the data to a MixturePrior, by scikit-learn's defaults."""
+
+import numpy as np
+from sklearn.utils import check_array
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.variational_posterior import MixturePrior
+from sklearn_lrvb.gaussian_mixture.weight_priors import WEIGHT_PRIORS, DirichletWeights
+
+PRIOR_ARGUMENTS = (
+    "weight_concentration_prior",
+    "mean_precision_prior",
+    "mean_prior",
+    "degrees_of_freedom_prior",
+    "covariance_prior",
+)
+
+
+def _check_shape(array, shape, name):
+    if array.shape != shape:
+        raise ValueError(
+            f"The parameter '{name}' should have the shape of {shape}, but got {array.shape}"
+        )
+
+
+def _given_mean(mean_prior, n_features):
+    mean = check_array(mean_prior, dtype=np.float64, ensure_2d=False, input_name="mean_prior")
+    _check_shape(mean, (n_features,), "means")
+    return mean
+
+
+def _given_degrees_of_freedom(degrees_of_freedom, n_features):
+    if not degrees_of_freedom > n_features - 1:
+        raise ValueError(
+            "The parameter 'degrees_of_freedom_prior' should be greater than "
+            f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
+        )
+    return degrees_of_freedom
+
+
+def _given_covariance(covariance_prior, n_features, covariance_type):
+    covariance = check_array(
+        covariance_prior, dtype=np.float64, ensure_2d=False, input_name="covariance_prior"
+    )
+    _check_shape(covariance, (n_features, n_features), f"{covariance_type} covariance_prior")
+    symmetric = np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max())
+    if not (symmetric and np.all(np.linalg.eigvalsh(covariance) > 0.0)):
+        raise ValueError(f"'{covariance_type} precision' should be symmetric, positive-definite")
+    return covariance
+
+
+def _empirical_covariance(rows):
+    """Covariance of X (ddof = 1), accumulated block by block."""
+    return sum(rows.map(lambda _, block: block @ block.T)) / (rows.n_samples - 1)
+
+
+def resolve_prior(estimator, rows):
+    """The prior that an estimator's arguments name, once the data are known.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture
+    rows : CentredRows
+
+    Returns
+    -------
+    MixturePrior
+
+    Raises
+    ------
+    ValueError
+        Where an argument is outside its domain, has the wrong shape, or contradicts ``prior="flat"``.
+    """
+    n_components, n_features = estimator.n_components, rows.n_features
+    choices = {
+        "structure": COVARIANCE_STRUCTURES[estimator.covariance_type](n_features),
+        "independent": estimator.factorization == "independent",
+        "reg_covar": float(estimator.reg_covar),
+    }
+    given = {name: getattr(estimator, name) for name in PRIOR_ARGUMENTS}
+    if estimator.prior == "flat":
+        set_anyway = [name for name, value in given.items() if value is not None]
+        if set_anyway:
+            raise ValueError(
+                f"prior='flat' has no hyperparameters, but {', '.join(set_anyway)} "
+                f"{'is' if len(set_anyway) == 1 else 'are'} set: leave at None, or use "
+                "prior='conjugate'."
+            )
+        return MixturePrior(
+            weights=DirichletWeights(0.0, n_components),
+            mean_precision=0.0,
+            mean=np.zeros(n_features),
+            degrees_of_freedom=float(n_features),
+            covariance=np.zeros((n_features, n_features)),
+            **choices,
+        )
+    # what is not given does not depend on the data where that can be helped, so errors come first
+    concentration = given["weight_concentration_prior"]
+    mean, covariance = given["mean_prior"], given["covariance_prior"]
+    degrees_of_freedom, mean_precision = (
+        given["degrees_of_freedom_prior"],
+        given["mean_precision_prior"],
+    )
+    return MixturePrior(
+        weights=WEIGHT_PRIORS[estimator.weight_concentration_prior_type](
+            1.0 / n_components if concentration is None else concentration, n_components
+        ),
+        mean_precision=1.0 if mean_precision is None else mean_precision,
+        mean=np.zeros(n_features) if mean is None else _given_mean(mean, n_features) - rows.origin,
+        degrees_of_freedom=(
+            n_features
+            if degrees_of_freedom is None
+            else _given_degrees_of_freedom(degrees_of_freedom, n_features)
+        ),
+        covariance=(
+            _empirical_covariance(rows)
+            if covariance is None
+            else _given_covariance(covariance, n_features, estimator.covariance_type)
+        ),
+        **choices,
+    )

@@ -1,0 +1,175 @@
+"""The parameters reported to users, as functions of q and of its linear response.
+
+theta = (log pi; mu; the unique precision entries), and pi and Sigma_k = Lambda_k^-1 by the delta method. A
+response beta (..., K, F) moves each of them linearly; these maps are J of mathematics: the
+LRVB covariance of g is J M^-1 J' plus an excess, Cov_q(g) - J R J', that is zero but for log pi and,
+under joint factors, mu (the Student t's).
+"""
+
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import block_diag, lstsq, solve
+
+from sklearn_lrvb.gaussian_mixture.response import complete_information, intercept_covariance
+
+PARAMETERS = ("log_weights", "means", "precisions")
+TARGETS = (*PARAMETERS, "weights", "covariances")
+
+_ROOT_BYTES = 2**26  # of responses held at once
+
+
+class ParameterMap:
+    """Values, labels and responses of the targets at one posterior.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    origin : (P,), from where the posterior's positions are measured
+    """
+
+    def __init__(self, posterior, origin):
+        self.posterior = posterior
+        self.origin = origin
+
+    @cached_property
+    def _log_weights(self):
+        """V_pi, and (V_pi + C)^-1 as a map from intercepts to the counts' response."""
+        covariance, complete = intercept_covariance(self.posterior)
+        return covariance, solve(complete, np.eye(len(complete)), assume_a="pos")
+
+    def _count_response(self, coefficients):
+        return coefficients[..., 0] @ self._log_weights[1]
+
+    def respond(self, target, coefficients):
+        """d target: (..., K, F) -> (..., *shape of the attribute)."""
+        posterior = self.posterior
+        structure = posterior.structure
+        if target == "log_weights":
+            return self._count_response(coefficients) @ self._log_weights[0]
+        if target == "weights":
+            jacobian = posterior.prior.weights.mean_jacobian(posterior.counts)
+            return self._count_response(coefficients) @ jacobian.T
+        if target == "means":
+            return structure.mean_response(coefficients, posterior.roots)
+        if target == "precisions":
+            return structure.precision_response(coefficients, posterior.whiteners)
+        return structure.covariance_response(coefficients, posterior.roots)
+
+    def value(self, target):
+        """E_q of the target, or its value at E_q Lambda for "covariances"."""
+        posterior = self.posterior
+        if target == "log_weights":
+            return posterior.expected_log_weights
+        if target == "weights":
+            return posterior.prior.weights.mean(posterior.counts)
+        if target == "means":
+            return self.origin + posterior.offsets
+        if target == "precisions":
+            return posterior.whiteners.transpose(0, 2, 1) @ posterior.whiteners
+        return posterior.roots @ posterior.roots.transpose(0, 2, 1)
+
+    def is_matrix(self, target):
+        """Whether only the target's unique entries are reported."""
+        return target in ("precisions", "covariances")
+
+    def flat(self, target, values):
+        """Unique entries, component by component: (*lead, *shape) -> (*lead, d)."""
+        if self.is_matrix(target):
+            values = self.posterior.structure.unique_entries(values)
+        n_lead = values.ndim - (1 if target in ("log_weights", "weights") else 2)
+        return values.reshape(*values.shape[:n_lead], -1)
+
+    def shaped(self, target, flat):
+        """Inverse of `flat`: (*lead, d) -> (*lead, *shape of the attribute)."""
+        if target in ("log_weights", "weights"):
+            return flat
+        entries = flat.reshape(*flat.shape[:-1], self.posterior.n_components, -1)
+        if self.is_matrix(target):
+            return self.posterior.structure.from_unique_entries(entries)
+        return entries
+
+    def labels(self, target, feature_names):
+        """Names of the flat entries, such as "mean[0,x1]"."""
+        n_components = self.posterior.n_components
+        singular = target[:-1]
+        if target in ("log_weights", "weights"):
+            return [f"{singular}[{k}]" for k in range(n_components)]
+        if target == "means":
+            return [f"mean[{k},{name}]" for k in range(n_components) for name in feature_names]
+        entries = self.posterior.structure.entry_labels(n_components, feature_names)
+        return [f"{singular}[{entry}]" for entry in entries]
+
+    # Covariances.
+
+    def responses(self, targets, root):
+        """Yield (rows, responses of the flat targets to those rows of ``root``), (n, d)."""
+        posterior = self.posterior
+        width = 8 * posterior.n_components * (posterior.n_features + 1) ** 2
+        at_once = max(1, _ROOT_BYTES // width)
+        for start in range(0, len(root), at_once):
+            part = root[start : start + at_once]
+            coefficients = part.reshape(len(part), posterior.n_components, -1)
+            flat = [self.flat(t, self.respond(t, coefficients)) for t in targets]
+            yield slice(start, start + len(part)), np.concatenate(flat, axis=1)
+
+    def covariance(self, targets, root):
+        """J (root' root) J' + excess, (d, d): exactly symmetric."""
+        responses = np.concatenate([part for _, part in self.responses(targets, root)])
+        covariance = responses.T @ responses
+        stops = np.cumsum([0] + [self.flat(t, self.value(t)).size for t in targets])
+        for i, first in enumerate(targets):
+            for j, second in enumerate(targets):
+                excess = self._excess(first, second)
+                if excess is not None:
+                    covariance[stops[i] : stops[i + 1], stops[j] : stops[j + 1]] += excess
+        return covariance
+
+    def variance(self, target, root):
+        """Diagonal of `covariance` for one target, without the matrix, (d,)."""
+        total = sum(np.square(part).sum(axis=0) for _, part in self.responses([target], root))
+        excess = self._excess(target, target)
+        return total if excess is None else total + np.diag(excess)
+
+    def _excess(self, first, second):
+        """Cov_q - J R J' between two targets, or None where it is zero."""
+        if first == second == "means":
+            return self._mean_excess
+        left, right = self._from_log_weights(first), self._from_log_weights(second)
+        if left is None or right is None:
+            return None
+        return left @ self._log_weight_excess @ right.T
+
+    @cached_property
+    def _log_weight_excess(self):
+        """V_pi - V_pi (V_pi + C)^-1 V_pi, (K, K)."""
+        covariance, inverse = self._log_weights
+        excess = covariance - covariance @ inverse @ covariance
+        return 0.5 * (excess + excess.T)
+
+    @cached_property
+    def _weights_per_log_weights(self):
+        """d weights / d E log pi, (K, K)."""
+        posterior = self.posterior
+        jacobian = posterior.prior.weights.mean_jacobian(posterior.counts)
+        return lstsq(self._log_weights[0], jacobian.T)[0].T  # V_pi = 0 for one component
+
+    def _from_log_weights(self, target):
+        if target == "log_weights":
+            return np.eye(self.posterior.n_components)
+        return self._weights_per_log_weights if target == "weights" else None
+
+    @cached_property
+    def _mean_excess(self):
+        """Excess of the Student t over the normal, (K P, K P); None under independent factors."""
+        posterior = self.posterior
+        if posterior.prior.independent:
+            return None
+        factor = posterior.structure.mean_excess_factor(posterior.information)
+        scale = factor / posterior.mean_precision
+        return block_diag(*(scale[:, None, None] * self.value("covariances")))
+
+    def mean_field_root(self):
+        """Root of q's own covariance, to be used in place of that of M^-1, (K F, K F)."""
+        complete = complete_information(self.posterior, self.posterior.degrees_of_freedom)
+        return np.ascontiguousarray(complete.times_root(np.eye(len(complete.root))).T)

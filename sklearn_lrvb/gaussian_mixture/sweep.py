@@ -1,0 +1,100 @@
+"""E-step and M-step over row blocks: the hot loop of the fit.
+
+*Conventions.* Responsibilities are component-major, (K, n), so that their normalisation reduces over
+the long axis. Everything of size N x P lives one cache-sized block at a time. One sweep costs
+about 4 N K P^2 flops.
+"""
+
+import functools
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments, VariationalPosterior
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """E-step of one block: whitened rows (K, P, n), responsibilities (K, n), normaliser (n,)."""
+
+    whitened: np.ndarray
+    responsibilities: np.ndarray
+    log_normalizer: np.ndarray
+
+
+def expect(posterior, block):
+    """E-step of a centred block (P, n) at the posterior q.
+
+    log_normalizer is log sum_k exp(rho_nk), which `score_samples` reports.
+    """
+    whitened = posterior.structure.whiten(posterior.whiteners, posterior.offsets, block)
+    scores = np.einsum("kpn,kpn->kn", whitened, whitened)
+    scores *= -0.5
+    scores += posterior.log_density_constants[:, None]
+    largest = scores.max(axis=0)
+    scores -= largest
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=0)
+    scores /= total
+    return Expectation(whitened, scores, largest + np.log(total))
+
+
+def _moments(posterior, whitened, responsibilities):
+    return Moments(
+        responsibilities.sum(axis=1),
+        np.einsum("kpn,kn->kp", whitened, responsibilities),
+        posterior.structure.second_moments(whitened, responsibilities),
+    )
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What one pass over the rows at q finds.
+
+    Attributes
+    ----------
+    lower_bound : float, the ELBO at q and the responsibilities that are optimal for it
+    moments : Moments, complete (prior included), in the frames of q
+    """
+
+    lower_bound: float
+    moments: Moments
+
+
+def sweep(rows, posterior):
+    """One pass: the ELBO at ``posterior`` and the moments of its M-step."""
+
+    def one_block(_, block):
+        expectation = expect(posterior, block)
+        moments = _moments(posterior, expectation.whitened, expectation.responsibilities)
+        return expectation.log_normalizer.sum(), moments
+
+    evidence, moments = map(list, zip(*rows.map(one_block), strict=True))
+    total = functools.reduce(operator.add, moments)
+    return Sweep(float(np.sum(evidence)) - posterior.kl_divergence, posterior.with_prior(total))
+
+
+def posterior_from_responsibilities(rows, prior, responsibilities):
+    """M-step from given responsibilities (n_samples, n_components), where there is no q yet.
+
+    Two passes: the components' means first, then moments about them, in the scale of the columns.
+    """
+
+    def block_means(selected, block):
+        weights = responsibilities[selected].astype(np.float64)
+        return weights.sum(axis=0), block @ weights, np.square(block).sum(axis=1)
+
+    counts, sums, squares = (sum(part) for part in zip(*rows.map(block_means), strict=True))
+    centers = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), 0.0).T
+    scale = np.sqrt(squares / rows.n_samples)
+    scale[scale == 0] = 1.0
+    roots = np.repeat(np.diag(scale)[None], len(counts), axis=0)
+    start = VariationalPosterior(prior, counts, centers, roots)
+
+    def block_moments(selected, block):
+        weights = np.ascontiguousarray(responsibilities[selected].T, dtype=np.float64)
+        return _moments(start, start.structure.whiten(start.whiteners, centers, block), weights)
+
+    total = functools.reduce(operator.add, rows.map(block_moments))
+    return start.moved(start.with_prior(total))

@@ -1,0 +1,115 @@
+"""Posteriors of the mixture weights pi, given the expected counts N_k.
+
+A weight prior knows E log pi, its covariance V_pi (the mean-field covariance of log pi, and at once
+the derivative of E log pi in the counts), the posterior mean of pi and its derivative, and its
+Kullback-Leibler term. Arrays: counts (K,); everything returned has K rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn_lrvb.exponential_families import dirichlet
+
+
+@dataclass(frozen=True)
+class DirichletWeights:
+    """pi ~ Dirichlet(alpha_0, ..., alpha_0); alpha_0 = 0 is the flat prior on log pi."""
+
+    prior_concentration: float
+    n_components: int
+
+    def concentration(self, counts):
+        """Posterior concentration alpha, (K,)."""
+        return self.prior_concentration + counts
+
+    def expected_log(self, counts):
+        """E log pi, (K,)."""
+        return dirichlet.expected_log(self.concentration(counts))
+
+    def covariance_of_log(self, counts):
+        """V_pi = Cov(log pi) = d E log pi / d counts, (K, K)."""
+        return dirichlet.covariance_of_log(self.concentration(counts))
+
+    def mean(self, counts):
+        """E pi, (K,)."""
+        concentration = self.concentration(counts)
+        return concentration / concentration.sum()
+
+    def mean_jacobian(self, counts):
+        """d E pi / d counts, (K, K)."""
+        total = self.concentration(counts).sum()
+        return (np.eye(self.n_components) - self.mean(counts)[:, None]) / total
+
+    def kl_divergence(self, counts):
+        """KL(q(pi) || p(pi)); a flat prior's density counts as 1."""
+        prior = np.full(self.n_components, float(self.prior_concentration))
+        return dirichlet.kl_divergence(self.concentration(counts), prior)
+
+
+@dataclass(frozen=True)
+class StickBreakingWeights:
+    """pi_k = v_k prod_{j<k} (1 - v_j) with v_k ~ Beta(1, gamma): a truncated Dirichlet process.
+
+    As in scikit-learn the last stick is a beta variable too, so the weights fall short of one by
+    the mass of the components never opened; the lower bound is one on the evidence of the
+    untruncated process. log pi is linear in (log v, log(1 - v)).
+    """
+
+    prior_concentration: float
+    n_components: int
+
+    @property
+    def _earlier(self):
+        """(K, K), row k holds ones at j < k: log pi = log v + earlier @ log(1 - v)."""
+        return np.tri(self.n_components, k=-1)
+
+    def concentration(self, counts):
+        """The two beta parameters of every stick, a pair of (K,)."""
+        return 1.0 + counts, self.prior_concentration + counts @ self._earlier
+
+    def _sticks(self, counts):
+        return np.stack(self.concentration(counts), axis=-1)
+
+    def expected_log(self, counts):
+        """E log pi, (K,)."""
+        log_stick, log_rest = dirichlet.expected_log(self._sticks(counts)).T
+        return log_stick + self._earlier @ log_rest
+
+    def covariance_of_log(self, counts):
+        """V_pi = Cov(log pi) = d E log pi / d counts, (K, K)."""
+        blocks = dirichlet.covariance_of_log(self._sticks(counts))
+        earlier = self._earlier
+        cross = earlier * blocks[:, 0, 1]
+        return np.diag(blocks[:, 0, 0]) + cross + cross.T + (earlier * blocks[:, 1, 1]) @ earlier.T
+
+    def _unnormalized_mean(self, counts):
+        stick, rest = self._sticks(counts).T
+        kept = rest / (stick + rest)
+        return (1.0 - kept) * np.concatenate([[1.0], np.cumprod(kept[:-1])])
+
+    def mean(self, counts):
+        """E pi, scaled to sum to one as scikit-learn does, (K,)."""
+        mean = self._unnormalized_mean(counts)
+        return mean / mean.sum()
+
+    def mean_jacobian(self, counts):
+        """d mean / d counts, (K, K)."""
+        stick, rest = self._sticks(counts).T
+        earlier, total = self._earlier, stick + rest
+        total_change = (np.eye(self.n_components) + earlier.T) / total[:, None]
+        stick_change = np.diag(1.0 / stick) - total_change
+        rest_change = earlier.T / rest[:, None] - total_change
+        log_change = stick_change + earlier @ rest_change
+        mean = self.mean(counts)
+        return mean[:, None] * (log_change - mean @ log_change)
+
+    def kl_divergence(self, counts):
+        """Sum over sticks of KL(q(v_k) || p(v_k))."""
+        prior = np.array([1.0, self.prior_concentration])
+        return dirichlet.kl_divergence(self._sticks(counts), prior).sum()
+
+
+WEIGHT_PRIORS = {
+    "dirichlet_distribution": DirichletWeights,
+    "dirichlet_process": StickBreakingWeights,
+}

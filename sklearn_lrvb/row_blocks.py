@@ -1,0 +1,85 @@
+"""Rows of X in blocks: the only file that knows how X is stored and how blocks are scheduled.
+
+A block is handed out centred, in float64 and feature-major, (n_features, n_rows): reductions over
+rows then run along contiguous memory, and nothing of the size of X is ever copied. Blocks depend
+on their size alone and come back in row order, so results do not depend on ``n_jobs``.
+"""
+
+import contextlib
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+_BLOCK_BYTES = 2**19  # of one (n_features, n_rows) block: a few such arrays stay in cache
+_MIN_ROWS = 256  # below this, matrix products lose to their overhead
+_MAX_ROWS = 2**14
+
+
+def rows_per_block(n_features):
+    """Rows a block holds so that it stays in cache."""
+    return int(np.clip(_BLOCK_BYTES // (8 * n_features), _MIN_ROWS, _MAX_ROWS))
+
+
+def slices(n_rows, size):
+    """Consecutive slices of at most ``size`` rows that cover ``range(n_rows)``."""
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+@dataclass(frozen=True)
+class CentredRows:
+    """X seen from ``origin``: everything inside is measured from there.
+
+    Attributes
+    ----------
+    X : array of shape (n_samples, n_features), any float dtype; not copied
+    origin : float64 array of shape (n_features,)
+    n_jobs : int or None, threads over blocks, as in joblib
+    """
+
+    X: np.ndarray
+    origin: np.ndarray
+    n_jobs: int | None = None
+
+    @classmethod
+    def around_mean(cls, X, n_jobs=None):
+        """Centre X at its mean, accumulated in float64 block by block."""
+        mean = X[0].astype(np.float64)
+        # A second pass removes the rounding of the first one's sums.
+        for _ in range(2):
+            mean = mean + sum(cls(X, mean, n_jobs).map(lambda _, block: block.sum(axis=1))) / len(X)
+        return cls(X, mean, n_jobs)
+
+    @property
+    def n_samples(self):
+        return self.X.shape[0]
+
+    @property
+    def n_features(self):
+        return self.X.shape[1]
+
+    def block(self, rows):
+        """One centred block, (n_features, n_rows), C-contiguous float64."""
+        centred = np.empty((self.n_features, rows.stop - rows.start))
+        np.subtract(self.X[rows].T, self.origin[:, None], out=centred)
+        return centred
+
+    def map(self, function, block_rows=None):
+        """Yield ``function(rows, block)`` for every block, in row order.
+
+        Threads where ``n_jobs`` asks for them, each with one BLAS thread.
+        """
+        blocks = slices(self.n_samples, block_rows or rows_per_block(self.n_features))
+
+        def call(rows):
+            return function(rows, self.block(rows))
+
+        n_threads = min(effective_n_jobs(self.n_jobs), len(blocks))
+        if n_threads == 1:
+            yield from map(call, blocks)
+            return
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(threadpool_limits(1, user_api="blas"))
+            threads = Parallel(n_threads, prefer="threads", return_as="generator")
+            yield from threads(delayed(call)(rows) for rows in blocks)
