@@ -8,6 +8,7 @@ of precision matrices are reported to the user.
 import functools
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky
 
 
 @functools.lru_cache(maxsize=64)
@@ -46,3 +47,22 @@ def svec(matrices):
 def smat(vectors, n_features):
     """Inverse of `svec`: (..., P(P+1)/2) -> (..., P, P), symmetric to the last digit."""
     return from_unique_entries(vectors / _isometry_weights(n_features), n_features)
+
+
+def cholesky_factor(matrix):
+    """Lower Cholesky factor, or None where the matrix is singular to working precision.
+
+    Equilibrated first, so that the verdict does not depend on units: a pivot is then the share of a
+    coordinate's variance that the coordinates before it leave over.
+    """
+    diagonal = np.diag(matrix)
+    if not (np.all(np.isfinite(matrix)) and np.all(diagonal > 0)):
+        return None
+    scale = np.sqrt(diagonal)
+    try:
+        factor = cholesky(matrix / np.outer(scale, scale), lower=True)
+    except LinAlgError:
+        return None
+    if np.diag(factor).min() ** 2 < 10 * len(diagonal) * np.finfo(float).eps:
+        return None
+    return scale[:, None] * factor

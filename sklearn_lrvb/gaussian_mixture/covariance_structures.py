@@ -57,7 +57,9 @@ class FullCovariance:
         """
         finite = information > self.n_features + 1
         return np.where(
-            finite, (self.n_features + 1) / np.where(finite, information - self.n_features - 1, 1), 0
+            finite,
+            (self.n_features + 1) / np.where(finite, information - self.n_features - 1, 1),
+            0,
         )
 
     # Frames.
@@ -81,6 +83,11 @@ class FullCovariance:
         for k, scaled in enumerate(np.sqrt(weights)[:, None, :] * whitened):
             np.matmul(scaled, scaled.T, out=moments[k])  # one array twice: half the flops
         return moments
+
+    def signed_second_moments(self, whitened, weights):
+        """`second_moments` where weights may be negative."""
+        moments = np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1))
+        return 0.5 * (moments + moments.transpose(0, 2, 1))
 
     # Features and their coefficients.
 
@@ -112,8 +119,10 @@ class FullCovariance:
         """Inverse of `feature_moments` for O = I: (K, F) -> counts, first, second."""
         counts, linear = coefficients[:, 0], coefficients[:, 1 : 1 + self.n_features]
         quadratic = smat(coefficients[:, 1 + self.n_features :], self.n_features)
-        return counts, linear, np.sqrt(2.0) * quadratic + counts[:, None, None] * np.eye(
-            self.n_features
+        return (
+            counts,
+            linear,
+            np.sqrt(2.0) * quadratic + counts[:, None, None] * np.eye(self.n_features),
         )
 
     def polynomials(self, coefficients, origin):

@@ -19,7 +19,7 @@ from sklearn_lrvb.gaussian_mixture.initialization import starting_responsibiliti
 from sklearn_lrvb.gaussian_mixture.newton import Ascent
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
 from sklearn_lrvb.gaussian_mixture.sweep import expect, posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.uncertainty import MAX_COEFFICIENTS, PosteriorUncertainty
+from sklearn_lrvb.gaussian_mixture.uncertainty import PosteriorUncertainty
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     DegenerateComponentError,
     VariationalPosterior,
@@ -94,7 +94,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
 
     covariance_prior : array-like of shape (n_features, n_features), default=None
         C0, the inverse of the Wishart's scale matrix, symmetric positive definite, in squared units of X;
-        None means the covariance of X.
+        None means the covariance of X, with `reg_covar` on its diagonal where it is singular.
 
     random_state : int, RandomState instance or None, default=None
         Seeds the starts and :meth:`sample`. The same state gives scikit-learn's starts.
@@ -147,14 +147,13 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
 
     lower_bound_ : float
         ELBO with every constant, in nats: a bound on log p(X), comparable across `n_components`. A flat
-        prior's density counts as 1, and so does the constant of a singular covariance prior.
+        prior's density counts as 1.
 
     lower_bounds_ : list of float
         ELBO after every step of the best start.
 
     newton_decrement_ : float
-        Distance to the optimum in posterior standard deviations; NaN where the information matrix is too
-        large to be formed.
+        Distance to the optimum in posterior standard deviations.
 
     weight_concentration_ : ndarray of shape (n_components,), or a pair of such
         Dirichlet concentration, or the two beta parameters of every stick.
@@ -199,6 +198,10 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     -----
     Linear response is a derivative at the optimum. Where the fit is no strict local optimum the
     covariance is refused with an error that says why.
+
+    The matrix behind the covariance (KF x KF with K = n_components, F = 1 + P + P(P + 1)/2) is formed by the
+    fit where Newton's method needs it, else at first need: until then X is kept, by reference, and must
+    not be changed in place (a change is noticed and refused). Pickling forms it and leaves X behind.
 
     References
     ----------
@@ -341,7 +344,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
                 )
             rows = CentredRows.around_mean(X, self.n_jobs)
             best = self._best_fit(rows, resolve_prior(self, rows))
-            self._unpack(best, rows.origin)
+            self._unpack(best, rows)
         if not self.converged_ and self.max_iter > 0:
             warnings.warn(
                 "Best performing initialization did not converge. Try different init parameters, or "
@@ -352,15 +355,17 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         return self._labels(rows)
 
     def _best_fit(self, rows, prior):
-        """The state with the highest lower bound over the starts, with its information matrix."""
+        """The state with the highest lower bound over the starts."""
         progress = _Progress(self.verbose, self.verbose_interval)
-        ascent = Ascent(rows, self.tol, self.max_iter, self._dense(prior), progress.step)
+        ascent = Ascent(rows, self.tol, self.max_iter, progress.step)
         best, failure = None, None
         for number, start in enumerate(self._starts(rows, prior)):
             progress.start(number)
             try:
                 fit = ascent.start(start())
-                fit = ascent.newton(fit) if self.solver == "newton" else ascent.coordinate_ascent(fit)
+                fit = (
+                    ascent.newton(fit) if self.solver == "newton" else ascent.coordinate_ascent(fit)
+                )
             except DegenerateComponentError as error:
                 failure = error
                 continue
@@ -369,10 +374,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
                 best = fit
         if best is None:
             raise failure
-        return ascent.inform(best)
-
-    def _dense(self, prior):
-        return self.n_components * prior.structure.n_coefficients <= MAX_COEFFICIENTS
+        return best
 
     def _starts(self, rows, prior):
         """Callables that make the posteriors to start from."""
@@ -402,16 +404,14 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         offsets = last.posterior.offsets + (last.origin - rows.origin)
         return VariationalPosterior(prior, last.posterior.counts, offsets, last.posterior.roots)
 
-    def _unpack(self, fit, origin):
+    def _unpack(self, fit, rows):
         """Set every fitted attribute; nothing can fail here."""
-        posterior, prior = fit.posterior, fit.posterior.prior
+        posterior, prior, origin = fit.posterior, fit.posterior.prior, rows.origin
         iterations = (
             f"n_iter_ = {fit.n_iter}, max_iter = {self.max_iter}, "
             f"{'converged' if fit.converged else 'not converged'}"
         )
-        self._uncertainty = PosteriorUncertainty(
-            posterior, origin, fit.information, fit.decrement, iterations
-        )
+        self._uncertainty = PosteriorUncertainty(fit, rows, iterations)
         values = self._uncertainty.map.value
         self.weights_ = values("weights")
         self.means_ = values("means")
@@ -429,8 +429,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         self.converged_ = fit.converged
         self.n_iter_ = fit.n_iter
         self.lower_bound_ = fit.lower_bound
-        self.lower_bounds_ = fit.lower_bounds
-        self.newton_decrement_ = fit.decrement
+        self.lower_bounds_ = list(fit.path[1:])
 
     # The mixture.
 
@@ -541,6 +540,11 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         return X, np.repeat(np.arange(len(counts)), counts)
 
     # The posterior.
+
+    @property
+    def newton_decrement_(self):
+        check_is_fitted(self)
+        return self._uncertainty.decrement
 
     @property
     def posterior_mean_(self):

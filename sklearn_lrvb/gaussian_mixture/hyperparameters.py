@@ -3,8 +3,12 @@
 import numpy as np
 from sklearn.utils import check_array
 
+from sklearn_lrvb.exponential_families.symmetric import cholesky_factor
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.variational_posterior import MixturePrior
+from sklearn_lrvb.gaussian_mixture.variational_posterior import (
+    ILL_DEFINED_COVARIANCE,
+    MixturePrior,
+)
 from sklearn_lrvb.gaussian_mixture.weight_priors import WEIGHT_PRIORS, DirichletWeights
 
 PRIOR_ARGUMENTS = (
@@ -44,14 +48,31 @@ def _given_covariance(covariance_prior, n_features, covariance_type):
     )
     _check_shape(covariance, (n_features, n_features), f"{covariance_type} covariance_prior")
     symmetric = np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max())
-    if not (symmetric and np.all(np.linalg.eigvalsh(covariance) > 0.0)):
+    if not symmetric or cholesky_factor(covariance) is None:
         raise ValueError(f"'{covariance_type} precision' should be symmetric, positive-definite")
     return covariance
 
 
-def _empirical_covariance(rows):
-    """Covariance of X (ddof = 1), accumulated block by block."""
-    return sum(rows.map(lambda _, block: block @ block.T)) / (rows.n_samples - 1)
+def _empirical_covariance(rows, reg_covar):
+    """Covariance of X (ddof = 1); where it is singular, of X with its noise, reg_covar."""
+    covariance = sum(rows.map(lambda _, block: block @ block.T)) / (rows.n_samples - 1)
+    if cholesky_factor(covariance) is not None:
+        return covariance
+    noisy = covariance + reg_covar * np.eye(rows.n_features)
+    if cholesky_factor(noisy) is not None:
+        return noisy
+    variance = np.diag(covariance)
+    constant = np.flatnonzero(variance <= np.finfo(float).eps * np.square(rows.origin))
+    what = (
+        f"column {', '.join(map(str, constant[:5]))} constant"
+        if constant.size
+        else f"its {rows.n_features} columns are linearly dependent in its {rows.n_samples} rows"
+    )
+    raise ValueError(
+        f"{ILL_DEFINED_COVARIANCE} Here: the default covariance_prior, the covariance of X, is singular "
+        f"({what}), and reg_covar={reg_covar:g} is too small to mend it. (a) Drop constant or duplicated columns. (b) Raise "
+        "reg_covar. (c) Pass a positive definite covariance_prior."
+    )
 
 
 def resolve_prior(estimator, rows):
@@ -94,7 +115,6 @@ def resolve_prior(estimator, rows):
             covariance=np.zeros((n_features, n_features)),
             **choices,
         )
-    # what is not given does not depend on the data where that can be helped, so errors come first
     concentration = given["weight_concentration_prior"]
     mean, covariance = given["mean_prior"], given["covariance_prior"]
     degrees_of_freedom, mean_precision = (
@@ -113,7 +133,7 @@ def resolve_prior(estimator, rows):
             else _given_degrees_of_freedom(degrees_of_freedom, n_features)
         ),
         covariance=(
-            _empirical_covariance(rows)
+            _empirical_covariance(rows, estimator.reg_covar)
             if covariance is None
             else _given_covariance(covariance, n_features, estimator.covariance_type)
         ),

@@ -39,9 +39,9 @@ class InfluenceFunctions:
         back = posterior.whiteners.transpose(0, 2, 1)
         slope = np.einsum("kpq,dkq->kdp", back, linear)
         curvature = 2.0 * np.einsum("kpq,dkqr->krdp", back, quadratic)
-        self._gradient_map = np.concatenate(
-            [slope[:, None], curvature], axis=1
-        ).reshape(n_components * (1 + n_features), -1)
+        self._gradient_map = np.concatenate([slope[:, None], curvature], axis=1).reshape(
+            n_components * (1 + n_features), -1
+        )
 
     def _polynomials(self, k, rows_k):
         """p_jk of whitened rows (n, P): (n, d)."""
@@ -59,7 +59,11 @@ class InfluenceFunctions:
         whitened = np.ascontiguousarray(expectation.whitened.transpose(0, 2, 1))
         n_rows, n_features = whitened.shape[1:]
         weighted = np.concatenate(
-            [part for k, rows_k in enumerate(whitened) for part in (r[k][:, None], r[k][:, None] * rows_k)],
+            [
+                part
+                for k, rows_k in enumerate(whitened)
+                for part in (r[k][:, None], r[k][:, None] * rows_k)
+            ],
             axis=1,
         )
         gradients = (weighted @ self._gradient_map).reshape(n_rows, self._n_targets, n_features)

@@ -6,11 +6,16 @@ is the distance to the optimum in posterior standard deviations, half its square
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.response import observed_information, step, sweep_residual
+from sklearn_lrvb.gaussian_mixture.response import (
+    matrix_free_information,
+    observed_information,
+    step,
+    sweep_residual,
+)
 from sklearn_lrvb.gaussian_mixture.sweep import Sweep, sweep
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     DegenerateComponentError,
@@ -19,39 +24,49 @@ from sklearn_lrvb.gaussian_mixture.variational_posterior import (
 
 _FIRST_SWEEPS = 5  # before the first Newton step, where curvature says little
 _HALVINGS = 5
+_SWEEPS_PER_SOLUTION = 30  # what conjugate gradients take for one Newton step, about
+MAX_DENSE_SIZE = 14_000  # K F above which M is not formed: 1.6 GB, and minutes to factor
 _POLISHED = 1e-9  # decrement at which polishing stops: float64 sees no further gain
+_CLOSE_ENOUGH = 1e-7  # decrement that polishing must reach as long as it makes progress
 _POLISHING_STEPS = 5
 _ROUND_OFF = 1e-14  # of the lower bound, per unit and row
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A state of the fit; ``lower_bounds`` has one entry a step taken.
+    """A state of the fit.
 
     Attributes
     ----------
     posterior : VariationalPosterior
     swept : Sweep at the posterior
-    lower_bounds : list of float
+    path : tuple of float, the lower bound at the start and after every step
     converged : bool
-    information : ObservedInformation at the posterior, or None
+    information : ObservedInformation or MatrixFreeInformation at the posterior, or None
+    direction : Newton's step at the posterior, (K F,), or None
     decrement : float, Newton decrement at the posterior, or NaN
     """
 
     posterior: VariationalPosterior
     swept: Sweep
-    lower_bounds: list = field(default_factory=list)
+    path: tuple
     converged: bool = False
     information: object = None
+    direction: np.ndarray | None = None
     decrement: float = np.nan
 
     @property
     def lower_bound(self):
-        return self.swept.lower_bound
+        return self.path[-1]
 
     @property
     def n_iter(self):
-        return len(self.lower_bounds)
+        return len(self.path) - 1
+
+    @property
+    def gain(self):
+        """Lower bound gained by the last step."""
+        return self.path[-1] - self.path[-2]
 
     @property
     def residual(self):
@@ -59,11 +74,9 @@ class Fit:
         return sweep_residual(self.posterior, self.swept.moments)
 
     @property
-    def last_gain(self):
-        """Lower bound gained by the last step; infinite before the second."""
-        if self.n_iter < 2:
-            return np.inf
-        return self.lower_bounds[-1] - self.lower_bounds[-2]
+    def is_strict_optimum(self):
+        """Whether the information at the posterior is positive definite."""
+        return self.information.is_positive_definite
 
 
 @dataclass(frozen=True)
@@ -75,23 +88,23 @@ class Ascent:
     rows : CentredRows
     tol : float, ELBO still to be gained ("newton") or gained last ("coordinate_ascent")
     max_iter : int, steps of either kind
-    dense : bool, whether the information matrix may be formed; without it sweeps are all there is
     on_step : callable(n_iter, gain), told of every step
     """
 
     rows: object
     tol: float
     max_iter: int
-    dense: bool = True
     on_step: Callable = lambda n_iter, gain: None
 
     def start(self, posterior):
         """State before the first step."""
-        return Fit(posterior, sweep(self.rows, posterior))
+        swept = sweep(self.rows, posterior)
+        return Fit(posterior, swept, (swept.lower_bound,))
 
     def _arrive(self, fit, posterior, swept):
-        self.on_step(fit.n_iter + 1, swept.lower_bound - fit.lower_bound)
-        return Fit(posterior, swept, [*fit.lower_bounds, swept.lower_bound])
+        arrived = Fit(posterior, swept, (*fit.path, swept.lower_bound))
+        self.on_step(arrived.n_iter, arrived.gain)
+        return arrived
 
     def _sweep(self, fit):
         posterior = fit.posterior.moved(fit.swept.moments)
@@ -100,62 +113,71 @@ class Ascent:
     def coordinate_ascent(self, fit):
         """Sweeps until the last gain is below ``tol``."""
         while fit.n_iter < self.max_iter and not fit.converged:
-            before = fit.lower_bound
             fit = self._sweep(fit)
-            fit = replace(fit, converged=abs(fit.lower_bound - before) < self.tol)
+            fit = replace(fit, converged=abs(fit.gain) < self.tol)
         return fit
 
     def newton(self, fit):
         """Sweeps while they pay, then Newton steps until ``tol``, then polishing steps."""
-        if not self.dense:
-            return self.coordinate_ascent(fit)
         while fit.n_iter < self.max_iter and not self._newton_pays(fit):
             fit = self._sweep(fit)
         while fit.n_iter < self.max_iter and not fit.converged:
             fit = self.inform(fit)
-            if fit.information.is_positive_definite and 0.5 * fit.decrement**2 < self.tol:
-                fit = replace(self._polish(fit), converged=True)
+            if fit.is_strict_optimum and 0.5 * fit.decrement**2 < self.tol:
+                fit = self._polish(fit)
             else:
                 fit = self._newton_step(fit)
         return fit
 
     def inform(self, fit):
-        """The same state with the information matrix and the decrement at its posterior."""
-        if fit.information is not None or not self.dense:
+        """The same state with the information, the step and the decrement at its posterior."""
+        if fit.information is not None:
             return fit
-        information = observed_information(self.rows, fit.posterior)
-        _, decrement = information.newton_step(fit.residual)
-        return replace(fit, information=information, decrement=decrement)
+        dense = self._sweeps_per_matrix(fit) < _SWEEPS_PER_SOLUTION
+        form = observed_information if dense else matrix_free_information
+        information = form(self.rows, fit.posterior)
+        direction, decrement = information.newton_step(fit.residual)
+        return replace(fit, information=information, direction=direction, decrement=decrement)
 
     def _newton_pays(self, fit):
         """Whether a Newton step is due: sweeps have converged, or would take longer to."""
+        if fit.n_iter and fit.gain <= self._round_off(fit):
+            return True
         if fit.n_iter < _FIRST_SWEEPS:
             return False
-        last, before = fit.last_gain, fit.lower_bounds[-2] - fit.lower_bounds[-3]
-        if not 0 < last < before:
+        before = fit.path[-2] - fit.path[-3]
+        if fit.gain >= before:
             return True
-        rate = last / before
-        to_gain = last * rate / (1.0 - rate)
+        rate = fit.gain / before
+        to_gain = fit.gain * rate / (1.0 - rate)
         if to_gain <= self.tol:
             return True
         sweeps_to_go = np.log(to_gain / max(self.tol, np.finfo(float).tiny)) / -np.log(rate)
-        return sweeps_to_go > 2.0 * self._newton_cost(fit.posterior)
+        return sweeps_to_go > 2.0 * min(self._sweeps_per_matrix(fit), _SWEEPS_PER_SOLUTION)
 
-    def _newton_cost(self, posterior):
-        """Flops of a Newton step over those of a sweep, were every row uncertain."""
-        n_components, n_features = posterior.offsets.shape
-        n_coefficients = posterior.structure.n_coefficients
+    def _sweeps_per_matrix(self, fit):
+        """Price of the information matrix and its factor, in sweeps; infinite where it does not fit.
+
+        Matrix products run at three times the flop rate of a sweep, whose elementwise work counts for
+        about ten times its flops.
+        """
+        n_components, n_features = fit.posterior.offsets.shape
+        n_coefficients = fit.posterior.structure.n_coefficients
         size = n_components * n_coefficients
-        gram = self.rows.n_samples * size * (size + n_coefficients)
-        # elementwise work counts for about ten times its flops
+        if size > MAX_DENSE_SIZE:
+            return np.inf
+        matrix = fit.swept.n_uncertain * size * (size + n_coefficients) + size**3
         one_sweep = self.rows.n_samples * n_components * (4 * n_features**2 + 60 * n_features + 200)
-        return (gram + size**3) / one_sweep
+        return matrix / (3 * one_sweep)
+
+    def _round_off(self, fit):
+        """Differences of the lower bound below this mean nothing."""
+        return _ROUND_OFF * (abs(fit.lower_bound) + self.rows.n_samples)
 
     def _newton_step(self, fit):
         """One safeguarded Newton step; a sweep where no fraction of it raises the lower bound."""
-        direction, _ = fit.information.newton_step(fit.residual)
         for halving in range(_HALVINGS):
-            moved = self._try(fit, 0.5**halving * direction)
+            moved = self._try(fit, 0.5**halving * fit.direction)
             if moved is not None:
                 return moved
         return self._sweep(fit)
@@ -167,24 +189,26 @@ class Ascent:
         except DegenerateComponentError:
             return None
         swept = sweep(self.rows, posterior)
-        slack = _ROUND_OFF * (abs(fit.lower_bound) + self.rows.n_samples)
-        if not swept.lower_bound >= fit.lower_bound - slack:
+        if not swept.lower_bound >= fit.lower_bound - self._round_off(fit):
             return None
         return self._arrive(fit, posterior, swept)
 
     def _polish(self, fit):
-        """Steps with the factor at hand, until the gradient is round-off.
+        """Steps with the factor at hand; converged once they end where the optimum is.
 
         Within ``tol`` of the optimum M hardly changes: every step shrinks the distance manyfold for the
-        price of one sweep.
+        price of one sweep. The covariance needs M at the end, where it also tells how well it went.
         """
-        information = fit.information
+        start, direction, distance = fit, fit.direction, fit.decrement
         for _ in range(_POLISHING_STEPS):
-            direction, distance = information.newton_step(fit.residual)
             if distance < _POLISHED or fit.n_iter == self.max_iter:
                 break
             polished = self._try(fit, direction)
             if polished is None:
                 break
             fit = polished
-        return fit
+            direction, distance = start.information.newton_step(fit.residual)
+        fit = self.inform(fit)
+        progressing = _CLOSE_ENOUGH < fit.decrement < 0.5 * start.decrement
+        arrived = not progressing or fit.n_iter == self.max_iter
+        return replace(fit, converged=fit.is_strict_optimum and arrived)

@@ -56,10 +56,12 @@ class Sweep:
     ----------
     lower_bound : float, the ELBO at q and the responsibilities that are optimal for it
     moments : Moments, complete (prior included), in the frames of q
+    n_uncertain : int, rows whose assignment is not certain to 12 digits
     """
 
     lower_bound: float
     moments: Moments
+    n_uncertain: int
 
 
 def sweep(rows, posterior):
@@ -67,12 +69,17 @@ def sweep(rows, posterior):
 
     def one_block(_, block):
         expectation = expect(posterior, block)
-        moments = _moments(posterior, expectation.whitened, expectation.responsibilities)
-        return expectation.log_normalizer.sum(), moments
+        r = expectation.responsibilities
+        n_uncertain = np.count_nonzero(r.max(axis=0) < 1.0 - 1e-12)
+        moments = _moments(posterior, expectation.whitened, r)
+        return moments, expectation.log_normalizer.sum(), n_uncertain
 
-    evidence, moments = map(list, zip(*rows.map(one_block), strict=True))
-    total = functools.reduce(operator.add, moments)
-    return Sweep(float(np.sum(evidence)) - posterior.kl_divergence, posterior.with_prior(total))
+    moments, evidence, n_uncertain = zip(*rows.map(one_block), strict=True)
+    return Sweep(
+        float(np.sum(evidence)) - posterior.kl_divergence,
+        posterior.with_prior(functools.reduce(operator.add, moments)),
+        int(np.sum(n_uncertain)),
+    )
 
 
 def posterior_from_responsibilities(rows, prior, responsibilities):

@@ -1,15 +1,20 @@
 """Posterior covariances, standard deviations and influence coefficients at one fitted posterior."""
 
+import contextlib
 import warnings
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.newton import MAX_DENSE_SIZE
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, ParameterMap
-from sklearn_lrvb.linear_response.observed_information import IndefiniteInformationError
-
-# KF above which M is not formed: 1.6 GB a matrix, and its factorization takes minutes.
-MAX_COEFFICIENTS = 14_000
+from sklearn_lrvb.gaussian_mixture.response import matrix_free_information, observed_information
+from sklearn_lrvb.gaussian_mixture.sweep import sweep
+from sklearn_lrvb.linear_response.observed_information import (
+    IndefiniteInformationError,
+    ObservedInformation,
+)
 
 _FAR_FROM_OPTIMUM = 0.1  # posterior standard deviations
 
@@ -17,37 +22,83 @@ _FAR_FROM_OPTIMUM = 0.1  # posterior standard deviations
 class PosteriorUncertainty:
     """What linear response says at a fitted posterior; results are cached at first use.
 
+    Where the fit did not need the information matrix it is formed at first need. Until then the training
+    rows are kept, by reference; pickling forms it and leaves the rows behind.
+
     Parameters
     ----------
-    posterior : VariationalPosterior
-    origin : (P,)
-    information : ObservedInformation, or None where it is too large to be formed
-    decrement : float, distance of the fit from its optimum in posterior standard deviations
+    fit : Fit
+    rows : CentredRows, the training rows
     iterations : str, how far the fit went, for error messages
     """
 
-    def __init__(self, posterior, origin, information, decrement, iterations):
-        self.map = ParameterMap(posterior, origin)
-        self._information = information
-        self._decrement = decrement
+    def __init__(self, fit, rows, iterations):
+        self.map = ParameterMap(fit.posterior, rows.origin)
+        self._fit = fit
+        self._rows = rows
         self._iterations = iterations
+        if isinstance(fit.information, ObservedInformation):
+            self._information = fit.information
+            self._rows = None
+
+    def __getstate__(self):
+        if self._rows is not None and self._size <= MAX_DENSE_SIZE:
+            with contextlib.suppress(ValueError):  # X was changed: said at first use instead
+                self._information  # noqa: B018, formed while the rows are here
+        return {**vars(self), "_rows": None, "_fit": replace(self._fit, information=None)}
+
+    @property
+    def _size(self):
+        posterior = self.map.posterior
+        return posterior.n_components * posterior.structure.n_coefficients
+
+    def _training_rows(self):
+        """The rows of the fit, if they are still what they were."""
+        if self._rows is None:
+            raise ValueError(
+                "This needs the training rows, which do not travel with a pickled or copied estimator. "
+                "Use it before, or fit again."
+            )
+        now = sweep(self._rows, self.map.posterior).lower_bound
+        if not np.isclose(now, self._fit.lower_bound, rtol=1e-9, atol=1e-9):
+            raise ValueError(
+                "X was changed in place after fit: the lower bound at the fitted posterior was "
+                f"{self._fit.lower_bound:.6f} and is now {now:.6f}. Fit again."
+            )
+        return self._rows
+
+    @cached_property
+    def _information(self):
+        if self._size > MAX_DENSE_SIZE:
+            posterior = self.map.posterior
+            raise MemoryError(
+                f"The linear response of {posterior.n_components} components in "
+                f"{posterior.n_features} features has {self._size} unknowns, a matrix of "
+                f"{8 * self._size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are solved. (a) Reduce the "
+                "features first, for example with PCA in a pipeline. (b) Lower n_components."
+            )
+        information = observed_information(self._training_rows(), self.map.posterior)
+        self._rows = None
+        return information
+
+    @cached_property
+    def decrement(self):
+        """Distance of the fit from its optimum in posterior standard deviations."""
+        if not np.isnan(self._fit.decrement):
+            return self._fit.decrement
+        if self._size <= MAX_DENSE_SIZE:
+            information = self._information
+        else:
+            information = matrix_free_information(self._training_rows(), self.map.posterior)
+        return information.newton_step(self._fit.residual)[1]
 
     @cached_property
     def _lrvb_root(self):
-        posterior = self.map.posterior
-        if self._information is None:
-            size = posterior.n_components * posterior.structure.n_coefficients
-            raise MemoryError(
-                f"The linear response of {posterior.n_components} components in "
-                f"{posterior.n_features} features has {size} unknowns, a matrix of "
-                f"{8 * size**2 / 2**30:.1f} GiB; up to {MAX_COEFFICIENTS} are solved. (a) Reduce the "
-                "features first, for example with PCA in a pipeline. (b) Lower n_components."
-            )
         if not self._information.is_positive_definite:
             raise IndefiniteInformationError(self._indefinite_message())
-        if self._decrement > _FAR_FROM_OPTIMUM:
+        if self.decrement > _FAR_FROM_OPTIMUM:
             warnings.warn(
-                f"The fit is {self._decrement:.2g} posterior standard deviations away from its "
+                f"The fit is {self.decrement:.2g} posterior standard deviations away from its "
                 f"optimum ({self._iterations}), so the linear response at it is rough. Use "
                 "solver='newton', lower tol, or raise max_iter.",
                 UserWarning,
@@ -66,7 +117,7 @@ class PosteriorUncertainty:
             "The posterior covariance is undefined at this fit, which is no strict local optimum: the "
             f"smallest eigenvalue of the observed information is {value:.1e} of the complete "
             f"information (mostly in component{'s' * (len(most) > 1)} {pair}). (a) The fit stopped "
-            f"early ({self._iterations}; {self._decrement:.2g} posterior standard deviations from the "
+            f"early ({self._iterations}; {self.decrement:.2g} posterior standard deviations from the "
             "optimum): raise max_iter, or use solver='newton'. (b) Components "
             f"{pair} coincide or share one cluster: lower n_components, raise n_init, or change "
             "random_state."

@@ -13,11 +13,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
 
 from sklearn_lrvb.exponential_families import wishart
+from sklearn_lrvb.exponential_families.symmetric import cholesky_factor
 
 _LOG_2_PI = np.log(2.0 * np.pi)
+
+# scikit-learn's words for a singular covariance; what follows them says which and why
+ILL_DEFINED_COVARIANCE = (
+    "Fitting the mixture model failed because some components have ill-defined empirical covariance "
+    "(for instance caused by singleton or collapsed samples). Try to decrease the number of "
+    "components, increase reg_covar, or scale the input data."
+)
 
 
 class DegenerateComponentError(ValueError):
@@ -77,15 +84,8 @@ class MixturePrior:
 
     @cached_property
     def log_det_covariance(self):
-        """log|C0|; None where C0 is singular, and the prior improper in some direction."""
-        scale = np.sqrt(np.einsum("pp->p", self.covariance))
-        if not np.all(scale > 0):
-            return None
-        try:
-            root = cholesky(self.covariance / np.outer(scale, scale), lower=True)
-        except LinAlgError:
-            return None
-        return 2.0 * np.log(np.diag(root) * scale).sum()
+        """log|C0| of a proper prior."""
+        return 2.0 * np.log(np.diag(cholesky_factor(self.covariance))).sum()
 
 
 @dataclass(frozen=True)
@@ -179,49 +179,47 @@ class VariationalPosterior:
     @cached_property
     def kl_divergence(self):
         """KL(q || prior) of weights, means and precisions; a flat prior's density counts as 1."""
-        n_features, prior = self.n_features, self.prior
-        entropy_terms = (
-            wishart.expected_log_density(
-                self.degrees_of_freedom,
-                self._log_det_inverse_scale,
-                self.expected_log_determinant,
-                self.degrees_of_freedom * n_features,
-                n_features,
-            )
-            + 0.5 * n_features * (np.log(self.mean_precision) - _LOG_2_PI - 1.0)
-            # of the means: log|E Lambda| where they are independent, else E log|Lambda|
-            + 0.5
-            * (
-                -self.structure.log_determinants(self.roots)
-                if prior.independent
-                else self.expected_log_determinant
-            )
+        components = self._expected_log_density()
+        if not self.prior.flat:
+            components = components - self._expected_log_prior()
+        return self.prior.weights.kl_divergence(self.counts) + components.sum()
+
+    def _expected_log_density(self):
+        """E_q log q(mu_k, Lambda_k), (K,)."""
+        n_features = self.n_features
+        log_det_mean_precision = (
+            -self.structure.log_determinants(self.roots)
+            if self.prior.independent
+            else self.expected_log_determinant
         )
-        return (
-            prior.weights.kl_divergence(self.counts)
-            + entropy_terms.sum()
-            - (0.0 if prior.flat else self._expected_log_prior().sum())
+        means = 0.5 * n_features * (np.log(self.mean_precision) - _LOG_2_PI - 1.0) + (
+            0.5 * log_det_mean_precision
         )
+        precisions = wishart.expected_log_density(
+            self.degrees_of_freedom,
+            self._log_det_inverse_scale,
+            self.expected_log_determinant,
+            self.degrees_of_freedom * n_features,
+            n_features,
+        )
+        return means + precisions
 
     def _expected_log_prior(self):
-        """E_q log p(mu_k, Lambda_k), (K,). A singular C0 has no constant, which counts as 1."""
+        """E_q log p(mu_k, Lambda_k), (K,)."""
         n_features, prior = self.n_features, self.prior
         distance, scatter = self._prior_in_frame()
-        proper = prior.log_det_covariance is not None
-        constant = (
-            wishart.log_partition(prior.degrees_of_freedom, prior.log_det_covariance, n_features)
-            if proper
-            else 0.0
+        spread = n_features / self.mean_precision + np.einsum("kp,kp->k", distance, distance)
+        means = 0.5 * n_features * (np.log(prior.mean_precision) - _LOG_2_PI) + 0.5 * (
+            self.expected_log_determinant - prior.mean_precision * spread
         )
-        return (
-            0.5 * n_features * (np.log(prior.mean_precision) - _LOG_2_PI)
-            - 0.5
-            * prior.mean_precision
-            * (n_features / self.mean_precision + np.einsum("kp,kp->k", distance, distance))
-            + 0.5 * (prior.degrees_of_freedom - n_features) * self.expected_log_determinant
-            - 0.5 * np.einsum("kpp->k", scatter)
-            - constant
+        precisions = wishart.expected_log_density(
+            prior.degrees_of_freedom,
+            prior.log_det_covariance,
+            self.expected_log_determinant,
+            np.einsum("kpp->k", scatter),
+            n_features,
         )
+        return means + precisions
 
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
@@ -256,31 +254,18 @@ class VariationalPosterior:
         information = self.structure.information(counts, prior.degrees_of_freedom)
         factors = np.empty_like(self.roots)
         for k, covariance in enumerate(scatter / information[:, None, None]):
-            factors[k] = _cholesky(covariance, k, counts[k], prior)
+            factor = cholesky_factor(covariance)
+            if factor is None:
+                raise DegenerateComponentError(
+                    _singular_component_message(k, counts[k], self.n_features, prior)
+                )
+            factors[k] = factor
         return VariationalPosterior(
             prior,
             counts,
             self.offsets + np.einsum("kpq,kq->kp", self.roots, shift),
             self.roots @ factors,
         )
-
-
-def _cholesky(covariance, component, count, prior):
-    """Lower Cholesky factor; an error that names the component where it is singular."""
-    diagonal = np.diag(covariance)
-    try:
-        if not np.all(diagonal > 0):
-            raise LinAlgError
-        scale = np.sqrt(diagonal)
-        factor = cholesky(covariance / np.outer(scale, scale), lower=True)
-        # a pivot is the share of a feature's variance that the features before it leave over
-        if np.diag(factor).min() ** 2 < 10 * len(diagonal) * np.finfo(float).eps:
-            raise LinAlgError
-    except (LinAlgError, ValueError) as error:
-        raise DegenerateComponentError(
-            _singular_component_message(component, count, len(diagonal), prior)
-        ) from error
-    return scale[:, None] * factor
 
 
 def _empty_component_message(component, counts, prior):
@@ -296,10 +281,8 @@ def _empty_component_message(component, counts, prior):
 def _singular_component_message(component, count, n_features, prior):
     remedy = " (b) Use prior='conjugate'." if prior.flat else ""
     return (
-        "Fitting the mixture model failed because some components have ill-defined empirical "
-        "covariance (for instance caused by singleton or collapsed samples). Try to decrease the "
-        "number of components, increase reg_covar, or scale the input data. Here: the covariance "
-        f"of component {component} (expected count {count:.3g}, {n_features} features) is singular "
+        f"{ILL_DEFINED_COVARIANCE} Here: the covariance of component"
+        f" {component} (expected count {count:.3g}, {n_features} features) is singular "
         f"to working precision, with reg_covar={prior.reg_covar:g}. (a) Drop constant or "
         f"duplicated columns and repeated rows.{remedy}"
     )

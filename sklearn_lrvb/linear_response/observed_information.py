@@ -151,3 +151,59 @@ class ObservedInformation:
             step = vectors @ ((vectors.T @ scaled) / np.maximum(np.abs(values), floor)[:, None])
         decrement = np.sqrt(max(np.vdot(scaled, step), 0.0))
         return self.complete.solve_root_transposed(step)[:, 0], decrement
+
+
+class MatrixFreeInformation:
+    """M = R^-1 - G through products G v alone: conjugate gradients on S.
+
+    Parameters
+    ----------
+    complete : CompleteInformation, R^-1 of size D
+    missing_product : callable, (D,) -> G v (D,)
+    max_products : int, a step is cut short after so many
+
+    Attributes
+    ----------
+    is_positive_definite : bool, False once a direction of negative curvature was met
+    """
+
+    def __init__(self, complete, missing_product, max_products=50):
+        self.complete = complete
+        self.is_positive_definite = True
+        self._missing_product = missing_product
+        self._max_products = max_products
+
+    def _scaled_product(self, vector):
+        moved = self._missing_product(self.complete.times_root(vector[:, None])[:, 0])
+        return vector - self.complete.times_root_transposed(moved[:, None])[:, 0]
+
+    def newton_step(self, gradient, tolerance=1e-2):
+        """R^-1 M^-1 gradient and the Newton decrement, to a relative ``tolerance`` of the residual.
+
+        Stops where the curvature is not positive, with what it has: the gradient at least (a plain
+        sweep), always a direction of ascent. The decrement is then one from below.
+
+        Parameters
+        ----------
+        gradient : (D,)
+        """
+        residual = self.complete.times_root_transposed(gradient[:, None])[:, 0]
+        scaled, step, direction = residual, np.zeros_like(residual), residual
+        squared = start = residual @ residual
+        for _ in range(self._max_products):
+            if squared <= tolerance**2 * start or squared == 0.0:
+                break
+            product = self._scaled_product(direction)
+            curvature = direction @ product
+            if not curvature > np.finfo(float).eps * (direction @ direction):
+                self.is_positive_definite = False
+                if not step.any():
+                    step = residual
+                break
+            length = squared / curvature
+            step = step + length * direction
+            residual = residual - length * product
+            previous, squared = squared, residual @ residual
+            direction = residual + squared / previous * direction
+        decrement = np.sqrt(max(scaled @ step, 0.0))
+        return self.complete.solve_root_transposed(step[:, None])[:, 0], decrement
