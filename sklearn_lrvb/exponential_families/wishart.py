@@ -16,9 +16,7 @@ def _half_degrees_of_freedom(degrees_of_freedom, n_features):
 def log_partition(degrees_of_freedom, log_det_inverse_scale, n_features):
     """log of the integral of |Lambda|^((nu - P - 1)/2) exp(-trace(A Lambda)/2)."""
     nu = np.asarray(degrees_of_freedom, dtype=float)
-    return 0.5 * nu * (n_features * np.log(2.0) - log_det_inverse_scale) + multigammaln(
-        0.5 * nu, n_features
-    )
+    return 0.5 * nu * (n_features * np.log(2.0) - log_det_inverse_scale) + multigammaln(0.5 * nu, n_features)
 
 
 def expected_log_determinant(degrees_of_freedom, log_det_inverse_scale, n_features):

@@ -363,9 +363,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             progress.start(number)
             try:
                 fit = ascent.start(start())
-                fit = (
-                    ascent.newton(fit) if self.solver == "newton" else ascent.coordinate_ascent(fit)
-                )
+                fit = ascent.newton(fit) if self.solver == "newton" else ascent.coordinate_ascent(fit)
             except DegenerateComponentError as error:
                 failure = error
                 continue
@@ -441,9 +439,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     def _expected(self, rows, part):
         """``part`` of the E-step of every block, concatenated over rows (the last axis)."""
         posterior = self._uncertainty.map.posterior
-        return np.concatenate(
-            list(rows.map(lambda _, block: part(expect(posterior, block)))), axis=-1
-        )
+        return np.concatenate(list(rows.map(lambda _, block: part(expect(posterior, block)))), axis=-1)
 
     def _labels(self, rows):
         return self._expected(rows, lambda expectation: expectation.responsibilities.argmax(axis=0))
@@ -524,17 +520,14 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         if n_samples < 1:
             raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one "
-                "sample."
+                f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample."
             )
         random_state = check_random_state(self.random_state)
         counts = random_state.multinomial(n_samples, self.weights_)
         X = np.vstack(
             [
                 random_state.multivariate_normal(mean, covariance, int(count))
-                for mean, covariance, count in zip(
-                    self.means_, self.covariances_, counts, strict=True
-                )
+                for mean, covariance, count in zip(self.means_, self.covariances_, counts, strict=True)
             ]
         )
         return X, np.repeat(np.arange(len(counts)), counts)

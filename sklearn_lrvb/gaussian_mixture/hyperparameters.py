@@ -22,9 +22,7 @@ PRIOR_ARGUMENTS = (
 
 def _check_shape(array, shape, name):
     if array.shape != shape:
-        raise ValueError(
-            f"The parameter '{name}' should have the shape of {shape}, but got {array.shape}"
-        )
+        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {array.shape}")
 
 
 def _given_mean(mean_prior, n_features):

@@ -59,11 +59,7 @@ class InfluenceFunctions:
         whitened = np.ascontiguousarray(expectation.whitened.transpose(0, 2, 1))
         n_rows, n_features = whitened.shape[1:]
         weighted = np.concatenate(
-            [
-                part
-                for k, rows_k in enumerate(whitened)
-                for part in (r[k][:, None], r[k][:, None] * rows_k)
-            ],
+            [part for k, rows_k in enumerate(whitened) for part in (r[k][:, None], r[k][:, None] * rows_k)],
             axis=1,
         )
         gradients = (weighted @ self._gradient_map).reshape(n_rows, self._n_targets, n_features)

@@ -141,9 +141,7 @@ def _add_missing_information(missing, posterior, whitened, r):
 
 def observed_information(rows, posterior):
     """M = R^-1 - G at the posterior, as an ObservedInformation of size K F."""
-    return ObservedInformation(
-        complete_information(posterior), missing_information(rows, posterior)
-    )
+    return ObservedInformation(complete_information(posterior), missing_information(rows, posterior))
 
 
 def missing_information_product(rows, posterior, coefficients):

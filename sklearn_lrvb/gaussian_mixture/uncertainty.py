@@ -144,9 +144,7 @@ class PosteriorUncertainty:
     @cached_property
     def parameter_std(self):
         """Standard deviations of theta, (D,)."""
-        return np.concatenate(
-            [np.sqrt(self.map.variance(target, self._lrvb_root)) for target in PARAMETERS]
-        )
+        return np.concatenate([np.sqrt(self.map.variance(target, self._lrvb_root)) for target in PARAMETERS])
 
     def coefficients(self, target):
         """Rows of J M^-1 of the flat target, (d, K, F): its influence functions."""

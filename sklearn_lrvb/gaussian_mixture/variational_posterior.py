@@ -47,9 +47,7 @@ class Moments:
     second: np.ndarray
 
     def __add__(self, other):
-        return Moments(
-            self.counts + other.counts, self.first + other.first, self.second + other.second
-        )
+        return Moments(self.counts + other.counts, self.first + other.first, self.second + other.second)
 
 
 @dataclass(frozen=True)
@@ -248,9 +246,7 @@ class VariationalPosterior:
         if empty.size:
             raise DegenerateComponentError(_empty_component_message(empty[0], counts, prior))
         shift = moments.first / mean_precision[:, None]
-        scatter = moments.second - (
-            mean_precision[:, None, None] * shift[:, :, None] * shift[:, None, :]
-        )
+        scatter = moments.second - (mean_precision[:, None, None] * shift[:, :, None] * shift[:, None, :])
         information = self.structure.information(counts, prior.degrees_of_freedom)
         factors = np.empty_like(self.roots)
         for k, covariance in enumerate(scatter / information[:, None, None]):

@@ -8,6 +8,7 @@ Kullback-Leibler term. Arrays: counts (K,); everything returned has K rows.
 from dataclasses import dataclass
 
 import numpy as np
+
 from sklearn_lrvb.exponential_families import dirichlet
 
 
