@@ -215,8 +215,8 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     >>> X = np.array([[1, 2], [1, 4], [1, 0], [4, 2], [12, 4], [10, 7]])
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=42).fit(X)
     >>> mixture.means_.round(2)
-    array([[2.49, 2.29],
-           [8.45, 4.52]])
+    array([[2.55, 2.32],
+           [8.42, 4.5 ]])
     >>> mixture.means_std_.shape
     (2, 2)
     """
@@ -613,14 +613,12 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         if method not in ("lrvb", "mean_field"):
             raise ValueError(f"method must be 'lrvb' or 'mean_field', got {method!r}.")
-        if isinstance(target, str):
-            targets = PARAMETERS if target == "all" else (target,)
-        else:
-            targets = tuple(target)
-        for name in targets:
-            _check_target(name)
+        named = [target] if isinstance(target, str) else list(target)
+        targets = [name for t in named for name in (PARAMETERS if t == "all" else (t,))]
         if not targets:
             raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
+        for name in targets:
+            _check_target(name)
         return self._uncertainty.covariance(targets, method)
 
     # Influence.

@@ -1,0 +1,71 @@
+"""The one catalogue of models that every property test runs over, and the data they are fitted to."""
+
+import functools
+import itertools
+
+import numpy as np
+
+from sklearn_lrvb import LRVBGaussianMixture
+
+PRIORS = ("conjugate", "flat")
+FACTORIZATIONS = ("joint", "independent")
+WEIGHT_PRIORS = ("dirichlet_process", "dirichlet_distribution")
+SOLVERS = ("newton", "coordinate_ascent")
+
+# a flat prior has no kind of weights to choose
+MODELS = tuple(
+    {
+        "prior": prior,
+        "factorization": factorization,
+        "weight_concentration_prior_type": weights,
+        "reg_covar": reg_covar,
+    }
+    for prior, factorization, weights, reg_covar in itertools.product(
+        PRIORS, FACTORIZATIONS, WEIGHT_PRIORS, (0.0, 0.05)
+    )
+    if prior == "conjugate" or weights == "dirichlet_distribution"
+)
+
+
+def model_id(model):
+    """Short name of a model for test ids."""
+    weights = "sticks" if model["weight_concentration_prior_type"] == "dirichlet_process" else "dirichlet"
+    noise = "noise" if model["reg_covar"] else "exact"
+    return "-".join([model["prior"], model["factorization"], weights, noise])
+
+
+def overlapping(n_samples=240, seed=0):
+    """Two overlapping 2-D Gaussians of unequal weight and shape, (n_samples, 2)."""
+    rng = np.random.default_rng(seed)
+    n_first = 2 * n_samples // 3
+    first = rng.normal(size=(n_first, 2)) @ [[1.0, 0.4], [0.0, 0.8]]
+    second = rng.normal(size=(n_samples - n_first, 2)) @ [[0.6, -0.2], [0.0, 0.9]] + [2.6, 1.2]
+    return np.concatenate([first, second])
+
+
+def three_blobs(n_samples=300, n_features=3, seed=1):
+    """Three overlapping Gaussians, (n_samples, n_features)."""
+    rng = np.random.default_rng(seed)
+    centers = 1.7 * np.eye(3, n_features)
+    centers[2, 0] = -2.0
+    labels = np.arange(n_samples) % 3
+    shapes = 0.7 * np.eye(n_features) + 0.2 * rng.normal(size=(3, n_features, n_features))
+    noise = rng.normal(size=(n_samples, n_features))
+    return centers[labels] + np.einsum("npq,nq->np", shapes[labels], noise)
+
+
+@functools.cache
+def _fitted(items, n_components):
+    return mixture(dict(items), n_components).fit(overlapping())
+
+
+def mixture(model, n_components=2, **parameters):
+    """An unfitted mixture that converges to round-off."""
+    return LRVBGaussianMixture(
+        n_components=n_components, random_state=0, **{"max_iter": 2000, "tol": 1e-9, **model, **parameters}
+    )
+
+
+def fitted(model, n_components=2):
+    """The model fitted to `overlapping()`; shared between tests, so not to be changed."""
+    return _fitted(tuple(model.items()), n_components)

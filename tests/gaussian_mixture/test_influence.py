@@ -1,0 +1,113 @@
+"""Influence against refits with a moved row, and the sum rules of shifts and scales."""
+
+import numpy as np
+import pytest
+from catalogue import MODELS, fitted, mixture, model_id, overlapping
+
+from sklearn_lrvb.gaussian_mixture.parameters import TARGETS
+
+catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+X = overlapping()
+
+
+def attributes(estimator):
+    """Every target's value."""
+    values = {target: getattr(estimator, f"{target}_") for target in TARGETS if target != "log_weights"}
+    return {**values, "log_weights": estimator.posterior_mean_[: estimator.n_components]}
+
+
+def in_sds(estimator, target):
+    """Standard deviations by which errors of a target are judged."""
+    if target == "log_weights":
+        return estimator.posterior_std_[: estimator.n_components]
+    return getattr(estimator, f"{target}_std_")
+
+
+@catalogue
+def test_influence_is_the_derivative_of_a_refit(model):
+    # priors must not move with the data
+    fixed = {} if model["prior"] == "flat" else {"mean_prior": X.mean(0), "covariance_prior": np.cov(X.T)}
+    estimator = mixture({**model, **fixed}).fit(X)
+    r = estimator.predict_proba(X).max(axis=1)
+    chosen = [0, int(np.argmin(r)), 230]  # one row is as uncertain as they get
+    influence = {target: estimator.influence(X[chosen], target) for target in TARGETS}
+    step = 1e-3
+    for i, row in enumerate(chosen):
+        for feature in range(2):
+            refits = []
+            for sign in (1, -1):
+                moved = X.copy()
+                moved[row, feature] += sign * step
+                refits.append(attributes(mixture({**model, **fixed}).fit(moved)))
+            for target in TARGETS:
+                expected = (refits[0][target] - refits[1][target]) / (2 * step)
+                error = np.abs(influence[target][i, ..., feature] - expected)
+                np.testing.assert_array_less(error, 1e-5 * in_sds(estimator, target))
+
+
+@catalogue
+def test_shapes(model):
+    estimator = fitted(model)
+    for target, value in attributes(estimator).items():
+        assert estimator.influence(X[:7], target).shape == (7, *value.shape, 2)
+    precisions = estimator.influence(X, "precisions")
+    np.testing.assert_array_equal(precisions, precisions.swapaxes(2, 3))
+    np.testing.assert_allclose(estimator.influence(X, "weights").sum(axis=1), 0, atol=1e-15)
+
+
+@pytest.mark.parametrize("factorization", ["joint", "independent"])
+@pytest.mark.parametrize("reg_covar", [0.0, 0.05])
+def test_shifting_all_rows_shifts_the_means_and_nothing_else(factorization, reg_covar):
+    estimator = fitted({"prior": "flat", "factorization": factorization, "reg_covar": reg_covar})
+    total = {target: estimator.influence(X, target).sum(axis=0) for target in TARGETS}
+    np.testing.assert_allclose(total["means"], np.broadcast_to(np.eye(2), (2, 2, 2)), atol=1e-9)
+    for target in set(TARGETS) - {"means"}:
+        scale = np.abs(estimator.influence(X, target)).sum(axis=0).max()
+        np.testing.assert_allclose(total[target], 0, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("factorization", ["joint", "independent"])
+def test_eulers_identities_of_scaling(factorization):
+    estimator = fitted({"prior": "flat", "factorization": factorization, "reg_covar": 0.0})
+    euler = {
+        target: np.einsum("n...p,np->...", estimator.influence(X, target), X)
+        for target in ("means", "precisions", "covariances", "log_weights")
+    }
+    np.testing.assert_allclose(euler["means"], estimator.means_, atol=1e-9)
+    np.testing.assert_allclose(euler["precisions"], -2 * estimator.precisions_, atol=1e-8)
+    np.testing.assert_allclose(euler["covariances"], 2 * estimator.covariances_, atol=1e-8)
+    np.testing.assert_allclose(euler["log_weights"], 0, atol=1e-9)
+
+
+@catalogue
+def test_scores_are_the_gradients_norm_of_the_squared_means(model):
+    estimator = fitted(model)
+    gradient = 2 * np.einsum("nkpq,kp->nkq", estimator.influence(X), estimator.means_)
+    np.testing.assert_allclose(
+        estimator.influence_scores(X), np.linalg.norm(gradient, axis=2), rtol=1e-9, atol=1e-14
+    )
+
+
+def test_a_row_need_not_be_a_training_row():
+    # the effect of a new training point is that of an old one which sits there
+    estimator = fitted(MODELS[0])
+    new = np.array([[1.3, 0.6], X[5]])
+    np.testing.assert_allclose(estimator.influence(new)[1], estimator.influence(X)[5], rtol=1e-12)
+    far = estimator.influence([[1e4, -1e4]])
+    assert np.all(np.isfinite(far))
+
+
+def test_unknown_requests_are_refused():
+    estimator = fitted(MODELS[0])
+    with pytest.raises(ValueError, match="target must be one of log_weights, means"):
+        estimator.influence(X, "mean")
+    with pytest.raises(ValueError, match="perturb must be 'location', got 'label'"):
+        estimator.influence(X, perturb="label")
+    with pytest.raises(ValueError, match="X has 3 features, but LRVBGaussianMixture is expecting 2"):
+        estimator.influence(np.ones((4, 3)))
+    with pytest.raises(ValueError, match="method must be 'lrvb' or 'mean_field'"):
+        estimator.get_posterior_covariance(method="gibbs")
+    with pytest.raises(ValueError, match="target must be one of"):
+        estimator.get_posterior_covariance(["means", "nothing"])
+    with pytest.raises(ValueError, match="target is empty"):
+        estimator.get_posterior_covariance([])

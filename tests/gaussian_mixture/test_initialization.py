@@ -1,0 +1,39 @@
+"""Starts: what each promises."""
+
+import numpy as np
+import pytest
+from catalogue import three_blobs
+from sklearn.metrics import pairwise_distances
+
+from sklearn_lrvb.gaussian_mixture.initialization import starting_responsibilities
+
+X = three_blobs()
+
+
+def start(init_params, seeds_alone=True, seed=0):
+    return starting_responsibilities(X, 3, init_params, np.random.RandomState(seed), seeds_alone)
+
+
+@pytest.mark.parametrize("init_params", ["kmeans", "random"])
+def test_every_row_is_assigned(init_params):
+    responsibilities = start(init_params)
+    assert responsibilities.shape == (300, 3)
+    np.testing.assert_allclose(responsibilities.sum(axis=1), 1, rtol=1e-14)
+    assert responsibilities.sum(axis=0).min() > 0
+
+
+@pytest.mark.parametrize("init_params", ["k-means++", "random_from_data"])
+def test_seeds_alone_or_with_their_neighbourhoods(init_params):
+    alone, filled = start(init_params), start(init_params, seeds_alone=False)
+    np.testing.assert_array_equal(alone.sum(axis=0), 1)
+    seeds = alone.argmax(axis=0)
+    assert len(set(seeds)) == 3
+    nearest = pairwise_distances(X, X[seeds]).argmin(axis=1)
+    np.testing.assert_array_equal(filled, np.eye(3)[nearest])
+
+
+@pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
+def test_random_state_decides(init_params):
+    np.testing.assert_array_equal(start(init_params), start(init_params))
+    if init_params != "kmeans":
+        assert not np.array_equal(start(init_params), start(init_params, seed=1))

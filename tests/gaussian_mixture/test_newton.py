@@ -1,0 +1,106 @@
+"""The fit: the bound never falls, every solver finds the same optimum, and Newton's finds it soon."""
+
+import warnings
+
+import numpy as np
+import pytest
+from catalogue import MODELS, SOLVERS, fitted, mixture, model_id, overlapping, three_blobs
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_lrvb.gaussian_mixture import newton
+
+catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+
+
+@catalogue
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(("init_params", "n_components"), [("kmeans", 3), ("random", 2)])
+def test_lower_bound_never_falls(model, solver, init_params, n_components):
+    estimator = mixture(model, n_components, solver=solver, init_params=init_params, max_iter=60, tol=1e-8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(three_blobs())
+    bounds = np.array(estimator.lower_bounds_)
+    assert len(bounds) == estimator.n_iter_ > 3
+    assert np.diff(bounds).min() > -1e-11 * abs(bounds[-1])
+    assert bounds[-1] == estimator.lower_bound_
+
+
+@catalogue
+def test_newton_and_coordinate_ascent_meet(model):
+    sweeps = mixture(model, solver="coordinate_ascent", tol=1e-12, max_iter=20_000).fit(overlapping())
+    newton_fit = fitted(model)
+    distance = np.abs(sweeps.posterior_mean_ - newton_fit.posterior_mean_) / newton_fit.posterior_std_
+    assert distance.max() < 1e-4
+    assert newton_fit.n_iter_ < sweeps.n_iter_ / 3
+
+
+@catalogue
+def test_matrix_free_steps_end_where_dense_ones_do(model, monkeypatch):
+    monkeypatch.setattr(newton, "_SWEEPS_PER_SOLUTION", 0)
+    matrix_free = mixture(model).fit(overlapping())
+    assert matrix_free._uncertainty._rows is not None  # the matrix was not formed
+    assert matrix_free.converged_
+    dense = fitted(model)
+    distance = np.abs(matrix_free.posterior_mean_ - dense.posterior_mean_) / dense.posterior_std_
+    assert distance.max() < 1e-6
+    np.testing.assert_allclose(matrix_free.posterior_std_, dense.posterior_std_, rtol=1e-6)
+    assert matrix_free._uncertainty._rows is None
+
+
+@catalogue
+def test_converged_means_at_the_optimum(model):
+    estimator = mixture(model, tol=1e-3, max_iter=100).fit(overlapping())
+    assert estimator.converged_
+    assert estimator.newton_decrement_ < 1e-6
+    distance = np.abs(estimator.posterior_mean_ - fitted(model).posterior_mean_)
+    assert (distance / estimator.posterior_std_).max() < 1e-5
+
+
+def test_decrement_is_the_distance_in_standard_deviations_and_its_half_square_the_gain():
+    model = {**MODELS[0], "solver": "coordinate_ascent"}
+    estimator = mixture(model, tol=1e-3).fit(overlapping())
+    best = fitted(MODELS[0])
+    gain = best.lower_bound_ - estimator.lower_bound_
+    assert 0.5 * estimator.newton_decrement_**2 == pytest.approx(gain, rel=0.05)
+    difference = estimator.posterior_mean_ - best.posterior_mean_
+    assert estimator.newton_decrement_ > np.abs(difference / best.posterior_std_).max()
+
+
+def test_iteration_counts_of_a_hard_problem():
+    # two clouds 1.5 sd apart: sweeps need hundreds of steps
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2))
+    X[:2000, 0] += 1.5
+    X[:2000, 1] *= 0.7
+    estimator = mixture(MODELS[0], tol=1e-3).fit(X)
+    assert estimator.n_iter_ <= 25
+    sweeps = mixture(MODELS[0], tol=1e-9, solver="coordinate_ascent").fit(X)
+    assert sweeps.n_iter_ > 300
+    distance = np.abs(sweeps.posterior_mean_ - estimator.posterior_mean_) / estimator.posterior_std_
+    assert distance.max() < 0.01
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_max_iter_is_kept_and_said(solver):
+    for max_iter in (1, 3, 7):
+        estimator = mixture(MODELS[0], max_iter=max_iter, solver=solver, init_params="random")
+        with pytest.warns(ConvergenceWarning, match="increase max_iter"):
+            estimator.fit(overlapping())
+        assert estimator.n_iter_ == max_iter
+        assert not estimator.converged_
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_no_iterations_give_the_start(solver):
+    estimator = mixture(MODELS[0], max_iter=0, solver=solver).fit(overlapping())
+    assert estimator.n_iter_ == 0
+    assert estimator.lower_bounds_ == []
+    assert np.isfinite(estimator.lower_bound_)
+    assert estimator.lower_bound_ < fitted(MODELS[0]).lower_bound_
+
+
+def test_one_component_needs_one_step():
+    estimator = mixture({"prior": "flat"}, 1).fit(overlapping())
+    assert estimator.n_iter_ == 1
+    assert estimator.converged_

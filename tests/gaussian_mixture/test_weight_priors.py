@@ -1,0 +1,74 @@
+"""Weight priors: V_pi is the derivative of E log pi, and the stick-breaking map is linear."""
+
+import numpy as np
+import pytest
+
+from sklearn_lrvb.gaussian_mixture.weight_priors import WEIGHT_PRIORS, DirichletWeights
+
+COUNTS = np.array([30.0, 4.5, 0.2, 12.0])
+
+
+def weights(name, n_components=4):
+    return WEIGHT_PRIORS[name](0.4, n_components)
+
+
+def differences(function, step=1e-5):
+    """d function / d counts by central differences."""
+    columns = [
+        (function(COUNTS + step * direction) - function(COUNTS - step * direction)) / (2 * step)
+        for direction in np.eye(len(COUNTS))
+    ]
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("name", WEIGHT_PRIORS)
+def test_covariance_is_the_response_to_counts(name):
+    prior = weights(name)
+    covariance = prior.covariance_of_log(COUNTS)
+    np.testing.assert_allclose(covariance, differences(prior.expected_log), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(covariance, covariance.T, rtol=1e-14)
+    assert np.linalg.eigvalsh(covariance)[0] > 0
+
+
+@pytest.mark.parametrize("name", WEIGHT_PRIORS)
+def test_mean_and_its_jacobian(name):
+    prior = weights(name)
+    assert prior.mean(COUNTS).sum() == pytest.approx(1.0, abs=1e-15)
+    np.testing.assert_allclose(prior.mean_jacobian(COUNTS), differences(prior.mean), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", WEIGHT_PRIORS)
+def test_moments_against_draws(name):
+    prior, rng = weights(name), np.random.default_rng(0)
+    n_draws = 200_000
+    if name == "dirichlet_process":
+        stick, rest = prior.concentration(COUNTS)
+        v = rng.beta(stick, rest, size=(n_draws, len(COUNTS)))
+        kept = np.concatenate([np.ones((n_draws, 1)), np.cumprod(1 - v, axis=1)[:, :-1]], axis=1)
+        draws = v * kept
+    else:
+        draws = rng.dirichlet(prior.concentration(COUNTS), size=n_draws)
+    log_draws = np.log(draws)
+    noise = log_draws.std(axis=0) / np.sqrt(n_draws)
+    assert np.all(np.abs(log_draws.mean(axis=0) - prior.expected_log(COUNTS)) < 5 * noise)
+    sd = np.sqrt(np.diag(prior.covariance_of_log(COUNTS)))
+    np.testing.assert_allclose(log_draws.std(axis=0), sd, rtol=0.03)
+    mean = draws.mean(axis=0)
+    np.testing.assert_allclose(mean / mean.sum(), prior.mean(COUNTS), rtol=0.01)
+
+
+@pytest.mark.parametrize("name", WEIGHT_PRIORS)
+def test_divergence_is_that_of_the_counts(name):
+    # d KL / d counts = V_pi (alpha - alpha_0), and alpha - alpha_0 = counts in both families
+    prior = weights(name)
+    assert prior.kl_divergence(np.zeros(4)) == pytest.approx(0.0, abs=1e-13)
+    gradient = differences(lambda counts: np.atleast_1d(prior.kl_divergence(counts)))[0]
+    np.testing.assert_allclose(gradient, prior.covariance_of_log(COUNTS) @ COUNTS, rtol=1e-6)
+
+
+def test_one_component_has_weight_one():
+    prior, counts = DirichletWeights(0.0, 1), np.array([7.0])
+    assert prior.mean(counts) == 1.0
+    assert prior.expected_log(counts) == 0.0
+    assert prior.covariance_of_log(counts) == 0.0
+    assert prior.mean_jacobian(counts) == 0.0
