@@ -21,14 +21,14 @@ PRIOR_ARGUMENTS = (
 
 
 def _check_shape(array, shape, name):
-    if array.shape != shape:
-        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {array.shape}")
+    found = np.shape(array)
+    if found != shape:
+        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {found}")
 
 
 def _given_mean(mean_prior, n_features):
-    mean = check_array(mean_prior, dtype=np.float64, ensure_2d=False, input_name="mean_prior")
-    _check_shape(mean, (n_features,), "means")
-    return mean
+    _check_shape(mean_prior, (n_features,), "means")
+    return check_array(mean_prior, dtype=np.float64, ensure_2d=False, input_name="mean_prior")
 
 
 def _given_degrees_of_freedom(degrees_of_freedom, n_features):
@@ -41,10 +41,8 @@ def _given_degrees_of_freedom(degrees_of_freedom, n_features):
 
 
 def _given_covariance(covariance_prior, n_features, covariance_type):
-    covariance = check_array(
-        covariance_prior, dtype=np.float64, ensure_2d=False, input_name="covariance_prior"
-    )
-    _check_shape(covariance, (n_features, n_features), f"{covariance_type} covariance_prior")
+    _check_shape(covariance_prior, (n_features, n_features), f"{covariance_type} covariance_prior")
+    covariance = check_array(covariance_prior, dtype=np.float64, input_name="covariance_prior")
     symmetric = np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max())
     if not symmetric or cholesky_factor(covariance) is None:
         raise ValueError(f"'{covariance_type} precision' should be symmetric, positive-definite")
@@ -68,8 +66,8 @@ def _empirical_covariance(rows, reg_covar):
     )
     raise ValueError(
         f"{ILL_DEFINED_COVARIANCE} Here: the default covariance_prior, the covariance of X, is singular "
-        f"({what}), and reg_covar={reg_covar:g} is too small to mend it. (a) Drop constant or duplicated columns. (b) Raise "
-        "reg_covar. (c) Pass a positive definite covariance_prior."
+        f"({what}), and reg_covar={reg_covar:g} is too small to mend it. (a) Drop constant or "
+        "duplicated columns. (b) Raise reg_covar. (c) Pass a positive definite covariance_prior."
     )
 
 
