@@ -76,7 +76,7 @@ def sweep(rows, posterior):
 
     moments, evidence, n_uncertain = zip(*rows.map(one_block), strict=True)
     return Sweep(
-        float(np.sum(evidence)) - posterior.kl_divergence,
+        float(np.sum(evidence) - posterior.kl_divergence),
         posterior.with_prior(functools.reduce(operator.add, moments)),
         int(np.sum(n_uncertain)),
     )

@@ -1,0 +1,93 @@
+"""How fast? A converged fit with error bars beside BayesianGaussianMixture at its defaults.
+
+    python benchmarks/speed.py
+
+Both from the same start, in turn, with one BLAS thread; medians of the runs. "off by" is the largest
+distance of BayesianGaussianMixture's weights, means and precisions from the optimum, in posterior sds.
+"""
+
+import argparse
+import warnings
+from time import perf_counter
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import BayesianGaussianMixture
+from threadpoolctl import threadpool_limits
+
+from sklearn_lrvb import LRVBGaussianMixture
+
+PROBLEMS = [
+    # n_samples, n_features, n_components, distance of the centers in standard deviations
+    (10_000, 2, 2, 2.5),
+    (10_000, 2, 2, 5.0),
+    (12_665, 25, 2, 4.0),
+    (50_000, 10, 5, 4.0),
+    (100_000, 2, 5, 4.0),
+]
+
+
+def simulate(n_samples, n_features, n_components, distance, seed=0):
+    """Gaussians of random shapes around centers about ``distance`` apart."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(n_components, n_features))
+    gaps = np.linalg.norm(centers[:, None] - centers[None], axis=2)
+    centers *= distance / gaps[gaps > 0].min()
+    shapes = np.eye(n_features) + 0.3 / np.sqrt(n_features) * rng.normal(
+        size=(n_components, n_features, n_features)
+    )
+    labels = rng.integers(n_components, size=n_samples)
+    noise = rng.normal(size=(n_samples, n_features))
+    return centers[labels] + np.einsum("npq,nq->np", shapes[labels], noise)
+
+
+def seconds(call, *arguments):
+    """Time of one call, and what it returned."""
+    start = perf_counter()
+    result = call(*arguments)
+    return perf_counter() - start, result
+
+
+def off_by(theirs, ours):
+    """Largest distance of their fit from ours in posterior standard deviations."""
+    upper = np.triu_indices(ours.n_features_in_)
+    difference = [
+        np.abs(theirs.weights_ - ours.weights_) / ours.weights_std_,
+        np.abs(theirs.means_ - ours.means_).ravel() / ours.means_std_.ravel(),
+        (np.abs(theirs.precisions_ - ours.precisions_) / ours.precisions_std_)[:, *upper].ravel(),
+    ]
+    return np.concatenate(difference).max()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    repeats = parser.parse_args().repeats
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    print(
+        "    N   P  K | ours: fit  steps    sds  influence | theirs: fit  sweeps  off by | fit ratio\n"
+        + "-" * 88
+    )
+    for problem in PROBLEMS:
+        X = simulate(*problem)
+        n_samples, n_features, n_components, _ = problem
+        times = []
+        for _ in range(repeats):
+            parameters = {"n_components": n_components, "random_state": 0}
+            their_time, theirs = seconds(BayesianGaussianMixture(**parameters).fit, X)
+            our_time, ours = seconds(LRVBGaussianMixture(**parameters).fit, X)
+            sd_time, _ = seconds(getattr, ours, "posterior_std_")
+            influence_time, _ = seconds(ours.influence, X)
+            times.append((our_time, sd_time, influence_time, their_time))
+        our_time, sd_time, influence_time, their_time = np.median(times, axis=0)
+        print(
+            f"{n_samples:6d} {n_features:2d} {n_components:2d} | {our_time:7.2f} s {ours.n_iter_:5d} "
+            f"{sd_time:6.3f} s {influence_time:6.2f} s | {their_time:8.2f} s {theirs.n_iter_:6d} "
+            f"{off_by(theirs, ours):7.2f} | {our_time / their_time:8.2f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1, user_api="blas"):
+        main()
