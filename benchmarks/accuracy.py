@@ -76,9 +76,7 @@ def against_published(mnist, paper_features, published):
     least = truth["gibbs_ess"].min()
     print(f"MNIST zeros and ones, the paper's features: {X.shape}, {len(order)} parameters")
     print(f"largest gap to the published LRVB sd  {np.abs(sd / truth['lrvb_sd'] - 1).max():.1e}")
-    print(
-        f"largest gap to the published MFVB sd  {np.abs(mean_field / truth['mfvb_sd'] - 1).max():.1e}"
-    )
+    print(f"largest gap to the published MFVB sd  {np.abs(mean_field / truth['mfvb_sd'] - 1).max():.1e}")
     print(f"against the published Gibbs sds (least effective size {least:.0f}): median worst")
     print(f"    LRVB       {errors(sd, truth['gibbs_sd'])}")
     print(f"    mean field {errors(mean_field, truth['gibbs_sd'])}")

@@ -16,8 +16,8 @@ questions by linear response (LRVB), and nothing is refitted:
   as the digit moves in feature space (Section 6.5 of the paper).
 
 What to see. On grey levels the two groups hardly touch: mean-field's error bars are nearly right, and a
-handful of doubtful digits move the means hundreds of times as much as the typical one. On the paper's features
-the groups overlap and every error bar widens, that of the weights by 12 %. Digits whose own
+handful of doubtful digits move the means hundreds of times as much as the typical one. On the paper's
+features the groups overlap and every error bar widens, that of the weights by 12 %. Digits whose own
 assignment is certain also move the mean of the other component, at times more than its own digits do: they
 reshape their own component, and that shifts the doubtful ones.
 
@@ -137,8 +137,9 @@ def build_pipeline(digits, features_path):
 class Study:
     """A fitted pipeline and all that is asked of it; the slow answers are timed in `seconds`."""
 
-    def __init__(self, digits, pipeline):
+    def __init__(self, digits, pipeline, pixel_unit):
         self.digits = digits
+        self.pixel_unit = pixel_unit
         self.seconds = {}
         self.pipeline = self._timed("fit", lambda: pipeline.fit(digits.train))
         self.features, self.mixture = pipeline[:-1], pipeline[-1]
@@ -225,7 +226,10 @@ def report_fit(study):
     """Print data, confusion table, test error and weights with error bars."""
     digits, mixture, table = study.digits, study.mixture, study.test_table
     print(f"{digits.source}: training {digits.train.shape}, test {digits.test.shape}, zeros and ones")
-    print(f"two Gaussians in {mixture.n_features_in_} features, fitted in {mixture.n_iter_} steps\n")
+    print(
+        f"two Gaussians in {mixture.n_features_in_} features of the pixels as {study.pixel_unit}s, "
+        f"fitted in {mixture.n_iter_} steps\n"
+    )
     print(f"{'test digits':<28}{LABELS[0]:>8}{LABELS[1]:>8}     weight")
     rows = zip(study.component_names, table, mixture.weights_, mixture.weights_std_, strict=True)
     for name, row, weight, sd in rows:
@@ -265,13 +269,19 @@ def draw(study):
     """All four panels."""
     figure = plt.figure(figsize=(13, 13.4), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.1, w_pad=0.08)
-    top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1.3, 0.95, 0.5])
+    top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1.3, 0.95, 0.52])
     left, right = top.subfigures(1, 2, width_ratios=[1.25, 1])
     draw_mean_images(left, study)
     draw_standard_deviations(right, study)
     draw_influence(middle, study)
     draw_most_influential(bottom, study)
     return figure
+
+
+def times_median(study, score):
+    """A score in multiples of the median digit's, to two significant digits, in words."""
+    multiple = float(f"{score / np.median(study.largest_scores):.2g}")
+    return f"{multiple:g} times as much as the median digit"
 
 
 def head(panel, title):
@@ -292,13 +302,13 @@ def draw_mean_images(panel, study):
     inked = mean_field_sd > 0.01 * mean_field_sd.max()
     excess = np.where(inked, 100 * (sd / np.where(inked, mean_field_sd, 1.0) - 1), np.nan)
     columns = [
-        ("posterior mean", "pixel", "gray_r", study.mean_images),
-        ("LRVB standard deviation", "pixel", "cividis", sd),
-        ("LRVB beyond mean-field", "per cent", "magma", excess),
+        ("posterior mean", study.pixel_unit, "gray_r", study.mean_images),
+        ("LRVB standard deviation", study.pixel_unit, "cividis", sd),
+        ("LRVB beyond mean-field", "% of mean-field sd", "magma", excess),
     ]
     axes = panel.subplots(2, 3)
     for column, (title, unit, colours, images) in zip(axes.T, columns, strict=True):
-        limits = {"vmin": np.nanmin(images), "vmax": np.nanmax(images)}
+        limits = {"vmin": min(0.0, np.nanmin(images)), "vmax": np.nanmax(images)}
         for ax, image in zip(column, images, strict=True):
             shown = ax.imshow(as_image(image), cmap=colours, **limits)
             ax.set(xticks=[], yticks=[], facecolor="0.92")
@@ -307,7 +317,7 @@ def draw_mean_images(panel, study):
     for ax, name in zip(axes[:, 0], study.component_names, strict=True):
         ax.set_ylabel(name)
     largest = 100 * sd.max() / np.ptp(study.mean_images)
-    head(panel, f"(a) Every pixel of a mean image is known to ±{largest:.1f} % of the range")
+    head(panel, f"(a) Pixels of the mean images: posterior sd at most {largest:.1f} % of their range")
 
 
 def draw_standard_deviations(panel, study):
@@ -327,34 +337,43 @@ def draw_standard_deviations(panel, study):
     head(panel, f"(b) LRVB widens error bars by up to {excess.max():.0f} %, median {np.median(excess):.1f} %")
 
 
+def capped(log_odds):
+    """Log-odds with those beyond the cap spread over a band, else they would hide each other."""
+    band = LOG_ODDS_CAP + np.random.default_rng(0).uniform(0.3, 1.7, log_odds.shape)
+    return np.where(np.abs(log_odds) < LOG_ODDS_CAP, log_odds, np.sign(log_odds) * band)
+
+
 def draw_influence(panel, study):
     """Scores against log-odds, of digits drawn at random and of the most uncertain."""
-    generator = np.random.default_rng(0)
-    drawn = generator.choice(len(study.scores), N_RANDOM, replace=False)
-    # Capped digits are spread over the grey bands beyond the cap, else they would hide each other.
-    beyond = LOG_ODDS_CAP + generator.uniform(0.3, 1.7, study.log_odds.shape)
-    position = np.where(np.abs(study.log_odds) < LOG_ODDS_CAP, study.log_odds, np.sign(study.log_odds) * beyond)
+    drawn = np.random.default_rng(0).choice(len(study.scores), N_RANDOM, replace=False)
+    chosen = (
+        (drawn, {"marker": "o", "s": 26, "edgecolors": "none", "alpha": 0.75}),
+        (study.most_uncertain, {"marker": "^", "s": 48, "edgecolors": "black", "linewidths": 0.6}),
+    )
+    log_odds = capped(study.log_odds)
     colours = np.array(LABEL_COLOURS)[study.digits.train_labels]
     axes = panel.subplots(1, 2, sharey=True)
     for k, (ax, name) in enumerate(zip(axes, study.component_names, strict=True)):
-        for rows, style in (
-            (drawn, {"marker": "o", "s": 26, "edgecolors": "none", "alpha": 0.75}),
-            (study.most_uncertain, {"marker": "^", "s": 48, "edgecolors": "black", "linewidths": 0.6}),
-        ):
-            ax.scatter(position[rows, k], study.scores[rows, k], c=colours[rows], **style)
+        for rows, style in chosen:
+            ax.scatter(log_odds[rows, k], study.scores[rows, k], c=colours[rows], **style)
         for side in (-1, 1):
             ax.axvspan(side * LOG_ODDS_CAP, side * (LOG_ODDS_CAP + 2), color="0.92", zorder=0)
         ax.set(title=name, xlim=(-LOG_ODDS_CAP - 2, LOG_ODDS_CAP + 2))
         ax.set_xlabel(f"log-odds of component {k}, capped at ±{LOG_ODDS_CAP} (grey)")
     axes[0].set_yscale("symlog", linthresh=1e-4)
     axes[0].set_ylabel("influence score on the component's mean")
-    for marker, title in (("o", f"{N_RANDOM} digits at random"), ("^", f"{N_UNCERTAIN} most uncertain")):
-        axes[1].scatter([], [], marker=marker, color="0.4", label=title)
+    explain(axes[0])
+    multiple = times_median(study, np.median(study.largest_scores[study.most_uncertain]))
+    head(panel, f"(c) The {N_UNCERTAIN} most uncertain digits move the means {multiple}")
+
+
+def explain(ax):
+    """Legend of colours and markers of the influence panel."""
     for colour, title in zip(LABEL_COLOURS, LABELS, strict=True):
-        axes[1].scatter([], [], marker="s", color=colour, label=title)
-    panel.legend(loc="outside right center", frameon=False)
-    gain = np.median(study.largest_scores[study.most_uncertain]) / np.median(study.largest_scores)
-    head(panel, f"(c) The most uncertain digits move the means {gain:.2g} times as much as the median digit")
+        ax.scatter([], [], marker="s", color=colour, label=title)
+    for marker, title in (("o", f"{N_RANDOM} at random"), ("^", f"{N_UNCERTAIN} most uncertain")):
+        ax.scatter([], [], marker=marker, color="0.4", label=title)
+    ax.legend(loc="upper left", bbox_to_anchor=(0.06, 1), frameon=False)
 
 
 def draw_most_influential(panel, study):
@@ -366,10 +385,11 @@ def draw_most_influential(panel, study):
         ax.imshow(as_image(study.digits.train[row]), cmap="gray_r")
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set(color=LABEL_COLOURS[label], linewidth=2)
-        ax.set_title(f"score {study.largest_scores[row]:.2g}", fontsize="medium")
-        ax.set_xlabel(f"label {label}\ncomponent {component}: {study.responsibilities[row, component]:.2f}")
-    gain = study.largest_scores.max() / np.median(study.largest_scores)
-    head(panel, f"(d) The most influential digits: the first moves a mean {gain:.0f} times as much as the median")
+        ax.set_title(f"score {study.largest_scores[row]:#.2g}", fontsize="medium")
+        probability = study.responsibilities[row, component]
+        ax.set_xlabel(f"label {label}\ncomponent {component}\nwith {probability:.2f}")
+    multiple = times_median(study, study.largest_scores.max())
+    head(panel, f"(d) The most influential digit moves a mean {multiple}")
 
 
 def parse_arguments():
@@ -393,7 +413,8 @@ def main():
     if not arguments.show:
         plt.switch_backend("Agg")
     digits = load(arguments)
-    study = Study(digits, build_pipeline(digits, arguments.paper_features))
+    pixel_unit = "grey level" if arguments.paper_features is None else "signed byte"
+    study = Study(digits, build_pipeline(digits, arguments.paper_features), pixel_unit)
     report(study)
     draw(study).savefig(arguments.output, dpi=100)
     print(f"\nfigure: {arguments.output}")

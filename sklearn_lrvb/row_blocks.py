@@ -5,16 +5,29 @@ rows then run along contiguous memory, and nothing of the size of X is ever copi
 on their size alone and come back in row order, so results do not depend on ``n_jobs``.
 """
 
-import contextlib
+import collections
+import functools
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
-from threadpoolctl import threadpool_limits
+from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
 _BLOCK_BYTES = 2**19  # of one (n_features, n_rows) block: a few such arrays stay in cache
 _MIN_ROWS = 256  # below this, matrix products lose to their overhead
 _MAX_ROWS = 2**14
+
+
+_thread_pools = functools.cache(ThreadpoolController)  # finding the libraries takes a millisecond
+
+
+def blas_threads(n_jobs):
+    """Context in which BLAS uses as many threads as ``n_jobs`` asks for, in joblib's reading.
+
+    BLAS threads of its own choosing slow small products down, and collapse on a busy machine.
+    """
+    return _thread_pools().limit(limits=effective_n_jobs(n_jobs), user_api="blas")
 
 
 def rows_per_block(n_features):
@@ -68,7 +81,7 @@ class CentredRows:
     def map(self, function, block_rows=None):
         """Yield ``function(rows, block)`` for every block, in row order.
 
-        Threads where ``n_jobs`` asks for them, each with one BLAS thread.
+        Threads where ``n_jobs`` asks for them, one BLAS thread each.
         """
         blocks = slices(self.n_samples, block_rows or rows_per_block(self.n_features))
 
@@ -76,10 +89,20 @@ class CentredRows:
             return function(rows, self.block(rows))
 
         n_threads = min(effective_n_jobs(self.n_jobs), len(blocks))
-        if n_threads == 1:
-            yield from map(call, blocks)
-            return
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(threadpool_limits(1, user_api="blas"))
-            threads = Parallel(n_threads, prefer="threads", return_as="generator")
-            yield from threads(delayed(call)(rows) for rows in blocks)
+        with blas_threads(1):
+            if n_threads == 1:
+                yield from map(call, blocks)
+            else:
+                yield from _threaded(call, blocks, n_threads)
+
+
+def _threaded(function, items, n_threads):
+    """Results of ``function`` in the order of ``items``, few of them waiting at a time."""
+    waiting = collections.deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > 2 * n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

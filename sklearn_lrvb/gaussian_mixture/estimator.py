@@ -25,7 +25,7 @@ from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     VariationalPosterior,
 )
 from sklearn_lrvb.gaussian_mixture.weight_priors import WEIGHT_PRIORS
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import CentredRows, blas_threads
 
 
 @contextlib.contextmanager
@@ -120,7 +120,8 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         Safeguarded Newton steps after a few sweeps, or sweeps alone (variational EM).
 
     n_jobs : int or None, default=None
-        Threads over blocks of rows. Results do not depend on it beyond round-off.
+        Threads over blocks of rows, and for matrix factorizations; None is one, as in joblib. Results do
+        not depend on it beyond round-off.
 
     Attributes
     ----------
@@ -334,8 +335,8 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         labels : ndarray of shape (n_samples,)
             The same as ``fit(X).predict(X)``.
         """
-        with _unchanged_on_error(self):
-            self._validate_params()
+        self._validate_params()
+        with _unchanged_on_error(self), blas_threads(self.n_jobs):
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
             if X.shape[0] < self.n_components:
                 raise ValueError(

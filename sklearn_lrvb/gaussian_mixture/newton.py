@@ -158,7 +158,7 @@ class Ascent:
     def _sweeps_per_matrix(self, fit):
         """Price of the information matrix and its factor, in sweeps; infinite where it does not fit.
 
-        Matrix products run at three times the flop rate of a sweep, whose elementwise work counts for
+        Matrix products run at 1.5 times the flop rate of a sweep, whose elementwise work counts for
         about ten times its flops.
         """
         n_components, n_features = fit.posterior.offsets.shape
@@ -168,7 +168,7 @@ class Ascent:
             return np.inf
         matrix = fit.swept.n_uncertain * size * (size + n_coefficients) + size**3
         one_sweep = self.rows.n_samples * n_components * (4 * n_features**2 + 60 * n_features + 200)
-        return matrix / (3 * one_sweep)
+        return matrix / (1.5 * one_sweep)
 
     def _round_off(self, fit):
         """Differences of the lower bound below this mean nothing."""

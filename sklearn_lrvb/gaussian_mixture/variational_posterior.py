@@ -19,6 +19,10 @@ from sklearn_lrvb.exponential_families.symmetric import cholesky_factor
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 
+# Expected count below which a component without a proper prior is empty: it starves by orders of magnitude
+# a sweep (E log pi_k is about -1/N_k), so that the exact value does not matter.
+_EMPTY_COUNT = 1e-6
+
 # scikit-learn's words for a singular covariance; what follows them says which and why
 ILL_DEFINED_COVARIANCE = (
     "Fitting the mixture model failed because some components have ill-defined empirical covariance "
@@ -242,7 +246,7 @@ class VariationalPosterior:
         """
         counts, prior = moments.counts, self.prior
         mean_precision = prior.mean_precision + counts
-        empty = np.flatnonzero(~((counts >= 0) & (mean_precision > 0)))
+        empty = np.flatnonzero(~(counts >= (_EMPTY_COUNT if prior.flat else 0.0)))
         if empty.size:
             raise DegenerateComponentError(_empty_component_message(empty[0], counts, prior))
         shift = moments.first / mean_precision[:, None]
