@@ -15,9 +15,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 def test_example(path, tmp_path):
     command = [sys.executable, "-W", "error", str(path), "--output", str(tmp_path / "figure.png")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    run = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     assert "+-" in run.stdout
