@@ -1,5 +1,7 @@
 """Blocks cover the rows once, in order, centred and in float64, with any number of threads."""
 
+import math
+
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -27,6 +29,12 @@ def test_blocks_cover_the_rows_in_order(X, size, n_jobs):
     blocks = collected(CentredRows(X, origin, n_jobs), size)
     np.testing.assert_array_equal(blocks.T, X.astype(np.float64) - origin)
     assert blocks.dtype == np.float64
+
+
+def test_mean_is_accurate_from_a_far_first_row():
+    X = np.random.default_rng(0).normal(size=(20_000, 1))
+    X[0] = 1e12
+    assert CentredRows.around_mean(X).origin[0] == pytest.approx(math.fsum(X[:, 0]) / len(X), rel=1e-15)
 
 
 def test_blocks_are_contiguous_over_rows(X):

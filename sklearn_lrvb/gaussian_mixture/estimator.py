@@ -469,7 +469,8 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         -------
         responsibilities : ndarray of shape (n_samples, n_components)
         """
-        return self._expected(self._rows(X), lambda expectation: expectation.responsibilities).T
+        by_component = self._expected(self._rows(X), lambda expectation: expectation.responsibilities)
+        return np.ascontiguousarray(by_component.T)
 
     def score_samples(self, X):
         """Normaliser of the E-step at the fitted posterior, the log-likelihood of every row.

@@ -106,6 +106,18 @@ def test_newton_step_ascends_where_the_information_is_indefinite(complete):
         assert not solver.is_positive_definite
 
 
+def test_indefinite_newton_step_takes_eigenvalues_by_magnitude(complete):
+    gram, gradient = missing(complete, 30.0), np.random.default_rng(3).normal(size=SIZE)
+    root = complete.times_root(np.eye(SIZE))
+    values, vectors = np.linalg.eigh(np.eye(SIZE) - root.T @ gram @ root)
+    assert values[0] < -20
+    assert np.abs(values).min() > 1e-3  # none at the floor
+    scaled = vectors @ ((vectors.T @ root.T @ gradient) / np.abs(values))
+    step, decrement = ObservedInformation(complete, gram).newton_step(gradient)
+    np.testing.assert_allclose(step, np.linalg.solve(root.T, scaled), rtol=1e-9)
+    assert decrement == pytest.approx(np.sqrt(gradient @ root @ scaled))
+
+
 def test_matrix_free_equals_dense(complete):
     gram, gradient = missing(complete, 0.95), np.random.default_rng(3).normal(size=SIZE)
     expected, decrement = ObservedInformation(complete, gram.copy()).newton_step(gradient)
