@@ -125,6 +125,8 @@ class Ascent:
             fit = self.inform(fit)
             if fit.is_strict_optimum and 0.5 * fit.decrement**2 < self.tol:
                 fit = self._polish(fit)
+            elif fit.decrement < _POLISHED:
+                break  # a saddle, or flat to round-off: no step leads away
             else:
                 fit = self._newton_step(fit)
         return fit

@@ -86,10 +86,8 @@ class PosteriorUncertainty:
         """Distance of the fit from its optimum in posterior standard deviations."""
         if not np.isnan(self._fit.decrement):
             return self._fit.decrement
-        if self._size <= MAX_DENSE_SIZE:
-            information = self._information
-        else:
-            information = matrix_free_information(self._training_rows(), self.map.posterior)
+        formed = vars(self).get("_information")
+        information = formed or matrix_free_information(self._training_rows(), self.map.posterior)
         return information.newton_step(self._fit.residual)[1]
 
     @cached_property
@@ -108,16 +106,17 @@ class PosteriorUncertainty:
 
     def _indefinite_message(self):
         posterior = self.map.posterior
-        value, direction = self._information.smallest_eigenvalue()
-        scaled = np.square(self._information.complete.solve_root_transposed(direction[:, None]))
-        share = np.sqrt(scaled.reshape(posterior.n_components, -1).sum(axis=1))
-        most = np.sort(np.argsort(share)[::-1][:2])
+        value, vector = self._information.smallest_eigenvalue()
+        share = np.square(vector.reshape(posterior.n_components, -1))
+        most = np.sort(np.argsort(share.sum(axis=1))[::-1][:2])
         pair = " and ".join(str(k) for k in most)
+        edges = [0, 1, 1 + posterior.n_features]
+        kind = PARAMETERS[np.add.reduceat(share.sum(axis=0), edges).argmax()].replace("_", " ")
         return (
             "The posterior covariance is undefined at this fit, which is no strict local optimum: the "
             f"smallest eigenvalue of the observed information is {value:.1e} of the complete "
-            f"information (mostly in component{'s' * (len(most) > 1)} {pair}). (a) The fit stopped "
-            f"early ({self._iterations}; {self.decrement:.2g} posterior standard deviations from the "
+            f"information (mostly in the {kind} of component{'s' * (len(most) > 1)} {pair}). (a) The fit "
+            f"stopped early ({self._iterations}; {self.decrement:.2g} posterior standard deviations from the "
             "optimum): raise max_iter, or use solver='newton'. (b) Components "
             f"{pair} coincide or share one cluster: lower n_components, raise n_init, or change "
             "random_state."

@@ -97,9 +97,9 @@ class ObservedInformation:
         return self._cholesky is not None
 
     def smallest_eigenvalue(self):
-        """Smallest eigenvalue of S and its direction in the coordinates of M, (D,)."""
+        """Smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M it is T v."""
         values, vectors = eigh(self._scaled, subset_by_index=[0, 0])
-        return values[0], self.complete.times_root(vectors)[:, 0]
+        return values[0], vectors[:, 0]
 
     def _require_positive_definite(self):
         if not self.is_positive_definite:

@@ -65,13 +65,12 @@ def test_no_missing_information_is_the_complete_answer(complete):
 @pytest.mark.parametrize("largest", [0.9, 1.0 + 1e-3, 30.0])
 def test_smallest_eigenvalue(complete, largest):
     gram = missing(complete, largest)
-    value, direction = ObservedInformation(complete, gram.copy()).smallest_eigenvalue()
+    value, vector = ObservedInformation(complete, gram.copy()).smallest_eigenvalue()
     assert value == pytest.approx(1.0 - largest, rel=1e-9, abs=1e-12)
-    information = np.linalg.inv(dense_covariance(complete)) - gram
-    rayleigh = direction @ information @ direction
-    assert rayleigh == pytest.approx(
-        value * (direction @ np.linalg.inv(dense_covariance(complete)) @ direction)
-    )
+    direction = complete.times_root(vector[:, None])[:, 0]
+    complete_information = np.linalg.inv(dense_covariance(complete))
+    assert direction @ complete_information @ direction == pytest.approx(1.0)
+    assert direction @ (complete_information - gram) @ direction == pytest.approx(value, abs=1e-10)
 
 
 @pytest.mark.parametrize("largest", [1.0, 1.0 + 1e-3, 30.0])
