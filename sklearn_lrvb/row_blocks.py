@@ -81,7 +81,7 @@ class CentredRows:
     def map(self, function, block_rows=None):
         """Yield ``function(rows, block)`` for every block, in row order.
 
-        Threads where ``n_jobs`` asks for them, one BLAS thread each.
+        Threads where ``n_jobs`` asks for them, then one BLAS thread each.
         """
         blocks = slices(self.n_samples, block_rows or rows_per_block(self.n_features))
 
@@ -89,11 +89,11 @@ class CentredRows:
             return function(rows, self.block(rows))
 
         n_threads = min(effective_n_jobs(self.n_jobs), len(blocks))
+        if n_threads == 1:
+            yield from map(call, blocks)
+            return
         with blas_threads(1):
-            if n_threads == 1:
-                yield from map(call, blocks)
-            else:
-                yield from _threaded(call, blocks, n_threads)
+            yield from _threaded(call, blocks, n_threads)
 
 
 def _threaded(function, items, n_threads):

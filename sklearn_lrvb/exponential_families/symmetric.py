@@ -49,20 +49,28 @@ def smat(vectors, n_features):
     return from_unique_entries(vectors / _isometry_weights(n_features), n_features)
 
 
-def cholesky_factor(matrix):
-    """Lower Cholesky factor, or None where the matrix is singular to working precision.
+def cholesky_equilibrated(matrix):
+    """Lower Cholesky factor, and that of the matrix scaled to unit diagonal; None, None where there is none.
 
-    Equilibrated first, so that the verdict does not depend on units: a pivot is then the share of a
-    coordinate's variance that the coordinates before it leave over.
+    Scaling first makes the factor's accuracy independent of the coordinates' units.
     """
     diagonal = np.diag(matrix)
     if not (np.all(np.isfinite(matrix)) and np.all(diagonal > 0)):
-        return None
+        return None, None
     scale = np.sqrt(diagonal)
     try:
-        factor = cholesky(matrix / np.outer(scale, scale), lower=True)
+        scaled = cholesky(matrix / np.outer(scale, scale), lower=True)
     except LinAlgError:
+        return None, None
+    return scale[:, None] * scaled, scaled
+
+
+def cholesky_factor(matrix):
+    """Lower Cholesky factor, or None where the matrix is singular to working precision, in any units.
+
+    A pivot of the scaled matrix is the share of a coordinate's variance that those before it leave over.
+    """
+    factor, scaled = cholesky_equilibrated(matrix)
+    if factor is None or np.diag(scaled).min() ** 2 < 10 * len(factor) * np.finfo(float).eps:
         return None
-    if np.diag(factor).min() ** 2 < 10 * len(diagonal) * np.finfo(float).eps:
-        return None
-    return scale[:, None] * factor
+    return factor

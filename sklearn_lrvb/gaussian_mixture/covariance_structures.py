@@ -36,7 +36,7 @@ class FullCovariance:
         self.n_features = n_features
         self.n_coefficients = 1 + n_features + n_features * (n_features + 1) // 2
 
-    # The posterior, given counts (K,): mathematics.md's table, row "full".
+    # The posterior, given counts (K,).
 
     def information(self, counts, prior_degrees_of_freedom):
         """c_k, with E Lambda_k = c_k A_k^-1, (K,)."""

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from time import perf_counter
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -26,6 +26,16 @@ from sklearn_lrvb.gaussian_mixture.variational_posterior import (
 )
 from sklearn_lrvb.gaussian_mixture.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
+
+_COMPUTED_ON_ACCESS = {
+    "newton_decrement_",
+    "posterior_covariance_",
+    "posterior_std_",
+    "weights_std_",
+    "means_std_",
+    "covariances_std_",
+    "precisions_std_",
+}
 
 
 @contextlib.contextmanager
@@ -126,7 +136,8 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        Posterior means of the weights.
+        Posterior means of the weights; with sticks the products of the sticks' means, scaled to sum to one
+        as in scikit-learn.
 
     means_ : ndarray of shape (n_components, n_features)
         Posterior means of the component means.
@@ -173,10 +184,12 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         Mean of theta = (log weights; means; unique precision entries), component by component.
 
     posterior_covariance_ : ndarray of shape (D, D)
-        LRVB covariance of theta (Eq. nuisance_lrvb_est), built at first access.
+        LRVB covariance of theta (Eq. nuisance_lrvb_est), built at first access. Under joint factors the
+        variance of a mean includes the Student t's excess over the normal, where it is finite: a component
+        with ``degrees_of_freedom_ <= n_features + 1`` (fewer than about one point) goes without.
 
     posterior_std_ : ndarray of shape (D,)
-        Its root diagonal, without the matrix.
+        Its root diagonal, without the matrix. As all arrays computed on access it is read-only.
 
     posterior_names_ : ndarray of shape (D,) of str
         Names such as "log_weight[0]", "mean[0,x1]", "precision[0,x1,x2]".
@@ -200,9 +213,17 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     Linear response is a derivative at the optimum. Where the fit is no strict local optimum the
     covariance is refused with an error that says why.
 
+    Newton steps and sweeps climb the same bound from the same start, but where it has several optima they
+    need not end in the same one; ``n_init`` chooses among several. The posterior covariance is that of one
+    optimum, to the accuracy of a quadratic: with few points and much overlap, posteriors are skew and have
+    heavier tails than it can know.
+
+    Fitted attributes report the posterior; writing to them changes no prediction.
+
     The matrix behind the covariance (KF x KF with K = n_components, F = 1 + P + P(P + 1)/2) is formed by the
     fit where Newton's method needs it, else at first need: until then X is kept, by reference, and must
-    not be changed in place (a change is noticed and refused). Pickling forms it and leaves X behind.
+    not be changed in place (a change is noticed and refused). Pickling leaves X behind, and forms the matrix
+    if it is small (64 MB); otherwise ask for an uncertainty once before pickling.
 
     References
     ----------
@@ -295,6 +316,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
 
     # Fitting.
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
         """Fit the variational posterior.
 
@@ -316,9 +338,10 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             On bad input, a prior outside its domain, or a component without a proper posterior. The
             estimator is then as it was before the call.
         """
-        self.fit_predict(X)
+        self._fit(X)
         return self
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit_predict(self, X, y=None):
         """Fit, and return the most probable component of every training row.
 
@@ -335,7 +358,10 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         labels : ndarray of shape (n_samples,)
             The same as ``fit(X).predict(X)``.
         """
-        self._validate_params()
+        return self._labels(self._fit(X))
+
+    def _fit(self, X):
+        """Fit all or nothing, and return the training rows."""
         with _unchanged_on_error(self), blas_threads(self.n_jobs):
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
             if X.shape[0] < self.n_components:
@@ -344,16 +370,15 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
                     f"{self.n_components}, n_samples = {X.shape[0]}"
                 )
             rows = CentredRows.around_mean(X, self.n_jobs)
-            best = self._best_fit(rows, resolve_prior(self, rows))
-            self._unpack(best, rows)
+            self._unpack(self._best_fit(rows, resolve_prior(self, rows)), rows)
         if not self.converged_ and self.max_iter > 0:
             warnings.warn(
                 "Best performing initialization did not converge. Try different init parameters, or "
                 "increase max_iter, tol, or check for degenerate data.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=4,  # fit's caller, past its context
             )
-        return self._labels(rows)
+        return rows
 
     def _best_fit(self, rows, prior):
         """The state with the highest lower bound over the starts."""
@@ -366,6 +391,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
                 fit = ascent.start(start())
                 fit = ascent.newton(fit) if self.solver == "newton" else ascent.coordinate_ascent(fit)
             except DegenerateComponentError as error:
+                progress.fail(error)
                 failure = error
                 continue
             progress.end(fit)
@@ -418,13 +444,13 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         self.precisions_ = values("precisions")
         self.precisions_cholesky_ = posterior.whiteners.transpose(0, 2, 1).copy()
         self.weight_concentration_ = prior.weights.concentration(posterior.counts)
-        self.mean_precision_ = posterior.mean_precision
-        self.degrees_of_freedom_ = posterior.degrees_of_freedom
+        self.mean_precision_ = posterior.mean_precision.copy()
+        self.degrees_of_freedom_ = posterior.degrees_of_freedom.copy()
         self.weight_concentration_prior_ = prior.weights.prior_concentration
         self.mean_precision_prior_ = prior.mean_precision
         self.mean_prior_ = np.zeros_like(origin) if prior.flat else origin + prior.mean
         self.degrees_of_freedom_prior_ = prior.degrees_of_freedom
-        self.covariance_prior_ = prior.covariance
+        self.covariance_prior_ = prior.covariance.copy()
         self.converged_ = fit.converged
         self.n_iter_ = fit.n_iter
         self.lower_bound_ = fit.lower_bound
@@ -525,16 +551,21 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
                 f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample."
             )
         random_state = check_random_state(self.random_state)
-        counts = random_state.multinomial(n_samples, self.weights_)
+        weights, means, covariances = map(self._uncertainty.map.value, ("weights", "means", "covariances"))
+        counts = random_state.multinomial(n_samples, weights)
         X = np.vstack(
             [
                 random_state.multivariate_normal(mean, covariance, int(count))
-                for mean, covariance, count in zip(self.means_, self.covariances_, counts, strict=True)
+                for mean, covariance, count in zip(means, covariances, counts, strict=True)
             ]
         )
         return X, np.repeat(np.arange(len(counts)), counts)
 
     # The posterior.
+
+    def __dir__(self):
+        # scikit-learn's HTML display evaluates all that dir() lists
+        return [name for name in super().__dir__() if name not in _COMPUTED_ON_ACCESS]
 
     @property
     def newton_decrement_(self):
@@ -615,12 +646,12 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         if method not in ("lrvb", "mean_field"):
             raise ValueError(f"method must be 'lrvb' or 'mean_field', got {method!r}.")
-        named = [target] if isinstance(target, str) else list(target)
-        targets = [name for t in named for name in (PARAMETERS if t == "all" else (t,))]
-        if not targets:
+        named = list(target) if isinstance(target, (list, tuple)) else [target]
+        if not named:
             raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
-        for name in targets:
-            _check_target(name)
+        for name in named:
+            _check_target(name, (*TARGETS, "all"))
+        targets = [name for t in named for name in (PARAMETERS if t == "all" else (t,))]
         return self._uncertainty.covariance(targets, method)
 
     # Influence.
@@ -643,7 +674,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         -------
         influence : ndarray of shape (n_samples, *shape of the attribute, n_features)
             In units of the target per unit of X; exact derivatives of the fit (Eq. influence_score as
-            corrected), no refitting.
+            corrected), no refitting. The prior is held fixed, also where its defaults came from X.
         """
         rows = self._rows(X)
         _check_target(target)
@@ -683,9 +714,9 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         )
 
 
-def _check_target(target):
-    if target not in TARGETS:
-        raise ValueError(f"target must be one of {', '.join(TARGETS)}, got {target!r}.")
+def _check_target(target, choices=TARGETS):
+    if not isinstance(target, str) or target not in choices:
+        raise ValueError(f"target must be one of {', '.join(choices)}, got {target!r}.")
 
 
 class _Progress:
@@ -694,6 +725,7 @@ class _Progress:
     def __init__(self, verbose, interval):
         self._verbose = verbose
         self._interval = interval
+        self._started = self._last = perf_counter()
 
     def start(self, number):
         if self._verbose:
@@ -707,6 +739,10 @@ class _Progress:
         detail = f"\t time lapse {now - self._last:.5f}s\t ll change {gain:.5f}"
         print(f"  Iteration {n_iter}{detail if self._verbose > 1 else ''}")
         self._last = now
+
+    def fail(self, error):
+        if self._verbose:
+            print(f"Initialization failed: {error}")
 
     def end(self, fit):
         if not self._verbose:

@@ -31,7 +31,7 @@ class InfluenceFunctions:
         )
         n_targets, n_components, n_features = linear.shape
         self._n_targets = n_targets
-        # values: per component (1 + P + P^2, d)... as (P, d P) maps that act on rows of y
+        # values a + b.y + y'B y: per component maps that act on rows of y from the right
         self._constant = constant  # (d, K)
         self._linear = linear.transpose(1, 2, 0)  # (K, P, d)
         self._quadratic = quadratic.transpose(1, 2, 0, 3).reshape(n_components, n_features, -1)

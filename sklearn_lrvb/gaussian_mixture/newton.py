@@ -24,6 +24,7 @@ from sklearn_lrvb.gaussian_mixture.variational_posterior import (
 
 _FIRST_SWEEPS = 5  # before the first Newton step, where curvature says little
 _HALVINGS = 5
+_LEAST_COUNT_KEPT = 0.1  # of any component by one Newton step: further out the quadratic model is void
 _SWEEPS_PER_SOLUTION = 30  # what conjugate gradients take for one Newton step, about
 MAX_DENSE_SIZE = 14_000  # K F above which M is not formed: 1.6 GB, and minutes to factor
 _POLISHED = 1e-9  # decrement at which polishing stops: float64 sees no further gain
@@ -123,10 +124,10 @@ class Ascent:
             fit = self._sweep(fit)
         while fit.n_iter < self.max_iter and not fit.converged:
             fit = self.inform(fit)
+            if fit.decrement < _POLISHED:  # the end, or a saddle that no step leaves
+                return replace(fit, converged=fit.is_strict_optimum)
             if fit.is_strict_optimum and 0.5 * fit.decrement**2 < self.tol:
                 fit = self._polish(fit)
-            elif fit.decrement < _POLISHED:
-                break  # a saddle, or flat to round-off: no step leads away
             else:
                 fit = self._newton_step(fit)
         return fit
@@ -185,10 +186,12 @@ class Ascent:
         return self._sweep(fit)
 
     def _try(self, fit, coefficients):
-        """The state after ``coefficients``, or None where infeasible or where the ELBO falls."""
+        """The state after ``coefficients``; None where infeasible, too far, or where the ELBO falls."""
         try:
             posterior = step(fit.posterior, coefficients)
         except DegenerateComponentError:
+            return None
+        if np.any(posterior.counts < _LEAST_COUNT_KEPT * fit.posterior.counts):
             return None
         swept = sweep(self.rows, posterior)
         if not swept.lower_bound >= fit.lower_bound - self._round_off(fit):
@@ -210,7 +213,10 @@ class Ascent:
                 break
             fit = polished
             direction, distance = start.information.newton_step(fit.residual)
+        if fit is start:
+            fit = self._newton_step(start)
         fit = self.inform(fit)
-        progressing = _CLOSE_ENOUGH < fit.decrement < 0.5 * start.decrement
-        arrived = not progressing or fit.n_iter == self.max_iter
-        return replace(fit, converged=fit.is_strict_optimum and arrived)
+        stalled = fit.decrement < 1e-3 and fit.lower_bound - start.lower_bound <= self._round_off(fit)
+        arrived = fit.decrement < _CLOSE_ENOUGH or stalled or fit.n_iter == self.max_iter
+        within_tol = 0.5 * fit.decrement**2 < self.tol
+        return replace(fit, converged=fit.is_strict_optimum and within_tol and arrived)

@@ -9,9 +9,9 @@ under joint factors, mu (the Student t's).
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import block_diag, lstsq, solve
+from scipy.linalg import block_diag, cho_solve, lstsq
 
-from sklearn_lrvb.gaussian_mixture.response import complete_information, intercept_covariance
+from sklearn_lrvb.gaussian_mixture.response import complete_information
 
 PARAMETERS = ("log_weights", "means", "precisions")
 TARGETS = (*PARAMETERS, "weights", "covariances")
@@ -33,23 +33,23 @@ class ParameterMap:
         self.origin = origin
 
     @cached_property
-    def _log_weights(self):
-        """V_pi, and (V_pi + C)^-1 as a map from intercepts to the counts' response."""
-        covariance, complete = intercept_covariance(self.posterior)
-        return covariance, solve(complete, np.eye(len(complete)), assume_a="pos")
+    def _weight_jacobian(self):
+        """d weights / d counts, (K, K)."""
+        return self.posterior.prior.weights.mean_jacobian(self.posterior.counts)
 
-    def _count_response(self, coefficients):
-        return coefficients[..., 0] @ self._log_weights[1]
+    def _count_response(self, intercepts):
+        """(V_pi + C)^-1 b, how counts respond to intercepts: (..., K) -> (..., K)."""
+        flat = intercepts.reshape(-1, intercepts.shape[-1]).T
+        return cho_solve((self.posterior.intercept_root, True), flat).T.reshape(intercepts.shape)
 
     def respond(self, target, coefficients):
         """d target: (..., K, F) -> (..., *shape of the attribute)."""
         posterior = self.posterior
         structure = posterior.structure
         if target == "log_weights":
-            return self._count_response(coefficients) @ self._log_weights[0]
+            return self._count_response(coefficients[..., 0]) @ posterior.log_weight_covariance
         if target == "weights":
-            jacobian = posterior.prior.weights.mean_jacobian(posterior.counts)
-            return self._count_response(coefficients) @ jacobian.T
+            return self._count_response(coefficients[..., 0]) @ self._weight_jacobian.T
         if target == "means":
             return structure.mean_response(coefficients, posterior.roots)
         if target == "precisions":
@@ -135,29 +135,32 @@ class ParameterMap:
         """Cov_q - J R J' between two targets, or None where it is zero."""
         if first == second == "means":
             return self._mean_excess
-        left, right = self._from_log_weights(first), self._from_log_weights(second)
-        if left is None or right is None:
-            return None
-        return left @ self._log_weight_excess @ right.T
+        if {first, second} <= {"log_weights", "weights"}:
+            return self._weight_excess[first, second]
+        return None
 
     @cached_property
-    def _log_weight_excess(self):
-        """V_pi - V_pi (V_pi + C)^-1 V_pi, (K, K)."""
-        covariance, inverse = self._log_weights
-        excess = covariance - covariance @ inverse @ covariance
-        return 0.5 * (excess + excess.T)
+    def _weight_excess(self):
+        """V_pi - V_pi (V_pi + C)^-1 V_pi = C (V_pi + C)^-1 V_pi of log pi, and what it makes of pi."""
+        counts = self._count_response(np.diag(self.posterior.intercept_excess))  # C (V_pi + C)^-1
+        log_weights = counts @ self.posterior.log_weight_covariance
+        crossed = counts @ self._weight_jacobian.T
+        weights = self._weights_per_log_weights @ crossed
+        return {
+            ("log_weights", "log_weights"): 0.5 * (log_weights + log_weights.T),
+            ("log_weights", "weights"): crossed,
+            ("weights", "log_weights"): crossed.T,
+            ("weights", "weights"): 0.5 * (weights + weights.T),
+        }
 
     @cached_property
     def _weights_per_log_weights(self):
         """d weights / d E log pi, (K, K)."""
-        posterior = self.posterior
-        jacobian = posterior.prior.weights.mean_jacobian(posterior.counts)
-        return lstsq(self._log_weights[0], jacobian.T)[0].T  # V_pi = 0 for one component
-
-    def _from_log_weights(self, target):
-        if target == "log_weights":
-            return np.eye(self.posterior.n_components)
-        return self._weights_per_log_weights if target == "weights" else None
+        covariance = self.posterior.log_weight_covariance
+        scale = np.sqrt(np.diag(covariance))
+        scale = np.where(scale > 0, scale, 1.0)  # V_pi = 0 for one component
+        scaled = lstsq(covariance / np.outer(scale, scale), self._weight_jacobian.T / scale[:, None])[0]
+        return scaled.T / scale
 
     @cached_property
     def _mean_excess(self):

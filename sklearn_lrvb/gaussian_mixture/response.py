@@ -15,7 +15,6 @@ import functools
 import operator
 
 import numpy as np
-from scipy.linalg import cholesky
 
 from sklearn_lrvb.gaussian_mixture.sweep import expect
 from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments
@@ -32,16 +31,6 @@ _NEGLIGIBLE_INFORMATION = 1e-13
 _GRAM_BYTES = 2**25  # of features held at once
 
 
-def intercept_covariance(posterior):
-    """V_pi and V_pi + C, both (K, K)."""
-    log_weight_covariance = posterior.prior.weights.covariance_of_log(posterior.counts)
-    excess = (
-        0.25 * posterior.structure.log_determinant_excess_variance(posterior.degrees_of_freedom)
-        + 0.5 * posterior.n_features / posterior.mean_precision**2
-    )
-    return log_weight_covariance, log_weight_covariance + np.diag(excess)
-
-
 def complete_information(posterior, quadratic_information=None):
     """R^-1 (Eq. nuisance_lrvb_est without latent variables).
 
@@ -53,24 +42,22 @@ def complete_information(posterior, quadratic_information=None):
     if quadratic_information is None:
         quadratic_information = posterior.information
     n_coefficients = posterior.structure.n_coefficients
-    _, intercept = intercept_covariance(posterior)
     root = np.ones((posterior.n_components, n_coefficients))
     root[:, 1:] = 1.0 / np.sqrt(
         posterior.structure.complete_information(posterior.mean_precision, quadratic_information)
     )
     return CompleteInformation(
         np.arange(posterior.n_components) * n_coefficients,
-        cholesky(intercept, lower=True),
+        posterior.intercept_root,
         root.ravel(),
     )
 
 
 def _uncertain_rows(rows, posterior):
     """Yield whitened rows (K, P, n) and responsibilities (K, n) of the rows that count in G."""
-    _, intercept = intercept_covariance(posterior)
     threshold = _NEGLIGIBLE_INFORMATION / rows.n_samples
     origin_norm = np.sqrt(np.einsum("kpq,kpq->k", *2 * [posterior.second_moment_origin]))[:, None]
-    intercept_scale = 2.0 * np.diag(intercept)[:, None]
+    intercept_scale = 2.0 * np.square(posterior.intercept_root).sum(axis=1)[:, None]
 
     def one_block(_, block):
         expectation = expect(posterior, block)

@@ -15,8 +15,16 @@ from sklearn_lrvb.linear_response.observed_information import (
     IndefiniteInformationError,
     ObservedInformation,
 )
+from sklearn_lrvb.row_blocks import blas_threads
 
 _FAR_FROM_OPTIMUM = 0.1  # posterior standard deviations
+_PICKLED_BYTES = 2**26  # a larger matrix is not formed just to be pickled
+
+
+def _read_only(array):
+    """What is cached or derived from it must not be written to by the user."""
+    array.setflags(write=False)
+    return array
 
 
 class PosteriorUncertainty:
@@ -36,16 +44,19 @@ class PosteriorUncertainty:
         self.map = ParameterMap(fit.posterior, rows.origin)
         self._fit = fit
         self._rows = rows
+        self._n_jobs = rows.n_jobs
         self._iterations = iterations
         if isinstance(fit.information, ObservedInformation):
             self._information = fit.information
             self._rows = None
 
     def __getstate__(self):
-        if self._rows is not None and self._size <= MAX_DENSE_SIZE:
-            with contextlib.suppress(ValueError):  # X was changed: said at first use instead
+        if self._rows is not None and 8 * self._size**2 <= _PICKLED_BYTES:
+            with contextlib.suppress(ValueError, MemoryError):  # said at first use instead
                 self._information  # noqa: B018, formed while the rows are here
-        return {**vars(self), "_rows": None, "_fit": replace(self._fit, information=None)}
+        cached = {"_lrvb_root", "_mean_field_root", "parameter_covariance", "parameter_std"}
+        state = {name: value for name, value in vars(self).items() if name not in cached}
+        return {**state, "_rows": None, "_fit": replace(self._fit, information=None, direction=None)}
 
     @property
     def _size(self):
@@ -77,7 +88,8 @@ class PosteriorUncertainty:
                 f"{8 * self._size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are solved. (a) Reduce the "
                 "features first, for example with PCA in a pipeline. (b) Lower n_components."
             )
-        information = observed_information(self._training_rows(), self.map.posterior)
+        with blas_threads(self._n_jobs):
+            information = observed_information(self._training_rows(), self.map.posterior)
         self._rows = None
         return information
 
@@ -102,7 +114,8 @@ class PosteriorUncertainty:
                 UserWarning,
                 stacklevel=4,
             )
-        return self._information.covariance_root()
+        with blas_threads(self._n_jobs):
+            return self._information.covariance_root()
 
     def _indefinite_message(self):
         posterior = self.map.posterior
@@ -134,16 +147,19 @@ class PosteriorUncertainty:
     @cached_property
     def parameter_covariance(self):
         """Covariance of theta, (D, D)."""
-        return self.covariance(PARAMETERS, "lrvb")
+        return _read_only(self.covariance(PARAMETERS, "lrvb"))
 
     def std(self, target):
         """LRVB standard deviations, in the shape of the attribute."""
-        return self.map.shaped(target, np.sqrt(self.map.variance(target, self._lrvb_root)))
+        return _read_only(self.map.shaped(target, self._flat_std(target)))
+
+    def _flat_std(self, target):
+        return np.sqrt(self.map.variance(target, self._lrvb_root))
 
     @cached_property
     def parameter_std(self):
         """Standard deviations of theta, (D,)."""
-        return np.concatenate([np.sqrt(self.map.variance(target, self._lrvb_root)) for target in PARAMETERS])
+        return _read_only(np.concatenate([self._flat_std(target) for target in PARAMETERS]))
 
     def coefficients(self, target):
         """Rows of J M^-1 of the flat target, (d, K, F): its influence functions."""

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.exponential_families import wishart
-from sklearn_lrvb.exponential_families.symmetric import cholesky_factor
+from sklearn_lrvb.exponential_families.symmetric import cholesky_equilibrated, cholesky_factor
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 
@@ -160,6 +160,22 @@ class VariationalPosterior:
     def expected_log_weights(self):
         """E log pi, (K,)."""
         return self.prior.weights.expected_log(self.counts)
+
+    @cached_property
+    def log_weight_covariance(self):
+        """V_pi = Cov(log pi), (K, K)."""
+        return self.prior.weights.covariance_of_log(self.counts)
+
+    @cached_property
+    def intercept_excess(self):
+        """C_k: what log|Lambda_k| and tau_k add to the variance of an intercept, (K,)."""
+        log_det_variance = self.structure.log_determinant_excess_variance(self.degrees_of_freedom)
+        return 0.25 * log_det_variance + 0.5 * self.n_features / self.mean_precision**2
+
+    @cached_property
+    def intercept_root(self):
+        """Lower Cholesky factor of V_pi + C, (K, K)."""
+        return cholesky_equilibrated(self.log_weight_covariance + np.diag(self.intercept_excess))[0]
 
     @cached_property
     def log_density_constants(self):

@@ -81,6 +81,9 @@ class ObservedInformation:
     def __len__(self):
         return len(self._scaled)
 
+    def __getstate__(self):
+        return {"complete": self.complete, "_scaled": self._scaled}  # the factor is cheap beside its size
+
     @cached_property
     def _cholesky(self):
         """Lower factor of S, or None where S is not safely positive definite."""
