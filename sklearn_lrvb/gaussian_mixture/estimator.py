@@ -564,8 +564,9 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     # The posterior.
 
     def __dir__(self):
-        # scikit-learn's HTML display evaluates all that dir() lists
-        return [name for name in super().__dir__() if name not in _COMPUTED_ON_ACCESS]
+        # scikit-learn's HTML display evaluates all that dir() lists, and BaseEstimator's dir() all there is
+        names = (name for name in object.__dir__(self) if name not in _COMPUTED_ON_ACCESS)
+        return [name for name in names if hasattr(self, name)]
 
     @property
     def newton_decrement_(self):

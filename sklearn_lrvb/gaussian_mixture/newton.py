@@ -122,6 +122,16 @@ class Ascent:
         """Sweeps while they pay, then Newton steps until ``tol``, then polishing steps."""
         while fit.n_iter < self.max_iter and not self._newton_pays(fit):
             fit = self._sweep(fit)
+        try:
+            return self._newton_phase(fit)
+        except DegenerateComponentError:
+            # Under an improper prior the bound rises without limit as a component empties. Larger steps
+            # can run up there where sweeps stop at an optimum on the way.
+            swept = self.coordinate_ascent(fit)
+            return self._newton_phase(replace(swept, converged=False))
+
+    def _newton_phase(self, fit):
+        """Newton steps until ``tol``, then polishing steps."""
         while fit.n_iter < self.max_iter and not fit.converged:
             fit = self.inform(fit)
             if fit.decrement < _POLISHED:  # the end, or a saddle that no step leaves
@@ -150,7 +160,7 @@ class Ascent:
             return False
         before = fit.path[-2] - fit.path[-3]
         if fit.gain >= before:
-            return True
+            return False  # leaving a plateau: curvature here belongs to the saddle behind
         rate = fit.gain / before
         to_gain = fit.gain * rate / (1.0 - rate)
         if to_gain <= self.tol:
@@ -216,7 +226,8 @@ class Ascent:
         if fit is start:
             fit = self._newton_step(start)
         fit = self.inform(fit)
-        stalled = fit.decrement < 1e-3 and fit.lower_bound - start.lower_bound <= self._round_off(fit)
+        gained = fit.lower_bound - start.lower_bound
+        stalled = gained <= self._round_off(fit) and fit.decrement > 0.5 * start.decrement
         arrived = fit.decrement < _CLOSE_ENOUGH or stalled or fit.n_iter == self.max_iter
         within_tol = 0.5 * fit.decrement**2 < self.tol
         return replace(fit, converged=fit.is_strict_optimum and within_tol and arrived)

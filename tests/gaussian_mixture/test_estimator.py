@@ -536,3 +536,77 @@ def test_pipelines_and_searches():
     search = GridSearchCV(LRVBGaussianMixture(random_state=0), {"n_components": [1, 2, 3]}, cv=3, n_jobs=2)
     search.fit(X)
     assert search.best_estimator_.posterior_covariance_.shape[0] > 0
+
+
+# What looking at an estimator must not do.
+
+
+def test_displays_evaluate_nothing_and_never_fail():
+    X = overlapping()
+    estimator = mixture({"solver": "coordinate_ascent"}, max_iter=2, init_params="random")
+    with pytest.warns(ConvergenceWarning):
+        estimator.fit(X)
+    for shown in (estimator, make_pipeline(estimator)):
+        assert "means_" in shown._repr_html_() or "LRVBGaussianMixture" in repr(shown)
+    names = dir(estimator)
+    assert {"means_", "posterior_mean_", "posterior_names_", "predict"} <= set(names)
+    assert "posterior_covariance_" not in names
+    assert "_information" not in vars(estimator._uncertainty)
+    assert "means_" in dir(estimator)
+    assert "means_" not in dir(LRVBGaussianMixture())
+
+
+def test_computed_arrays_are_read_only_and_reports_are_copies():
+    estimator = fitted_to(overlapping())
+    for name in ("posterior_covariance_", "posterior_std_", "means_std_", "precisions_std_", "weights_std_"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(estimator, name)[...] = 0
+    expected, draws = estimator.predict_proba(overlapping()), estimator.sample(5)[0]
+    sd = estimator.posterior_std_.copy()
+    for name in (
+        "weights_",
+        "means_",
+        "covariances_",
+        "precisions_",
+        "mean_precision_",
+        "degrees_of_freedom_",
+    ):
+        getattr(estimator, name)[...] = 7.0
+    np.testing.assert_array_equal(estimator.predict_proba(overlapping()), expected)
+    np.testing.assert_array_equal(estimator.sample(5)[0], draws)
+    np.testing.assert_array_equal(mixture(MODELS[0]).fit(overlapping()).posterior_std_, sd)
+
+
+def test_a_given_prior_is_not_aliased():
+    prior = np.eye(2)
+    estimator = fitted_to(overlapping(), covariance_prior=prior)
+    estimator.covariance_prior_[...] = 5.0
+    np.testing.assert_array_equal(prior, np.eye(2))
+    prior[...] = 9.0
+    assert estimator.lower_bound_ == fitted_to(overlapping(), covariance_prior=np.eye(2)).lower_bound_
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_predict"])
+def test_the_convergence_warning_points_at_the_caller(method):
+    with pytest.warns(ConvergenceWarning) as caught:
+        getattr(mixture(MODELS[0], max_iter=1), method)(overlapping())
+    assert caught[0].filename == __file__
+
+
+def test_verbose_says_that_a_start_failed(capsys):
+    X = np.concatenate([overlapping(), [[1e3, 1e3], [1e3, 1e3 + 1]]])
+    with pytest.raises(ValueError):
+        mixture({"prior": "flat", "reg_covar": 0.0}, verbose=1).fit(X)
+    assert "Initialization failed: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+@pytest.mark.parametrize("concentration", [1e-4, 1e-8, 1e-12])
+def test_tiny_concentrations_do_not_disturb_the_other_components(weights, concentration):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    X[100:] += 6
+    model = {"weight_concentration_prior_type": weights, "weight_concentration_prior": concentration}
+    two, four = mixture(model, 2).fit(X), mixture(model, 4).fit(X)
+    kept = np.argsort(four.weights_)[-2:]
+    assert np.sort(four.weights_)[1] < 1e-3  # two components are empty
+    np.testing.assert_allclose(np.sort(four.weights_std_[kept]), np.sort(two.weights_std_), rtol=1e-3)

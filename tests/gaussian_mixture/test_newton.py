@@ -7,6 +7,7 @@ import pytest
 from catalogue import MODELS, SOLVERS, fitted, mixture, model_id, overlapping, three_blobs
 from sklearn.exceptions import ConvergenceWarning
 
+from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import newton
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -104,3 +105,36 @@ def test_one_component_needs_one_step():
     estimator = mixture({"prior": "flat"}, 1).fit(overlapping())
     assert estimator.n_iter_ == 1
     assert estimator.converged_
+
+
+def test_zero_tolerance_ends_at_round_off():
+    estimator = mixture(MODELS[0], tol=0.0).fit(overlapping())
+    assert estimator.converged_
+    assert estimator.newton_decrement_ < 1e-8
+
+
+def test_a_flat_ridge_is_not_taken_for_the_optimum():
+    # four components on one cloud: the smallest eigenvalue is 3e-4, and the quadratic model fails
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    estimator = mixture({"prior": "flat"}, 4, init_params="random", tol=1e-3, warm_start=True).fit(X)
+    first = estimator.lower_bound_
+    assert estimator.fit(X).lower_bound_ - first < 1e-3
+
+
+def test_newton_fits_under_the_flat_prior_where_sweeps_do():
+    # the bound is unbounded as a component empties: larger steps must not run up there
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 2)) + 0.8 * rng.normal(size=(3, 2))[rng.integers(3, size=600)]
+    outcomes = {}
+    for solver, tol in (("newton", 1e-3), ("coordinate_ascent", 1e-9)):
+        for seed in range(8):
+            try:
+                parameters = {"random_state": seed, "solver": solver, "tol": tol, "max_iter": 5000}
+                LRVBGaussianMixture(n_components=4, prior="flat", **parameters).fit(X)
+                outcomes[solver, seed] = True
+            except ValueError:
+                outcomes[solver, seed] = False
+    fits = [outcomes["coordinate_ascent", seed] for seed in range(8)]
+    assert 0 < sum(fits) < 8  # both outcomes are seen
+    for seed in range(8):
+        assert outcomes["newton", seed] >= outcomes["coordinate_ascent", seed]
