@@ -189,7 +189,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         with ``degrees_of_freedom_ <= n_features + 1`` (fewer than about one point) goes without.
 
     posterior_std_ : ndarray of shape (D,)
-        Its root diagonal, without the matrix. As all arrays computed on access it is read-only.
+        Its root diagonal, without the matrix. Like the matrix it is kept, and read-only.
 
     posterior_names_ : ndarray of shape (D,) of str
         Names such as "log_weight[0]", "mean[0,x1]", "precision[0,x1,x2]".

@@ -22,7 +22,7 @@ _PICKLED_BYTES = 2**26  # a larger matrix is not formed just to be pickled
 
 
 def _read_only(array):
-    """What is cached or derived from it must not be written to by the user."""
+    """What is cached must not be written to by the user."""
     array.setflags(write=False)
     return array
 
@@ -151,7 +151,7 @@ class PosteriorUncertainty:
 
     def std(self, target):
         """LRVB standard deviations, in the shape of the attribute."""
-        return _read_only(self.map.shaped(target, self._flat_std(target)))
+        return self.map.shaped(target, self._flat_std(target))
 
     def _flat_std(self, target):
         return np.sqrt(self.map.variance(target, self._lrvb_root))
