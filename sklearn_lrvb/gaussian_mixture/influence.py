@@ -11,8 +11,13 @@ location influence, d E[target_j] / d x. About 4 K P^2 flops a target and row; n
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.sweep import expect
+from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect
 from sklearn_lrvb.row_blocks import rows_per_block
+
+
+# Where the other components' responsibilities sum to less, assignments do not respond: no feature is
+# large enough to make it count.
+_CERTAIN = 1e-30
 
 
 class InfluenceFunctions:
@@ -64,9 +69,10 @@ class InfluenceFunctions:
         )
         gradients = (weighted @ self._gradient_map).reshape(n_rows, self._n_targets, n_features)
         # d r_k/dx = r_k (d rho_k - sum_l r_l d rho_l), d rho_k/dx = -W' y_k
-        slopes = -(whitened @ self.posterior.whiteners)
-        slopes -= np.einsum("kn,knp->np", r, slopes)
-        uncertain = np.flatnonzero(r.max(axis=0) < 1.0)
+        slopes = centred_on_average(-(whitened @ self.posterior.whiteners), r)
+        others = r.copy()
+        others[r.argmax(axis=0), np.arange(n_rows)] = 0.0
+        uncertain = np.flatnonzero(others.sum(axis=0) > _CERTAIN)
         if uncertain.size:
             values = np.stack(
                 [self._polynomials(k, rows_k[uncertain]) for k, rows_k in enumerate(whitened)],

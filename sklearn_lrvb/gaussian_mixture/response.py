@@ -16,7 +16,7 @@ import operator
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.sweep import expect
+from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect
 from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments
 from sklearn_lrvb.linear_response.observed_information import (
     CompleteInformation,
@@ -113,12 +113,19 @@ def _add_missing_information(missing, posterior, whitened, r):
         posterior.structure.features(rows_k, origin)
         for rows_k, origin in zip(whitened, posterior.second_moment_origin, strict=True)
     ]
+    # in units of the complete information, so that an outlier counts by its features, too
+    sizes = [
+        np.sqrt(np.einsum("fn,fn->n", part, part) / information)
+        for part, information in zip(features, posterior.information, strict=True)
+    ]
+    negligible = _NEGLIGIBLE_INFORMATION / posterior.counts.sum()
     for k, features_k in enumerate(features):
-        scaled = features_k * np.sqrt(r[k] * (r.sum(axis=0) - r[k]))
+        others = np.delete(r, k, axis=0).sum(axis=0)  # 1 - r_k to the last digit, also where r_k is almost 1
+        scaled = features_k * np.sqrt(r[k] * others)
         missing[k, :, k] += scaled @ scaled.T
         for other in range(k + 1, len(features)):
             weight = r[k] * r[other]
-            shared = np.flatnonzero(weight > _NEGLIGIBLE_INFORMATION * weight.max(initial=0.0))
+            shared = np.flatnonzero(weight * sizes[k] * sizes[other] > negligible)
             if 2 * shared.size < weight.size:
                 product = (features_k[:, shared] * weight[shared]) @ features[other][:, shared].T
             else:
@@ -144,7 +151,7 @@ def missing_information_product(rows, posterior, coefficients):
         # d rho = beta . h, d r = V_z d rho, then the moments of d r
         moved = constant[:, None] + np.einsum("kpn,kpn->kn", np.matmul(quadratic, y), y)
         moved += np.einsum("kp,kpn->kn", linear, y)
-        moved -= np.einsum("kn,kn->n", r, moved)
+        moved = centred_on_average(moved, r)
         moved *= r
         return Moments(
             moved.sum(axis=1),

@@ -40,6 +40,16 @@ def expect(posterior, block):
     return Expectation(whitened, scores, largest + np.log(total))
 
 
+def centred_on_average(changes, responsibilities):
+    """d_k - sum_l r_l d_l, how log responsibilities follow log densities: (K, n, ...), (K, n) -> (K, n, ...).
+
+    Measured from each row's most probable component first: a row that is all but certain keeps its digits.
+    """
+    top, rows = responsibilities.argmax(axis=0), np.arange(responsibilities.shape[1])
+    relative = changes - changes[top, rows]
+    return relative - np.einsum("kn,kn...->n...", responsibilities, relative)
+
+
 def _moments(posterior, whitened, responsibilities):
     return Moments(
         responsibilities.sum(axis=1),

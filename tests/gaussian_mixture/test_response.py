@@ -1,5 +1,7 @@
 """The linear response against the paper's dense formula and against refits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from catalogue import MODELS, fitted, mixture, model_id, overlapping, three_blobs
@@ -164,6 +166,24 @@ def test_certain_rows_are_skipped_without_a_trace():
     np.testing.assert_allclose(
         missing @ vector, missing_information_product(rows, posterior, vector), atol=1e-10
     )
+
+
+def test_outliers_count_by_their_features():
+    # an outlier that is all but certain (r = 1e-13) and 1000 sd away, among rows of which most are certain
+    X = np.concatenate([overlapping(), overlapping() + [-60.0, 0.0], [[-8.5, 1000.0]]])
+    fit = mixture(MODELS[0]).fit(overlapping())._uncertainty.map
+    two_disks = replace(
+        fit.posterior,
+        counts=np.array([240.0, 241.0]),
+        offsets=np.array([[0.0, 0.0], [3.0, 0.0]]),
+        roots=np.array([np.eye(2)] * 2),
+    )
+    rows = CentredRows(X, np.zeros(2))
+    missing = missing_information(rows, two_disks)
+    vector = np.random.default_rng(0).normal(size=len(missing))
+    product = missing_information_product(rows, two_disks, vector)
+    scale = 240 * np.abs(vector).max()
+    np.testing.assert_allclose(missing @ vector, product, atol=1e-9 * scale)
 
 
 def test_refuses_a_saddle():
