@@ -14,7 +14,6 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect
 from sklearn_lrvb.row_blocks import rows_per_block
 
-
 # Where the other components' responsibilities sum to less, assignments do not respond: no feature is
 # large enough to make it count.
 _CERTAIN = 1e-30
