@@ -42,7 +42,7 @@ def _given_degrees_of_freedom(degrees_of_freedom, n_features):
 
 def _given_covariance(covariance_prior, n_features, covariance_type):
     _check_shape(covariance_prior, (n_features, n_features), f"{covariance_type} covariance_prior")
-    covariance = check_array(covariance_prior, dtype=np.float64, input_name="covariance_prior")
+    covariance = check_array(covariance_prior, dtype=np.float64, copy=True, input_name="covariance_prior")
     symmetric = np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max())
     if not symmetric or cholesky_factor(covariance) is None:
         raise ValueError(f"'{covariance_type} precision' should be symmetric, positive-definite")
@@ -58,7 +58,7 @@ def _empirical_covariance(rows, reg_covar):
     if cholesky_factor(noisy) is not None:
         return noisy
     variance = np.diag(covariance)
-    constant = np.flatnonzero(variance <= np.finfo(float).eps * np.square(rows.origin))
+    constant = np.flatnonzero(variance <= np.square(4 * np.finfo(float).eps * rows.origin))
     what = (
         f"column {', '.join(map(str, constant[:5]))} constant"
         if constant.size

@@ -23,6 +23,7 @@ from sklearn_lrvb.gaussian_mixture.variational_posterior import (
 )
 
 _FIRST_SWEEPS = 5  # before the first Newton step, where curvature says little
+_PATIENCE = 30  # sweeps granted to a bound that gains faster and faster
 _HALVINGS = 5
 _LEAST_COUNT_KEPT = 0.1  # of any component by one Newton step: further out the quadratic model is void
 _SWEEPS_PER_SOLUTION = 30  # what conjugate gradients take for one Newton step, about
@@ -160,7 +161,8 @@ class Ascent:
             return False
         before = fit.path[-2] - fit.path[-3]
         if fit.gain >= before:
-            return False  # leaving a plateau: curvature here belongs to the saddle behind
+            # leaving a plateau: curvature here belongs to the saddle behind, for a while
+            return fit.n_iter >= _PATIENCE
         rate = fit.gain / before
         to_gain = fit.gain * rate / (1.0 - rate)
         if to_gain <= self.tol:

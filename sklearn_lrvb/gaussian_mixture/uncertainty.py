@@ -42,7 +42,8 @@ class PosteriorUncertainty:
 
     def __init__(self, fit, rows, iterations):
         self.map = ParameterMap(fit.posterior, rows.origin)
-        self._fit = fit
+        # without the information, whose products hold on to the rows
+        self._fit = replace(fit, information=None, direction=None)
         self._rows = rows
         self._n_jobs = rows.n_jobs
         self._iterations = iterations
@@ -56,7 +57,7 @@ class PosteriorUncertainty:
                 self._information  # noqa: B018, formed while the rows are here
         cached = {"_lrvb_root", "_mean_field_root", "parameter_covariance", "parameter_std"}
         state = {name: value for name, value in vars(self).items() if name not in cached}
-        return {**state, "_rows": None, "_fit": replace(self._fit, information=None, direction=None)}
+        return {**state, "_rows": None}
 
     @property
     def _size(self):

@@ -124,13 +124,6 @@ class ObservedInformation:
         root = self.complete.times_root(solve_triangular(self._cholesky, np.eye(len(self)), lower=True).T)
         return np.ascontiguousarray(root.T)
 
-    def solve(self, array):
-        """M^-1 array, (D, m)."""
-        self._require_positive_definite()
-        scaled = self.complete.times_root_transposed(array)
-        half = solve_triangular(self._cholesky, scaled, lower=True)
-        return self.complete.times_root(solve_triangular(self._cholesky, half, lower=True, trans="T"))
-
     def newton_step(self, gradient, floor=1e-3):
         """R^-1 |M|^-1 gradient, and the Newton decrement sqrt(gradient' |M|^-1 gradient).
 

@@ -1,9 +1,11 @@
 """scikit-learn's contract, and BayesianGaussianMixture reproduced."""
 
 import copy
+import gc
 import pickle
 import re
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -415,6 +417,17 @@ def test_pickles_and_copies_keep_the_uncertainty(solver):
         np.testing.assert_array_equal(twin.posterior_covariance_, estimator.posterior_covariance_)
         np.testing.assert_array_equal(twin.influence(X), estimator.influence(X))
         assert twin.newton_decrement_ == estimator.newton_decrement_
+
+
+@pytest.mark.parametrize("sweeps_per_solution", [0, 30])
+def test_the_rows_are_let_go_once_the_matrix_is_formed(sweeps_per_solution, monkeypatch):
+    monkeypatch.setattr(newton, "_SWEEPS_PER_SOLUTION", sweeps_per_solution)
+    X = overlapping()
+    estimator, rows = fitted_to(X), weakref.ref(X)
+    assert np.all(estimator.means_std_ > 0)
+    del X
+    gc.collect()
+    assert rows() is None
 
 
 def test_pickles_do_not_carry_the_rows():
