@@ -6,11 +6,13 @@ import itertools
 import numpy as np
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.linear_response import SolverCosts
 
 PRIORS = ("conjugate", "flat")
 FACTORIZATIONS = ("joint", "independent")
 WEIGHT_PRIORS = ("dirichlet_process", "dirichlet_distribution")
 SOLVERS = ("newton", "coordinate_ascent")
+INFORMATION = ("primal", "dual", "matrix_free")
 
 # a flat prior has no kind of weights to choose
 MODELS = tuple(
@@ -32,6 +34,11 @@ def model_id(model):
     weights = "sticks" if model["weight_concentration_prior_type"] == "dirichlet_process" else "dirichlet"
     noise = "noise" if model["reg_covar"] else "exact"
     return "-".join([model["prior"], model["factorization"], weights, noise])
+
+
+def use_information(solver, monkeypatch):
+    """Have the observed information solved by one solver, whatever the cost model says."""
+    monkeypatch.setattr(SolverCosts, "cheapest", lambda costs, n_targets: solver)
 
 
 def overlapping(n_samples=240, seed=0):

@@ -3,3 +3,26 @@
 *Conventions.* A family is its log partition A(eta); its mean parameters are grad A and the
 covariance of its sufficient statistics, V, is hess A. Arrays broadcast over leading axes.
 """
+
+from sklearn_lrvb.exponential_families.beta import Beta
+from sklearn_lrvb.exponential_families.categorical import Categorical
+from sklearn_lrvb.exponential_families.dirichlet import Dirichlet
+from sklearn_lrvb.exponential_families.family import ExponentialFamily, NaturalParameterError
+from sklearn_lrvb.exponential_families.family_check import check_family
+from sklearn_lrvb.exponential_families.gamma import Gamma
+from sklearn_lrvb.exponential_families.multivariate_normal import MultivariateNormal
+from sklearn_lrvb.exponential_families.univariate_normal import UnivariateNormal
+from sklearn_lrvb.exponential_families.wishart import Wishart
+
+__all__ = [
+    "Beta",
+    "Categorical",
+    "Dirichlet",
+    "ExponentialFamily",
+    "Gamma",
+    "MultivariateNormal",
+    "NaturalParameterError",
+    "UnivariateNormal",
+    "Wishart",
+    "check_family",
+]

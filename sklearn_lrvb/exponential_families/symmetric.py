@@ -49,6 +49,36 @@ def smat(vectors, n_features):
     return from_unique_entries(vectors / _isometry_weights(n_features), n_features)
 
 
+def symmetrized(matrices):
+    """Symmetric part, symmetric to the last digit: (..., P, P) -> (..., P, P)."""
+    return 0.5 * (matrices + matrices.swapaxes(-1, -2))
+
+
+def inverse_root(matrices):
+    """R upper triangular with R R' = matrix^-1, of positive definite ones: (..., P, P) -> (..., P, P).
+
+    Raises ``numpy.linalg.LinAlgError`` where a matrix is not positive definite.
+    """
+    factors = np.linalg.cholesky(matrices)
+    identities = np.broadcast_to(np.eye(matrices.shape[-1]), matrices.shape)
+    return np.linalg.solve(factors, identities).swapaxes(-1, -2)
+
+
+def log_determinant_of_triangular(triangles):
+    """log of the product of the diagonal: (..., P, P) -> (...)."""
+    return np.log(np.einsum("...pp->...p", triangles)).sum(axis=-1)
+
+
+def symmetric_kronecker_square(matrices):
+    """S_ik S_jl + S_il S_jk at [ij, kl]: (..., P, P) -> (..., P^2, P^2).
+
+    The covariance of x x' for x normal around 0, and of a Wishart matrix but for its degrees of freedom.
+    """
+    products = np.einsum("...ik,...jl->...ijkl", matrices, matrices)
+    n_entries = matrices.shape[-1] ** 2
+    return (products + products.swapaxes(-1, -2)).reshape(*matrices.shape[:-2], n_entries, n_entries)
+
+
 def cholesky_equilibrated(matrix):
     """Lower Cholesky factor, and that of the matrix scaled to unit diagonal; None, None where there is none.
 

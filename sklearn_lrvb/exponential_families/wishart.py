@@ -4,8 +4,19 @@ Density proportional to |Lambda|^((nu - P - 1)/2) exp(-trace(A Lambda)/2); the i
 enters through its log determinant alone. E Lambda = nu A^-1.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import digamma, multigammaln, polygamma
+from sklearn.utils import check_random_state
+
+from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, refuse_indefinite
+from sklearn_lrvb.exponential_families.symmetric import (
+    inverse_root,
+    log_determinant_of_triangular,
+    symmetric_kronecker_square,
+    symmetrized,
+)
 
 
 def _half_degrees_of_freedom(degrees_of_freedom, n_features):
@@ -43,3 +54,96 @@ def expected_log_density(
         - 0.5 * expected_trace
         - log_partition(degrees_of_freedom, log_det_inverse_scale, n_features)
     )
+
+
+@dataclass(frozen=True)
+class Wishart(ExponentialFamily):
+    """Wishart family; statistics ``value`` Lambda (P, P) and ``log_det`` log|Lambda| ().
+
+    Natural parameters (-A/2, (nu - P - 1)/2).
+
+    Parameters
+    ----------
+    n_features : int, P
+    """
+
+    n_features: int
+
+    @property
+    def statistics(self):
+        """``value`` Lambda, ``log_det`` log|Lambda|."""
+        return {"value": (self.n_features, self.n_features), "log_det": ()}
+
+    def natural_parameters(self, degrees_of_freedom, inverse_scale):
+        """(-A/2, (nu - P - 1)/2): (...), (..., P, P) -> (..., D)."""
+        return self.pack(np.multiply(-0.5, inverse_scale), 0.5 * (degrees_of_freedom - self.n_features - 1.0))
+
+    def _split(self, natural):
+        """nu (...), and A (..., P, P)."""
+        value = natural[..., :-1].reshape(*natural.shape[:-1], self.n_features, self.n_features)
+        return 2.0 * natural[..., -1] + self.n_features + 1.0, -2.0 * symmetrized(value)
+
+    def _scale(self, natural):
+        """nu, R upper triangular with R R' = A^-1, and log|A|."""
+        degrees_of_freedom, inverse_scale = self._split(natural)
+        root = inverse_root(inverse_scale)
+        return degrees_of_freedom, root, -2.0 * log_determinant_of_triangular(root)
+
+    def log_partition(self, natural):
+        """A(eta); its letter is the inverse scale's, too."""
+        degrees_of_freedom, _, log_det = self._scale(natural)
+        return log_partition(degrees_of_freedom, log_det, self.n_features)
+
+    def mean_parameters(self, natural):
+        """nu A^-1, and E log|Lambda|."""
+        degrees_of_freedom, root, log_det = self._scale(natural)
+        mean = degrees_of_freedom[..., None, None] * symmetrized(root @ root.swapaxes(-1, -2))
+        expected_log_det = expected_log_determinant(degrees_of_freedom, log_det, self.n_features)
+        return np.concatenate(
+            [mean.reshape(*natural.shape[:-1], -1), np.asarray(expected_log_det)[..., None]], axis=-1
+        )
+
+    def covariance(self, natural):
+        """V, from Cov(Lambda_ij, Lambda_kl) = nu (W_ik W_jl + W_il W_jk) with W = A^-1."""
+        degrees_of_freedom, root, _ = self._scale(natural)
+        n_entries = self.n_features**2
+        scale = symmetrized(root @ root.swapaxes(-1, -2))
+        crossed = 2.0 * scale.reshape(*natural.shape[:-1], n_entries)
+        covariance = np.empty((*natural.shape[:-1], n_entries + 1, n_entries + 1))
+        covariance[..., :-1, :-1] = degrees_of_freedom[..., None, None] * symmetric_kronecker_square(scale)
+        covariance[..., :-1, -1] = covariance[..., -1, :-1] = crossed
+        explained = 2.0 * self.n_features / degrees_of_freedom
+        covariance[..., -1, -1] = explained + log_determinant_excess_variance(
+            degrees_of_freedom, self.n_features
+        )
+        return covariance
+
+    def check_domain(self, natural):
+        """The inverse scale must be positive definite and the degrees of freedom above P - 1."""
+        degrees_of_freedom, inverse_scale = self._split(natural)
+        too_few = ~(degrees_of_freedom > self.n_features - 1)
+        message = f"the degrees of freedom {{}} are not above P - 1 = {self.n_features - 1}"
+        refuse(degrees_of_freedom[..., None], too_few[..., None], message, "log_det")
+        refuse_indefinite(inverse_scale, "the inverse scale", "value")
+
+    def default_natural_parameters(self):
+        """P + 1 degrees of freedom and E Lambda = I."""
+        degrees_of_freedom = self.n_features + 1.0
+        return np.append(-0.5 * degrees_of_freedom * np.eye(self.n_features), 0.0)
+
+    def sample(self, natural, n_draws, random_state=None):
+        """Draws of Lambda, by Bartlett's triangular factor: (n_draws, ..., P, P)."""
+        random_state = check_random_state(random_state)
+        degrees_of_freedom, root, _ = self._scale(natural)
+        shape = (n_draws, *degrees_of_freedom.shape)
+        triangle = np.tril(random_state.normal(size=(*shape, self.n_features, self.n_features)), k=-1)
+        freedom = degrees_of_freedom[..., None] - np.arange(self.n_features)
+        squares = random_state.chisquare(np.broadcast_to(freedom, (*shape, self.n_features)))
+        np.einsum("...pp->...p", triangle)[...] = np.sqrt(squares)
+        factor = root @ triangle
+        return symmetrized(factor @ factor.swapaxes(-1, -2))
+
+    def statistics_of(self, value):
+        """(Lambda, log|Lambda|): (..., P, P) -> (..., D)."""
+        _, log_det = np.linalg.slogdet(value)
+        return np.concatenate([value.reshape(*value.shape[:-2], -1), log_det[..., None]], axis=-1)

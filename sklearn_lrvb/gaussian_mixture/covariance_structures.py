@@ -95,20 +95,49 @@ class FullCovariance:
         """O_k = I - reg_covar W_k W_k', (K, P, P)."""
         return np.eye(self.n_features) - reg_covar * whiteners @ whiteners.transpose(0, 2, 1)
 
-    def features(self, whitened, origin):
-        """h of one component: (P, n), (P, P) -> (F, n)."""
-        n_features, n_rows = whitened.shape
-        features = np.empty((self.n_coefficients, n_rows))
-        features[0] = 1.0
-        features[1 : 1 + n_features] = whitened
-        start = 1 + n_features
-        for p in range(n_features):
-            stop = start + n_features - p
-            np.multiply(whitened[p], whitened[p:], out=features[start:stop])
-            features[start:stop] -= origin[p, p:, None]
-            features[start] *= np.sqrt(0.5)
-            start = stop
+    def feature_entries(self, whitened, origin, entries):
+        """Some of h of one component: (P, n), (P, P), int array (m,) -> (m, n)."""
+        selected = np.empty((len(entries), whitened.shape[1]))
+        linear = entries <= self.n_features
+        selected[linear] = np.where(entries[linear, None] == 0, 1.0, whitened[entries[linear] - 1])
+        row, column = (
+            part[entries[~linear] - 1 - self.n_features] for part in upper_triangle(self.n_features)
+        )
+        products = whitened[row] * whitened[column] - origin[row, column, None]
+        selected[~linear] = products * np.where(row == column, np.sqrt(0.5), 1.0)[:, None]
+        return selected
+
+    def feature_kernel(self, whitened, others, origin, mean_precision, information):
+        """h' R h without the intercept, from inner products: (P, n), (P, m) -> (n, m)."""
+        kernel = whitened.T @ others
+        quadratic = np.square(kernel)
+        quadratic -= np.einsum("pn,pn->n", whitened, origin @ whitened)[:, None]
+        quadratic -= np.einsum("pn,pn->n", others, origin @ others)
+        quadratic += np.einsum("pq,pq->", origin, origin)
+        quadratic *= 0.5 / information
+        kernel /= mean_precision
+        kernel += quadratic
+        return kernel
+
+    def features_from_monomials(self, monomials, origin):
+        """h from sums of the monomials (1, y, y_p y_q), along the first axis: (F, m) -> (F, m)."""
+        row, column = upper_triangle(self.n_features)
+        start = 1 + self.n_features
+        features = monomials.copy()
+        features[start:] -= origin[row, column, None] * monomials[0]
+        features[start:][row == column] *= np.sqrt(0.5)
         return features
+
+    def monomials_in(self, monomials, turn, shift):
+        """Sums of monomials of y as those of turn y + shift, along the first axis: (F, m) -> (F, m)."""
+        start = 1 + self.n_features
+        counts, first = monomials[0], monomials[1:start]
+        second = from_unique_entries(monomials[start:].T, self.n_features)  # (m, P, P)
+        turned = turn @ first
+        half = np.einsum("pm,q->mpq", turned + 0.5 * counts * shift[:, None], shift)
+        moved = turn @ second @ turn.T + half + half.transpose(0, 2, 1)
+        quadratic = unique_entries(moved).T
+        return np.concatenate([counts[None], turned + counts * shift[:, None], quadratic])
 
     def feature_moments(self, counts, first, second, origin):
         """Sums of h: moments about the frame -> (K, F). The transpose of `polynomials`."""
@@ -144,21 +173,31 @@ class FullCovariance:
             axis=1,
         )
 
-    # What coefficients say of the parameters.
+    # What coefficients say of the parameters: weights depend on the intercepts alone, means on the linear
+    # part, precisions and covariances on the quadratic one.
 
-    def mean_response(self, coefficients, roots):
-        """d mu = W^-1 b: (..., K, F) -> (..., K, P)."""
-        return np.einsum("kpq,...kq->...kp", roots, coefficients[..., 1 : 1 + self.n_features])
+    def parts(self):
+        """Where the parts of a component's coefficients stand: name -> slice of F."""
+        start = 1 + self.n_features
+        return {
+            "intercept": slice(0, 1),
+            "linear": slice(1, start),
+            "quadratic": slice(start, self.n_coefficients),
+        }
 
-    def precision_response(self, coefficients, whiteners):
-        """d Lambda = -sqrt 2 W' B W: (..., K, F) -> (..., K, P, P)."""
-        quadratic = smat(coefficients[..., 1 + self.n_features :], self.n_features)
-        return -np.sqrt(2.0) * (whiteners.transpose(0, 2, 1) @ quadratic @ whiteners)
+    def mean_response(self, linear, roots):
+        """d mu = W^-1 b: (..., K, P) -> (..., K, P)."""
+        return np.einsum("kpq,...kq->...kp", roots, linear)
 
-    def covariance_response(self, coefficients, roots):
-        """d Lambda^-1 = sqrt 2 W^-1 B W^-T: (..., K, F) -> (..., K, P, P)."""
-        quadratic = smat(coefficients[..., 1 + self.n_features :], self.n_features)
-        return np.sqrt(2.0) * (roots @ quadratic @ roots.transpose(0, 2, 1))
+    def precision_response(self, quadratic, whiteners):
+        """d Lambda = -sqrt 2 W' B W: (..., K, F - 1 - P) -> (..., K, P, P)."""
+        matrices = smat(quadratic, self.n_features)
+        return -np.sqrt(2.0) * (whiteners.transpose(0, 2, 1) @ matrices @ whiteners)
+
+    def covariance_response(self, quadratic, roots):
+        """d Lambda^-1 = sqrt 2 W^-1 B W^-T: (..., K, F - 1 - P) -> (..., K, P, P)."""
+        matrices = smat(quadratic, self.n_features)
+        return np.sqrt(2.0) * (roots @ matrices @ roots.transpose(0, 2, 1))
 
     def unique_entries(self, matrices):
         """What of a precision array is reported once: (..., K, P, P) -> (..., K, P(P+1)/2)."""

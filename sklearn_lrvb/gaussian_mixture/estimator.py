@@ -616,7 +616,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         return self._uncertainty.std("precisions")
 
-    def get_posterior_covariance(self, target="all", method="lrvb"):
+    def get_posterior_covariance(self, target="all", method="lrvb", X=None, solver="auto"):
         """Posterior covariance of some of the parameters.
 
         Parameters
@@ -632,6 +632,16 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             its Student t, without the excess over the normal where it is infinite
             (``degrees_of_freedom_ <= n_features + 1``).
 
+        X : array-like of shape (n_samples, n_features), default=None
+            The training rows, where they are needed and did not stay with the estimator: after a pickle that
+            was too large to carry the matrix, or for another `solver` than the one in use.
+
+        solver : {'auto', 'primal', 'dual', 'matrix_free'}, default='auto'
+            How the observed information is solved with. 'primal' forms the matrix (KF x KF), 'dual' one
+            of the size of the uncertain rows, 'matrix_free' none: it passes over the rows some
+            twenty times for every parameter asked for. 'auto' takes what was formed before, else the
+            cheapest by a count of flops that fits into memory. All agree to 1e-8 standard deviations.
+
         Returns
         -------
         covariance : ndarray of shape (d, d)
@@ -640,20 +650,24 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Unknown target or method; or ("lrvb") the fit is no strict local optimum.
+            Unknown target, method or solver; or ("lrvb") the fit is no strict local optimum, or X is
+            missing or not what was fitted.
         MemoryError
             The system is too large; the message names the size and the way out.
         """
         check_is_fitted(self)
         if method not in ("lrvb", "mean_field"):
             raise ValueError(f"method must be 'lrvb' or 'mean_field', got {method!r}.")
+        if solver not in ("auto", "primal", "dual", "matrix_free"):
+            raise ValueError(f"solver must be 'auto', 'primal', 'dual' or 'matrix_free', got {solver!r}.")
         named = list(target) if isinstance(target, (list, tuple)) else [target]
         if not named:
             raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
         for name in named:
             _check_target(name, (*TARGETS, "all"))
         targets = [name for t in named for name in (PARAMETERS if t == "all" else (t,))]
-        return self._uncertainty.covariance(targets, method)
+        rows = None if X is None else self._rows(X)
+        return self._uncertainty.covariance(targets, method, None if solver == "auto" else solver, rows)
 
     # Influence.
 
@@ -683,7 +697,10 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             raise ValueError(f"perturb must be 'location', got {perturb!r}.")
         uncertainty = self._uncertainty
         parameters = uncertainty.map
-        flat = location_influence(rows, parameters.posterior, uncertainty.coefficients(target))
+        flat = np.concatenate(
+            [location_influence(rows, parameters.posterior, c) for c in uncertainty.coefficients(target)],
+            axis=1,
+        )
         by_feature = flat.transpose(0, 2, 1)
         return np.moveaxis(parameters.shaped(target, by_feature), 1, -1)
 
@@ -704,14 +721,20 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         rows = self._rows(X)
         uncertainty = self._uncertainty
         n_components, n_features = self.means_.shape
-        coefficients = uncertainty.coefficients("means")
-        coefficients = coefficients.reshape(n_components, n_features, *coefficients.shape[1:])
-        squared_norms = 2.0 * np.einsum("kp,kplf->klf", self.means_, coefficients)
-        return location_influence(
-            rows,
-            uncertainty.map.posterior,
-            squared_norms,
-            lambda gradients: np.linalg.norm(gradients, axis=2),
+        squared_norms = np.zeros((n_components, n_components, n_features))
+        squared_norms[np.arange(n_components), np.arange(n_components)] = 2.0 * self.means_
+        batches = uncertainty.coefficients("means", squared_norms.reshape(n_components, -1))
+        return np.concatenate(
+            [
+                location_influence(
+                    rows,
+                    uncertainty.map.posterior,
+                    coefficients,
+                    lambda gradients: np.linalg.norm(gradients, axis=2),
+                )
+                for coefficients in batches
+            ],
+            axis=1,
         )
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.response import (
-    matrix_free_information,
     observed_information,
+    solver_costs,
     step,
+    sweep_cost,
     sweep_residual,
 )
 from sklearn_lrvb.gaussian_mixture.sweep import Sweep, sweep
@@ -26,8 +27,6 @@ _FIRST_SWEEPS = 5  # before the first Newton step, where curvature says little
 _PATIENCE = 30  # sweeps granted to a bound that gains faster and faster
 _HALVINGS = 5
 _LEAST_COUNT_KEPT = 0.1  # of any component by one Newton step: further out the quadratic model is void
-_SWEEPS_PER_SOLUTION = 30  # what conjugate gradients take for one Newton step, about
-MAX_DENSE_SIZE = 14_000  # K F above which M is not formed: 1.6 GB, and minutes to factor
 _POLISHED = 1e-9  # decrement at which polishing stops: float64 sees no further gain
 _CLOSE_ENOUGH = 1e-7  # decrement that polishing must reach as long as it makes progress
 _POLISHING_STEPS = 5
@@ -44,7 +43,7 @@ class Fit:
     swept : Sweep at the posterior
     path : tuple of float, the lower bound at the start and after every step
     converged : bool
-    information : ObservedInformation or MatrixFreeInformation at the posterior, or None
+    information : ObservedInformation at the posterior, or None
     direction : Newton's step at the posterior, (K F,), or None
     decrement : float, Newton decrement at the posterior, or NaN
     """
@@ -147,9 +146,7 @@ class Ascent:
         """The same state with the information, the step and the decrement at its posterior."""
         if fit.information is not None:
             return fit
-        dense = self._sweeps_per_matrix(fit) < _SWEEPS_PER_SOLUTION
-        form = observed_information if dense else matrix_free_information
-        information = form(self.rows, fit.posterior)
+        information = observed_information(self.rows, fit.posterior, fit.swept)
         direction, decrement = information.newton_step(fit.residual)
         return replace(fit, information=information, direction=direction, decrement=decrement)
 
@@ -168,22 +165,13 @@ class Ascent:
         if to_gain <= self.tol:
             return True
         sweeps_to_go = np.log(to_gain / max(self.tol, np.finfo(float).tiny)) / -np.log(rate)
-        return sweeps_to_go > 2.0 * min(self._sweeps_per_matrix(fit), _SWEEPS_PER_SOLUTION)
+        return sweeps_to_go > 2.0 * self._sweeps_per_step(fit)
 
-    def _sweeps_per_matrix(self, fit):
-        """Price of the information matrix and its factor, in sweeps; infinite where it does not fit.
-
-        Matrix products run at 1.5 times the flop rate of a sweep, whose elementwise work counts for
-        about ten times its flops.
-        """
-        n_components, n_features = fit.posterior.offsets.shape
-        n_coefficients = fit.posterior.structure.n_coefficients
-        size = n_components * n_coefficients
-        if size > MAX_DENSE_SIZE:
-            return np.inf
-        matrix = fit.swept.n_uncertain * size * (size + n_coefficients) + size**3
-        one_sweep = self.rows.n_samples * n_components * (4 * n_features**2 + 60 * n_features + 200)
-        return matrix / (1.5 * one_sweep)
+    def _sweeps_per_step(self, fit):
+        """Price of a Newton step by the cheapest solver, in sweeps."""
+        n_samples, posterior, swept = self.rows.n_samples, fit.posterior, fit.swept
+        costs = solver_costs(n_samples, posterior, swept.n_alternatives, swept.n_uncertain_pairs)
+        return min(costs.costs(n_targets=1).values()) / sweep_cost(n_samples, posterior)
 
     def _round_off(self, fit):
         """Differences of the lower bound below this mean nothing."""

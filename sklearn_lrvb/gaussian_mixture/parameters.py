@@ -1,7 +1,8 @@
 """The parameters reported to users, as functions of q and of its linear response.
 
 theta = (log pi; mu; the unique precision entries), and pi and Sigma_k = Lambda_k^-1 by the delta method. A
-response beta (..., K, F) moves each of them linearly; these maps are J of mathematics: the
+response beta (..., K, F) moves each of them linearly, through one part of beta: weights through the
+intercepts, means through the linear coefficients, matrices through the quadratic ones. These maps are J: the
 LRVB covariance of g is J M^-1 J' plus an excess, Cov_q(g) - J R J', that is zero but for log pi and,
 under joint factors, mu (the Student t's).
 """
@@ -15,6 +16,14 @@ from sklearn_lrvb.gaussian_mixture.response import complete_information
 
 PARAMETERS = ("log_weights", "means", "precisions")
 TARGETS = (*PARAMETERS, "weights", "covariances")
+
+_PART = {
+    "log_weights": "intercept",
+    "weights": "intercept",
+    "means": "linear",
+    "precisions": "quadratic",
+    "covariances": "quadratic",
+}
 
 _ROOT_BYTES = 2**26  # of responses held at once
 
@@ -42,19 +51,29 @@ class ParameterMap:
         flat = intercepts.reshape(-1, intercepts.shape[-1]).T
         return cho_solve((self.posterior.intercept_root, True), flat).T.reshape(intercepts.shape)
 
-    def respond(self, target, coefficients):
-        """d target: (..., K, F) -> (..., *shape of the attribute)."""
+    def respond(self, target, part):
+        """d target, given the part of the coefficients that it depends on.
+
+        (..., K, width of the part) -> (..., *shape of the attribute)
+        """
         posterior = self.posterior
         structure = posterior.structure
         if target == "log_weights":
-            return self._count_response(coefficients[..., 0]) @ posterior.log_weight_covariance
+            return self._count_response(part[..., 0]) @ posterior.log_weight_covariance
         if target == "weights":
-            return self._count_response(coefficients[..., 0]) @ self._weight_jacobian.T
+            return self._count_response(part[..., 0]) @ self._weight_jacobian.T
         if target == "means":
-            return structure.mean_response(coefficients, posterior.roots)
+            return structure.mean_response(part, posterior.roots)
         if target == "precisions":
-            return structure.precision_response(coefficients, posterior.whiteners)
-        return structure.covariance_response(coefficients, posterior.roots)
+            return structure.precision_response(part, posterior.whiteners)
+        return structure.covariance_response(part, posterior.roots)
+
+    def coordinates(self, target):
+        """Flat coordinates (of K F) of the part that a target depends on, component by component."""
+        structure = self.posterior.structure
+        part = structure.parts()[_PART[target]]
+        starts = np.arange(self.posterior.n_components) * structure.n_coefficients
+        return (starts[:, None] + np.arange(part.start, part.stop)).ravel()
 
     def value(self, target):
         """E_q of the target, or its value at E_q Lambda for "covariances"."""
@@ -102,20 +121,33 @@ class ParameterMap:
 
     # Covariances.
 
-    def responses(self, targets, root):
-        """Yield (rows, responses of the flat targets to those rows of ``root``), (n, d)."""
-        posterior = self.posterior
-        width = 8 * posterior.n_components * (posterior.n_features + 1) ** 2
+    def _flat_responses(self, target, root):
+        """Yield responses (n, d) to some rows after others of ``root``, (rows, coordinates)."""
+        width = 8 * self.posterior.n_components * (self.posterior.n_features + 1) ** 2
         at_once = max(1, _ROOT_BYTES // width)
         for start in range(0, len(root), at_once):
             part = root[start : start + at_once]
-            coefficients = part.reshape(len(part), posterior.n_components, -1)
-            flat = [self.flat(t, self.respond(t, coefficients)) for t in targets]
-            yield slice(start, start + len(part)), np.concatenate(flat, axis=1)
+            part = part.reshape(len(part), self.posterior.n_components, -1)
+            yield self.flat(target, self.respond(target, part))
 
-    def covariance(self, targets, root):
-        """J (root' root) J' + excess, (d, d): exactly symmetric."""
-        responses = np.concatenate([part for _, part in self.responses(targets, root)])
+    def covariance(self, targets, covariance_root):
+        """J M^-1 J' + excess, (d, d): exactly symmetric.
+
+        Parameters
+        ----------
+        covariance_root : callable, int array of coordinates (m,) -> Y with Y' Y = M^-1 there, (rows, m)
+        """
+        coordinates = [self.coordinates(target) for target in targets]
+        distinct, places = np.unique(np.concatenate(coordinates), return_inverse=True)
+        root = covariance_root(distinct)
+        places = np.split(places.ravel(), np.cumsum([len(part) for part in coordinates])[:-1])
+        responses = np.concatenate(
+            [
+                np.concatenate(list(self._flat_responses(target, root[:, place])))
+                for target, place in zip(targets, places, strict=True)
+            ],
+            axis=1,
+        )
         covariance = responses.T @ responses
         stops = np.cumsum([0] + [self.flat(t, self.value(t)).size for t in targets])
         for i, first in enumerate(targets):
@@ -125,11 +157,21 @@ class ParameterMap:
                     covariance[stops[i] : stops[i + 1], stops[j] : stops[j + 1]] += excess
         return covariance
 
-    def variance(self, target, root):
+    def variance(self, target, covariance_root):
         """Diagonal of `covariance` for one target, without the matrix, (d,)."""
-        total = sum(np.square(part).sum(axis=0) for _, part in self.responses([target], root))
+        root = covariance_root(self.coordinates(target))
+        total = sum(np.square(part).sum(axis=0) for part in self._flat_responses(target, root))
         excess = self._excess(target, target)
         return total if excess is None else total + np.diag(excess)
+
+    def sources(self, target, weights):
+        """J' weights': the coefficients of combinations of a flat target, (n, d) -> (K F, n)."""
+        coordinates = self.coordinates(target)
+        jacobian = np.concatenate(list(self._flat_responses(target, np.eye(len(coordinates)))))  # J'
+        structure = self.posterior.structure
+        sources = np.zeros((self.posterior.n_components * structure.n_coefficients, len(weights)))
+        sources[coordinates] = jacobian @ weights.T
+        return sources
 
     def _excess(self, first, second):
         """Cov_q - J R J' between two targets, or None where it is zero."""
@@ -172,7 +214,7 @@ class ParameterMap:
         scale = factor / posterior.mean_precision
         return block_diag(*(scale[:, None, None] * self.value("covariances")))
 
-    def mean_field_root(self):
-        """Root of q's own covariance, to be used in place of that of M^-1, (K F, K F)."""
+    def mean_field_root(self, coordinates):
+        """`covariance_root` of q's own covariance, in place of that of M^-1."""
         complete = complete_information(self.posterior, self.posterior.degrees_of_freedom)
-        return np.ascontiguousarray(complete.times_root(np.eye(len(complete.root))).T)
+        return complete.covariance_root(coordinates)

@@ -1,34 +1,39 @@
-"""Linear response of the mixture: complete and missing information in whitened coordinates.
+"""Linear response of the mixture: complete and observed information in whitened coordinates.
 
 A perturbation of the posterior moves the log responsibilities by d rho_k = beta_k . h_k with the features
 h of `covariance_structures`, and beta solves (R^-1 - G) beta = source, where
 
     R^-1 : (V_pi + C)^-1 on the K intercepts, tau_k on y, c_k on svec(y y' - O)/sqrt 2,
            C_k = (Var log|Lambda_k| - 2P/nu_k)/4 + P/(2 tau_k^2),
-    G    : sum_n [(r_nk delta_kl - r_nk r_nl) h_nk h_nl']_kl.
+    G    : `missing_information`.
 
 It is Eq. nuisance_lrvb_est with E[mu mu'] and log|Lambda| eliminated by hand: half the unknowns, and a
 condition number of order one. Coefficients are arrays (K, F), flat where a matrix acts on them.
 """
 
 import functools
-import operator
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect
+from sklearn_lrvb.gaussian_mixture.missing_information import (
+    UncertainColumns,
+    missing_information,
+    missing_information_product,
+)
+from sklearn_lrvb.gaussian_mixture.quartic_moments import quartic_moments
 from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments
-from sklearn_lrvb.linear_response.observed_information import (
+from sklearn_lrvb.linear_response import (
     CompleteInformation,
+    DualInformation,
     MatrixFreeInformation,
-    ObservedInformation,
+    PrimalInformation,
+    SolverCosts,
 )
 
-# Rows whose assignment is certain carry no missing information and are left out; all that is left out
-# has a trace below this in units of the complete information.
-_NEGLIGIBLE_INFORMATION = 1e-13
-
-_GRAM_BYTES = 2**25  # of features held at once
+# A sweep's arithmetic by element runs slower than matrix products: flops it counts for.
+_FLOPS_PER_FEATURE = 60
+_FLOPS_PER_ROW = 200
+_FLOPS_PER_ENTRY = 30  # of a matrix that is formed and scaled
 
 
 def complete_information(posterior, quadratic_information=None):
@@ -53,124 +58,61 @@ def complete_information(posterior, quadratic_information=None):
     )
 
 
-def _uncertain_rows(rows, posterior):
-    """Yield whitened rows (K, P, n) and responsibilities (K, n) of the rows that count in G."""
-    threshold = _NEGLIGIBLE_INFORMATION / rows.n_samples
-    origin_norm = np.sqrt(np.einsum("kpq,kpq->k", *2 * [posterior.second_moment_origin]))[:, None]
-    intercept_scale = 2.0 * np.square(posterior.intercept_root).sum(axis=1)[:, None]
-
-    def one_block(_, block):
-        expectation = expect(posterior, block)
-        r = expectation.responsibilities
-        squared = np.einsum("kpn,kpn->kn", expectation.whitened, expectation.whitened)
-        # trace of T' (this row's share of G) T, from above
-        feature_norm = (
-            intercept_scale
-            + squared / posterior.mean_precision[:, None]
-            + 0.5 * (squared + origin_norm) ** 2 / posterior.information[:, None]
-        )
-        uncertain = np.einsum("kn,kn->n", r * (1.0 - r), feature_norm) > threshold
-        return expectation.whitened[:, :, uncertain], r[:, uncertain]
-
-    yield from rows.map(one_block)
+def sweep_cost(n_samples, posterior):
+    """Price of one pass of E-step and M-step, in flops of a matrix product."""
+    n_components, n_features = posterior.offsets.shape
+    per_row = 4 * n_features**2 + _FLOPS_PER_FEATURE * n_features + _FLOPS_PER_ROW
+    return 1.5 * n_samples * n_components * per_row
 
 
-def _gathered(parts, n_rows):
-    """Concatenate small parts into parts of about ``n_rows`` rows."""
-    waiting, size = [], 0
-    for part in parts:
-        waiting.append(part)
-        size += part[1].shape[1]
-        if size >= n_rows:
-            yield tuple(np.concatenate(arrays, axis=-1) for arrays in zip(*waiting, strict=True))
-            waiting, size = [], 0
-    if size:
-        yield tuple(np.concatenate(arrays, axis=-1) for arrays in zip(*waiting, strict=True))
+def solver_costs(n_samples, posterior, n_columns, n_pair_rows):
+    """What the solvers of the observed information cost, in flops of a matrix product.
 
-
-def missing_information(rows, posterior):
-    """G, (K F, K F): a pass over the rows, memory independent of their number.
-
-    About n K^2 F^2 flops for n uncertain rows, fewer where a row is uncertain between few components.
+    Parameters
+    ----------
+    n_columns : int, of `UncertainColumns`: alternatives, as a sweep counts them
+    n_pair_rows : int, uncertain pairs, as a sweep counts them
     """
-    structure, n_components = posterior.structure, posterior.n_components
-    n_coefficients = structure.n_coefficients
-    missing = np.zeros((n_components, n_coefficients) * 2)
-    at_once = max(64, _GRAM_BYTES // (8 * n_components * n_coefficients))
-    for whitened, r in _gathered(_uncertain_rows(rows, posterior), at_once):
-        for start in range(0, r.shape[1], at_once):
-            part = slice(start, start + at_once)
-            _add_missing_information(missing, posterior, whitened[:, :, part], r[:, part])
-    for k in range(n_components):
-        for other in range(k):
-            missing[k, :, other] = missing[other, :, k].T
-    return missing.reshape(2 * [n_components * n_coefficients])
-
-
-def _add_missing_information(missing, posterior, whitened, r):
-    """Add the rows' share to the blocks k <= l of G."""
-    features = [
-        posterior.structure.features(rows_k, origin)
-        for rows_k, origin in zip(whitened, posterior.second_moment_origin, strict=True)
-    ]
-    # in units of the complete information, so that an outlier counts by its features, too
-    sizes = [
-        np.sqrt(np.einsum("fn,fn->n", part, part) / information)
-        for part, information in zip(features, posterior.information, strict=True)
-    ]
-    negligible = _NEGLIGIBLE_INFORMATION / posterior.counts.sum()
-    for k, features_k in enumerate(features):
-        others = np.delete(r, k, axis=0).sum(axis=0)  # 1 - r_k to the last digit, also where r_k is almost 1
-        scaled = features_k * np.sqrt(r[k] * others)
-        missing[k, :, k] += scaled @ scaled.T
-        for other in range(k + 1, len(features)):
-            weight = r[k] * r[other]
-            shared = np.flatnonzero(weight * sizes[k] * sizes[other] > negligible)
-            if 2 * shared.size < weight.size:
-                product = (features_k[:, shared] * weight[shared]) @ features[other][:, shared].T
-            else:
-                product = (features_k * weight) @ features[other].T
-            missing[k, :, other] -= product
-
-
-def observed_information(rows, posterior):
-    """M = R^-1 - G at the posterior, as an ObservedInformation of size K F."""
-    return ObservedInformation(complete_information(posterior), missing_information(rows, posterior))
-
-
-def missing_information_product(rows, posterior, coefficients):
-    """G beta for coefficients (K F,), without G: a pass that costs about a sweep and a half."""
-    structure = posterior.structure
-    constant, linear, quadratic = structure.polynomials(
-        coefficients.reshape(posterior.n_components, -1), posterior.second_moment_origin
+    n_components, n_features = posterior.offsets.shape
+    n_coefficients = posterior.structure.n_coefficients
+    size, one_sweep = n_components * n_coefficients, sweep_cost(n_samples, posterior)
+    n_pairs = n_components * (n_components - 1) // 2
+    per_row = quartic_moments(n_features).flops_per_row + _FLOPS_PER_ENTRY * n_coefficients
+    in_frames = 8 * n_coefficients * n_features**3 + _FLOPS_PER_ENTRY * n_coefficients**2
+    return SolverCosts(
+        n_coefficients=size,
+        n_columns=n_columns,
+        gram=one_sweep + n_columns * per_row + n_pairs * in_frames + _FLOPS_PER_ENTRY * size**2,
+        kernel=one_sweep + n_components * n_columns**2 * (2 * n_features + _FLOPS_PER_ENTRY),
+        product=1.5 * one_sweep,
     )
 
-    def one_block(_, block):
-        expectation = expect(posterior, block)
-        y, r = expectation.whitened, expectation.responsibilities
-        # d rho = beta . h, d r = V_z d rho, then the moments of d r
-        moved = constant[:, None] + np.einsum("kpn,kpn->kn", np.matmul(quadratic, y), y)
-        moved += np.einsum("kp,kpn->kn", linear, y)
-        moved = centred_on_average(moved, r)
-        moved *= r
-        return Moments(
-            moved.sum(axis=1),
-            np.einsum("kpn,kn->kp", y, moved),
-            structure.signed_second_moments(y, moved),
-        )
 
-    moments = functools.reduce(operator.add, rows.map(one_block))
-    return structure.feature_moments(
-        moments.counts, moments.first, moments.second, posterior.second_moment_origin
-    ).ravel()
+def observed_information(rows, posterior, swept, n_targets=1, solver=None):
+    """M = R^-1 - G at the posterior, with the cheapest solver for ``n_targets`` solutions.
 
+    Parameters
+    ----------
+    swept : Sweep at the posterior
+    solver : {"primal", "dual", "matrix_free"} or None
+        Overrules the cost model (`solver_costs`).
 
-def matrix_free_information(rows, posterior):
-    """M = R^-1 - G through its products with vectors."""
-    return MatrixFreeInformation(
-        complete_information(posterior),
-        functools.partial(missing_information_product, rows, posterior),
-    )
+    Returns
+    -------
+    information : ObservedInformation of size K F; "matrix_free" holds on to the rows
+    """
+    costs = solver_costs(rows.n_samples, posterior, swept.n_alternatives, swept.n_uncertain_pairs)
+    chosen = solver or costs.cheapest(n_targets)
+    complete = complete_information(posterior)
+    if chosen == "dual":
+        columns = UncertainColumns.of_rows(rows, posterior)
+        costs = solver_costs(rows.n_samples, posterior, len(columns), swept.n_uncertain_pairs)
+        chosen = solver or costs.cheapest(n_targets)
+        if chosen == "dual":
+            return DualInformation(complete, columns)
+    if chosen == "primal":
+        return PrimalInformation(complete, missing_information(rows, posterior))
+    return MatrixFreeInformation(complete, functools.partial(missing_information_product, rows, posterior))
 
 
 def _own_moments(posterior):

@@ -13,6 +13,8 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments, VariationalPosterior
 
+_POSSIBLE = 1e-14  # responsibility below which a component is no alternative, for counting alone
+
 
 @dataclass(frozen=True)
 class Expectation:
@@ -58,6 +60,11 @@ def _moments(posterior, whitened, responsibilities):
     )
 
 
+def sums_over_blocks(parts):
+    """Sums of the entries of equally long sequences, one sequence held at a time."""
+    return functools.reduce(lambda totals, part: [a + b for a, b in zip(totals, part, strict=True)], parts)
+
+
 @dataclass(frozen=True)
 class Sweep:
     """What one pass over the rows at q finds.
@@ -66,12 +73,14 @@ class Sweep:
     ----------
     lower_bound : float, the ELBO at q and the responsibilities that are optimal for it
     moments : Moments, complete (prior included), in the frames of q
-    n_uncertain : int, rows whose assignment is not certain to 12 digits
+    n_alternatives : int, components that rows may belong to beside their most probable one
+    n_uncertain_pairs : int, pairs of components that rows may belong to, summed over the rows
     """
 
     lower_bound: float
     moments: Moments
-    n_uncertain: int
+    n_alternatives: int
+    n_uncertain_pairs: int
 
 
 def sweep(rows, posterior):
@@ -80,15 +89,17 @@ def sweep(rows, posterior):
     def one_block(_, block):
         expectation = expect(posterior, block)
         r = expectation.responsibilities
-        n_uncertain = np.count_nonzero(r.max(axis=0) < 1.0 - 1e-12)
+        possible = np.count_nonzero(r > _POSSIBLE, axis=0)
+        alternatives, pairs = (possible - 1).sum(), (possible * (possible - 1)).sum() // 2
         moments = _moments(posterior, expectation.whitened, r)
-        return moments, expectation.log_normalizer.sum(), n_uncertain
+        return moments, expectation.log_normalizer.sum(), alternatives, pairs
 
-    moments, evidence, n_uncertain = zip(*rows.map(one_block), strict=True)
+    moments, evidence, alternatives, pairs = sums_over_blocks(rows.map(one_block))
     return Sweep(
-        float(np.sum(evidence) - posterior.kl_divergence),
-        posterior.with_prior(functools.reduce(operator.add, moments)),
-        int(np.sum(n_uncertain)),
+        float(evidence - posterior.kl_divergence),
+        posterior.with_prior(moments),
+        int(alternatives),
+        int(pairs),
     )
 
 
@@ -102,7 +113,7 @@ def posterior_from_responsibilities(rows, prior, responsibilities):
         weights = responsibilities[selected].astype(np.float64)
         return weights.sum(axis=0), block @ weights, np.square(block).sum(axis=1)
 
-    counts, sums, squares = (sum(part) for part in zip(*rows.map(block_means), strict=True))
+    counts, sums, squares = sums_over_blocks(rows.map(block_means))
     centers = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), 0.0).T
     scale = np.sqrt(squares / rows.n_samples)
     scale[scale == 0] = 1.0

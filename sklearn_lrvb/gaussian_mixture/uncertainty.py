@@ -7,18 +7,19 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.newton import MAX_DENSE_SIZE
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, ParameterMap
-from sklearn_lrvb.gaussian_mixture.response import matrix_free_information, observed_information
+from sklearn_lrvb.gaussian_mixture.response import observed_information, solver_costs
 from sklearn_lrvb.gaussian_mixture.sweep import sweep
-from sklearn_lrvb.linear_response.observed_information import (
+from sklearn_lrvb.linear_response import (
+    MAX_DENSE_SIZE,
     IndefiniteInformationError,
-    ObservedInformation,
+    MatrixFreeInformation,
 )
 from sklearn_lrvb.row_blocks import blas_threads
 
 _FAR_FROM_OPTIMUM = 0.1  # posterior standard deviations
 _PICKLED_BYTES = 2**26  # a larger matrix is not formed just to be pickled
+_SOURCE_BYTES = 2**27  # of right-hand sides solved at once
 
 
 def _read_only(array):
@@ -31,7 +32,8 @@ class PosteriorUncertainty:
     """What linear response says at a fitted posterior; results are cached at first use.
 
     Where the fit did not need the information matrix it is formed at first need. Until then the training
-    rows are kept, by reference; pickling forms it and leaves the rows behind.
+    rows are kept, by reference; pickling forms it and leaves the rows behind. The matrix-free solver
+    needs the rows every time: they are kept as long as it is the one in use.
 
     Parameters
     ----------
@@ -45,53 +47,98 @@ class PosteriorUncertainty:
         # without the information, whose products hold on to the rows
         self._fit = replace(fit, information=None, direction=None)
         self._rows = rows
+        self._n_samples = rows.n_samples
         self._n_jobs = rows.n_jobs
         self._iterations = iterations
-        if isinstance(fit.information, ObservedInformation):
-            self._information = fit.information
-            self._rows = None
+        self._information = None  # primal or dual
+        self._std = {}
+        if fit.information is not None and not isinstance(fit.information, MatrixFreeInformation):
+            self._keep(fit.information)
+
+    def _keep(self, information):
+        self._information, self._rows = information, None
 
     def __getstate__(self):
-        if self._rows is not None and 8 * self._size**2 <= _PICKLED_BYTES:
+        if self._rows is not None:
             with contextlib.suppress(ValueError, MemoryError):  # said at first use instead
-                self._information  # noqa: B018, formed while the rows are here
-        cached = {"_lrvb_root", "_mean_field_root", "parameter_covariance", "parameter_std"}
+                self._form_to_pickle()
+        cached = {"parameter_covariance", "parameter_std"}
         state = {name: value for name, value in vars(self).items() if name not in cached}
-        return {**state, "_rows": None}
+        return {**state, "_rows": None, "_std": {}}
 
-    @property
-    def _size(self):
+    def _form_to_pickle(self):
+        """Form the information while the rows are here, if a pickle can carry it."""
+        costs = self._costs()
+        bytes_per_row = 8 * costs.n_columns * self.map.posterior.offsets.size
+        bytes_of = {
+            "primal": 8 * costs.n_coefficients**2,
+            "dual": 8 * costs.n_columns**2 + bytes_per_row,
+        }
+        by_cost = costs.costs(n_targets=1)
+        light = [solver for solver, size in bytes_of.items() if size <= _PICKLED_BYTES and solver in by_cost]
+        if light:
+            self._keep(self._formed(self._training_rows(), 1, min(light, key=by_cost.get)))
+
+    def _costs(self):
+        swept = self._fit.swept
+        return solver_costs(
+            self._n_samples, self.map.posterior, swept.n_alternatives, swept.n_uncertain_pairs
+        )
+
+    def _training_rows(self, rows=None):
+        """The rows of the fit, kept or given, if they are what they were."""
+        kept = rows is None
+        rows = self._rows if kept else rows
+        if rows is None:
+            raise ValueError(
+                "This needs the training rows, which do not travel with a pickled or copied estimator and "
+                "are let go once the information matrix is formed. Pass them, as in "
+                "get_posterior_covariance(..., X=X), use it before pickling, or fit again."
+            )
+        now = sweep(rows, self.map.posterior).lower_bound
+        if not np.isclose(now, self._fit.lower_bound, rtol=1e-9, atol=1e-9):
+            what = "X was changed in place after fit" if kept else "X is not what the mixture was fitted to"
+            remedy = "Fit again." if kept else "Pass the training rows."
+            raise ValueError(
+                f"{what}: the lower bound at the fitted posterior was {self._fit.lower_bound:.6f} and is now "
+                f"{now:.6f}. {remedy}"
+            )
+        return rows
+
+    def _formed(self, rows, n_targets, solver):
+        if solver == "primal" and len(self) > MAX_DENSE_SIZE:
+            raise MemoryError(self._too_large_message("The primal solver"))
+        with blas_threads(self._n_jobs):
+            return observed_information(rows, self.map.posterior, self._fit.swept, n_targets, solver)
+
+    def __len__(self):
         posterior = self.map.posterior
         return posterior.n_components * posterior.structure.n_coefficients
 
-    def _training_rows(self):
-        """The rows of the fit, if they are still what they were."""
-        if self._rows is None:
-            raise ValueError(
-                "This needs the training rows, which do not travel with a pickled or copied estimator. "
-                "Use it before, or fit again."
-            )
-        now = sweep(self._rows, self.map.posterior).lower_bound
-        if not np.isclose(now, self._fit.lower_bound, rtol=1e-9, atol=1e-9):
-            raise ValueError(
-                "X was changed in place after fit: the lower bound at the fitted posterior was "
-                f"{self._fit.lower_bound:.6f} and is now {now:.6f}. Fit again."
-            )
-        return self._rows
+    def _too_large_message(self, what, size=None):
+        posterior = self.map.posterior
+        size = size or len(self)
+        return (
+            f"{what} of {posterior.n_components} components in {posterior.n_features} features has {size} "
+            f"unknowns, a matrix of {8 * size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are solved. (a) "
+            "Ask for means_std_ and weights_std_ alone, which need less. (b) Reduce the features first, for "
+            "example with PCA in a pipeline. (c) Lower n_components."
+        )
 
-    @cached_property
-    def _information(self):
-        if self._size > MAX_DENSE_SIZE:
-            posterior = self.map.posterior
-            raise MemoryError(
-                f"The linear response of {posterior.n_components} components in "
-                f"{posterior.n_features} features has {self._size} unknowns, a matrix of "
-                f"{8 * self._size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are solved. (a) Reduce the "
-                "features first, for example with PCA in a pipeline. (b) Lower n_components."
-            )
-        with blas_threads(self._n_jobs):
-            information = observed_information(self._training_rows(), self.map.posterior)
-        self._rows = None
+    def _solver(self, n_targets, solver=None, rows=None):
+        """The observed information, positive definite, for about ``n_targets`` solutions."""
+        if solver is None and self._information is not None:
+            information = self._information
+        else:
+            information = self._formed(self._training_rows(rows), n_targets, solver)
+            if solver is None and not isinstance(information, MatrixFreeInformation):
+                self._keep(information)
+        try:
+            information.require_positive_definite()
+        except IndefiniteInformationError as error:
+            message = self._indefinite_message(error)
+            raise IndefiniteInformationError(message, error.smallest_eigenvalue, error.direction) from None
+        self._warn_far_from_optimum  # noqa: B018, once
         return information
 
     @cached_property
@@ -99,51 +146,50 @@ class PosteriorUncertainty:
         """Distance of the fit from its optimum in posterior standard deviations."""
         if not np.isnan(self._fit.decrement):
             return self._fit.decrement
-        formed = vars(self).get("_information")
-        information = formed or matrix_free_information(self._training_rows(), self.map.posterior)
+        information = self._information or self._formed(self._training_rows(), 1, "matrix_free")
         return information.newton_step(self._fit.residual)[1]
 
     @cached_property
-    def _lrvb_root(self):
-        if not self._information.is_positive_definite:
-            raise IndefiniteInformationError(self._indefinite_message())
+    def _warn_far_from_optimum(self):
         if self.decrement > _FAR_FROM_OPTIMUM:
             warnings.warn(
                 f"The fit is {self.decrement:.2g} posterior standard deviations away from its "
                 f"optimum ({self._iterations}), so the linear response at it is rough. Use "
                 "solver='newton', lower tol, or raise max_iter.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
-        with blas_threads(self._n_jobs):
-            return self._information.covariance_root()
 
-    def _indefinite_message(self):
+    def _indefinite_message(self, error):
         posterior = self.map.posterior
-        value, vector = self._information.smallest_eigenvalue()
-        share = np.square(vector.reshape(posterior.n_components, -1))
+        share = np.square(error.direction.reshape(posterior.n_components, -1))
         most = np.sort(np.argsort(share.sum(axis=1))[::-1][:2])
         pair = " and ".join(str(k) for k in most)
-        edges = [0, 1, 1 + posterior.n_features]
+        edges = [part.start for part in posterior.structure.parts().values()]
         kind = PARAMETERS[np.add.reduceat(share.sum(axis=0), edges).argmax()].replace("_", " ")
         return (
             "The posterior covariance is undefined at this fit, which is no strict local optimum: the "
-            f"smallest eigenvalue of the observed information is {value:.1e} of the complete "
-            f"information (mostly in the {kind} of component{'s' * (len(most) > 1)} {pair}). (a) The fit "
-            f"stopped early ({self._iterations}; {self.decrement:.2g} posterior standard deviations from the "
-            "optimum): raise max_iter, or use solver='newton'. (b) Components "
+            f"smallest eigenvalue of the observed information is {error.smallest_eigenvalue:.1e} of the "
+            f"complete information (mostly in the {kind} of component{'s' * (len(most) > 1)} {pair}). (a) "
+            f"The fit stopped early ({self._iterations}; {self.decrement:.2g} posterior standard deviations "
+            "from the optimum): raise max_iter, or use solver='newton'. (b) Components "
             f"{pair} coincide or share one cluster: lower n_components, raise n_init, or change "
             "random_state."
         )
 
-    @cached_property
-    def _mean_field_root(self):
-        return self.map.mean_field_root()
+    def _covariance_root(self, coordinates, solver=None, rows=None):
+        """Y with Y' Y = M^-1[coordinates, coordinates]."""
+        if len(coordinates) > MAX_DENSE_SIZE:
+            raise MemoryError(self._too_large_message("The linear response", len(coordinates)))
+        information = self._solver(len(coordinates), solver, rows)
+        with blas_threads(self._n_jobs):
+            return information.covariance_root(coordinates)
 
-    def covariance(self, targets, method):
+    def covariance(self, targets, method, solver=None, rows=None):
         """Posterior covariance of the flat targets, (d, d)."""
-        root = self._lrvb_root if method == "lrvb" else self._mean_field_root
-        return self.map.covariance(targets, root)
+        if method == "mean_field":
+            return self.map.covariance(targets, self.map.mean_field_root)
+        return self.map.covariance(targets, lambda where: self._covariance_root(where, solver, rows))
 
     @cached_property
     def parameter_covariance(self):
@@ -155,17 +201,27 @@ class PosteriorUncertainty:
         return self.map.shaped(target, self._flat_std(target))
 
     def _flat_std(self, target):
-        return np.sqrt(self.map.variance(target, self._lrvb_root))
+        if target not in self._std:
+            self._std[target] = _read_only(np.sqrt(self.map.variance(target, self._covariance_root)))
+        return self._std[target]
 
     @cached_property
     def parameter_std(self):
         """Standard deviations of theta, (D,)."""
         return _read_only(np.concatenate([self._flat_std(target) for target in PARAMETERS]))
 
-    def coefficients(self, target):
-        """Rows of J M^-1 of the flat target, (d, K, F): its influence functions."""
-        root = self._lrvb_root
-        rows = 0.0
-        for part, responses in self.map.responses([target], root):
-            rows = rows + responses.T @ root[part]
-        return rows.reshape(len(rows), self.map.posterior.n_components, -1)
+    def coefficients(self, target, weights=None):
+        """Yield rows of J M^-1, (n, K, F): influence functions of a flat target or of combinations of it.
+
+        Parameters
+        ----------
+        weights : (number of combinations, d) or None for the target's entries, one by one
+        """
+        if weights is None:
+            weights = np.eye(len(self.map.coordinates(target)))
+        information = self._solver(len(weights))
+        at_once = max(1, _SOURCE_BYTES // (8 * len(self)))
+        for start in range(0, len(weights), at_once):
+            with blas_threads(self._n_jobs):
+                solved = information.solve(self.map.sources(target, weights[start : start + at_once]))
+            yield solved.T.reshape(len(solved.T), self.map.posterior.n_components, -1)

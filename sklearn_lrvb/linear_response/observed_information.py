@@ -1,98 +1,183 @@
 """Observed = complete - missing information, M = R^-1 - G, and what is asked of its inverse.
 
 *Conventions.* R = T T' is the covariance of the parameters were the latent variables known (the
-mean-field answer): a dense block on a few coordinates, diagonal on the rest. G is what not knowing them
-loses. All work is done on the scaled system
+mean-field answer, `CompleteInformation`). G is what not knowing them loses. All work is done on the
+scaled system
 
     S = I - T' G T,        M = T^-T S T^-1,        M^-1 = T S^-1 T',
 
 whose eigenvalues lie in (0, 1] at a strict local optimum: one minus the fractions of missing
 information, which are the linear rates of coordinate ascent. M^-1 is the linear response
-covariance (Eq. nuisance_lrvb_est, eliminated by hand; Louis' formula).
+covariance (Eq. nuisance_lrvb_est; Louis' formula).
+
+Three solvers answer the same questions, and differ in how they know G:
+
+* `PrimalInformation`: G itself, (D, D); Cholesky of S.
+* `DualInformation`: a root of it, G = B B' with m columns, through products and m x m kernels;
+  S^-1 = I + T' B (I - B' R B)^-1 B' T, Cholesky of I - B' R B. B is never formed.
+* `MatrixFreeInformation`: products G v; conjugate gradients on S, that is, preconditioned by R.
+
+Which is cheapest is for `solver_choice` to say.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, eigh, lapack, solve_triangular
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from sklearn_lrvb.linear_response.conjugate_gradients import (
+    conjugate_gradients,
+    inverse_square_root_product,
+)
+
+_COLUMN_BYTES = 2**26  # of right-hand sides that share their products
+_EIGENVALUE_FLOOR = 1e-3  # of S, in an indefinite Newton step
 
 
 class IndefiniteInformationError(ValueError):
-    """The observed information is not positive definite: no strict local optimum."""
-
-
-@dataclass(frozen=True)
-class CompleteInformation:
-    """R^-1, through the root T of R = T T'.
+    """The observed information is not positive definite: no strict local optimum.
 
     Attributes
     ----------
-    dense_index : int array (b,), coordinates that share a dense block
-    dense_root : (b, b), lower Cholesky factor of R on those coordinates
-    root : (D,), square root of R's diagonal; its entries at ``dense_index`` are not used
+    smallest_eigenvalue : float, of S
+    direction : (D,), its direction in units of the mean-field standard deviations
     """
 
-    dense_index: np.ndarray
-    dense_root: np.ndarray
-    root: np.ndarray
+    def __init__(self, message, smallest_eigenvalue=None, direction=None):
+        super().__init__(message)
+        self.smallest_eigenvalue = smallest_eigenvalue
+        self.direction = direction
 
-    def _scaled(self, array, dense):
-        scaled = self.root[:, None] * array
-        scaled[self.dense_index] = dense(array[self.dense_index])
-        return scaled
 
-    def times_root(self, array):
-        """T array, (D, m)."""
-        return self._scaled(array, lambda block: self.dense_root @ block)
-
-    def times_root_transposed(self, array):
-        """T' array, (D, m)."""
-        return self._scaled(array, lambda block: self.dense_root.T @ block)
-
-    def solve_root_transposed(self, array):
-        """T^-T array, (D, m)."""
-        scaled = array / self.root[:, None]
-        scaled[self.dense_index] = solve_triangular(
-            self.dense_root, array[self.dense_index], lower=True, trans="T"
-        )
-        return scaled
+def indefinite_information_error(eigenvalue, direction, deviations):
+    """The error that names the smallest eigenvalue of S and the largest entries of its direction, (D,)."""
+    direction = direction / np.where(deviations > 0, deviations, 1.0)
+    largest = [int(i) for i in np.argsort(-np.abs(direction))[:4] if direction[i]]
+    entries = ", ".join(f"[{i}]: {direction[i]:+.2g}" for i in largest)
+    return IndefiniteInformationError(
+        "The fixed point is unstable, no strict local optimum: the smallest eigenvalue of the observed "
+        f"information is {eigenvalue:.2g} of the complete information (stable: above 0), in a direction with "
+        f"the largest entries {entries} (mean-field standard deviations). (a) The fit stopped early: iterate "
+        "it further. (b) It is a saddle, for example two equal components: start elsewhere.",
+        float(eigenvalue),
+        direction,
+    )
 
 
 class ObservedInformation:
-    """M = R^-1 - G, dense ("primal"), with M^-1 and its root.
+    """What all solvers answer, in terms of the few operations on S that each of them knows.
+
+    A solver has ``_solve`` (S^-1 X), ``_half`` (any Z with Z'Z = X' S^-1 X) or what is built on it, ``_root``
+    (A X with A A' = S^-1), ``newton_step``, ``smallest_eigenvalue`` and ``is_positive_definite``.
 
     Parameters
     ----------
     complete : CompleteInformation, R^-1 of size D
-    missing : array (D, D), G, symmetric positive semidefinite; overwritten
+    """
+
+    def __init__(self, complete):
+        self.complete = complete
+
+    def __len__(self):
+        return len(self.complete)
+
+    def require_positive_definite(self):
+        """Raise where there is no covariance to report.
+
+        Raises
+        ------
+        IndefiniteInformationError
+            Names the smallest eigenvalue of S and the largest entries of its direction.
+        """
+        if self.is_positive_definite:
+            return
+        value, vector = self.smallest_eigenvalue()
+        direction = self.complete.times_root(vector[:, None])[:, 0]
+        raise indefinite_information_error(value, direction, self.complete.standard_deviations)
+
+    def solve(self, sources):
+        """M^-1 sources, the response to perturbations: (D, m) -> (D, m)."""
+        self.require_positive_definite()
+        scaled = self.complete.times_root_transposed(sources)
+        return self.complete.times_root(self._solve(scaled))
+
+    def covariance_root(self, index=None):
+        """Y with Y' Y = M^-1[index, index]: rows that are directions, to be mapped like any other.
+
+        Parameters
+        ----------
+        index : int array (m,) or None
+            A subspace of coordinates; None is all of them, in order.
+
+        Returns
+        -------
+        root : (number of rows, m)
+        """
+        self.require_positive_definite()
+        return self._half_on(np.arange(len(self)) if index is None else index)
+
+    def covariance(self, index=None):
+        """M^-1[index, index], symmetric to the last digit."""
+        root = self.covariance_root(index)
+        return root.T @ root
+
+    def standard_deviations(self, targets):
+        """Root diagonal of targets' M^-1 targets: (D, m) -> (m,)."""
+        self.require_positive_definite()
+        return np.linalg.norm(self._half(self.complete.times_root_transposed(targets)), axis=0)
+
+    def correlated(self, normals):
+        """A normals with A A' = M^-1: standard normal columns become draws, (D, m) -> (D, m)."""
+        self.require_positive_definite()
+        return self.complete.times_root(self._root(normals))
+
+    def _half_on(self, index):
+        return self._half(self.complete.root_rows(index))
+
+    def _finish_step(self, scaled_gradient, step):
+        """R^-1 T step, and the Newton decrement."""
+        decrement = np.sqrt(max(np.vdot(scaled_gradient, step), 0.0))
+        return self.complete.solve_root_transposed(step)[:, 0], decrement
+
+
+def _safe_cholesky(matrix):
+    """Lower Cholesky factor, or None where the matrix is not positive definite to working precision."""
+    if not len(matrix):
+        return matrix
+    try:
+        factor = cholesky(matrix, lower=True)
+    except LinAlgError:
+        return None
+    smallest_pivot = np.diag(factor).min() ** 2
+    return factor if smallest_pivot > 10 * len(factor) * np.finfo(float).eps else None
+
+
+class PrimalInformation(ObservedInformation):
+    """M from the matrix G.
+
+    Parameters
+    ----------
+    complete : CompleteInformation, R^-1 of size D
+    missing : array (D, D), G, symmetric; not kept
 
     Notes
     -----
-    Memory D^2; Cholesky D^3/3 flops, at first need.
+    Memory D^2; D^3/3 flops at first need, then D^2 a column.
     """
 
     def __init__(self, complete, missing):
-        self.complete = complete
+        super().__init__(complete)
         half = complete.times_root_transposed(missing)
         scaled = complete.times_root_transposed(np.ascontiguousarray(half.T))
         self._scaled = np.eye(len(scaled)) - 0.5 * (scaled + scaled.T)
-
-    def __len__(self):
-        return len(self._scaled)
 
     def __getstate__(self):
         return {"complete": self.complete, "_scaled": self._scaled}  # the factor is cheap beside its size
 
     @cached_property
     def _cholesky(self):
-        """Lower factor of S, or None where S is not safely positive definite."""
-        try:
-            factor = cholesky(self._scaled, lower=True)
-        except LinAlgError:
-            return None
-        smallest_pivot = np.diag(factor).min() ** 2
-        return factor if smallest_pivot > 10 * len(factor) * np.finfo(float).eps else None
+        return _safe_cholesky(self._scaled)
 
     @property
     def is_positive_definite(self):
@@ -104,31 +189,26 @@ class ObservedInformation:
         values, vectors = eigh(self._scaled, subset_by_index=[0, 0])
         return values[0], vectors[:, 0]
 
-    def _require_positive_definite(self):
-        if not self.is_positive_definite:
-            value, _ = self.smallest_eigenvalue()
-            raise IndefiniteInformationError(
-                f"The observed information is not positive definite: its smallest eigenvalue is "
-                f"{value:.1e} of the complete information."
-            )
+    def _half(self, scaled):
+        return solve_triangular(self._cholesky, scaled, lower=True)
 
-    def covariance_root(self):
-        """Y (D, D) with Y' Y = M^-1: its rows are directions, to be mapped like any other.
+    def _half_on(self, index):
+        if 3 * len(index) < len(self):
+            return super()._half_on(index)
+        inverse = np.tril(lapack.dtrtri(self._cholesky, lower=True)[0])  # a third of the flops
+        return np.ascontiguousarray(self.complete.times_root(inverse.T)[index].T)
 
-        Raises
-        ------
-        IndefiniteInformationError
-            Where M is not positive definite.
-        """
-        self._require_positive_definite()
-        root = self.complete.times_root(solve_triangular(self._cholesky, np.eye(len(self)), lower=True).T)
-        return np.ascontiguousarray(root.T)
+    def _solve(self, scaled):
+        return self._root(self._half(scaled))
 
-    def newton_step(self, gradient, floor=1e-3):
+    def _root(self, normals):
+        return solve_triangular(self._cholesky, normals, lower=True, trans="T")
+
+    def newton_step(self, gradient):
         """R^-1 |M|^-1 gradient, and the Newton decrement sqrt(gradient' |M|^-1 gradient).
 
-        Where M is indefinite |M| takes the eigenvalues of S by their magnitude, ``floor`` at least, so
-        that the step leaves a saddle and never descends.
+        Where M is indefinite |M| takes the eigenvalues of S by their magnitude, with a floor, so that
+        the step leaves a saddle and never descends.
 
         Parameters
         ----------
@@ -136,38 +216,239 @@ class ObservedInformation:
         """
         scaled = self.complete.times_root_transposed(gradient[:, None])
         if self.is_positive_definite:
-            half = solve_triangular(self._cholesky, scaled, lower=True)
-            step = solve_triangular(self._cholesky, half, lower=True, trans="T")
+            step = self._solve(scaled)
         else:
             values, vectors = eigh(self._scaled)
-            step = vectors @ ((vectors.T @ scaled) / np.maximum(np.abs(values), floor)[:, None])
-        decrement = np.sqrt(max(np.vdot(scaled, step), 0.0))
-        return self.complete.solve_root_transposed(step)[:, 0], decrement
+            step = vectors @ ((vectors.T @ scaled) / _floored(values)[:, None])
+        return self._finish_step(scaled, step)
 
 
-class MatrixFreeInformation:
-    """M = R^-1 - G through products G v alone: conjugate gradients on S.
+def _gram_root(gram):
+    """Z with Z' Z = gram, which is symmetric and positive semidefinite but for round-off."""
+    values, vectors = eigh(0.5 * (gram + gram.T))
+    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+
+
+def _floored(eigenvalues):
+    return np.maximum(np.abs(eigenvalues), _EIGENVALUE_FLOOR)
+
+
+class MatrixFactor:
+    """A root of the missing information that is given as a matrix: what `DualInformation` asks of one.
 
     Parameters
     ----------
     complete : CompleteInformation, R^-1 of size D
-    missing_product : callable, (D,) -> G v (D,)
-    max_products : int, a step is cut short after so many
+    root : (D, m), B with G = B B'
+    """
+
+    def __init__(self, complete, root):
+        self._complete = complete
+        self._root = root
+
+    def kernel(self):
+        """B' R B, (m, m), symmetric."""
+        half = self._complete.times_root_transposed(self._root)
+        return half.T @ half
+
+    def responses(self, index):
+        """B' R[:, index], (m, len(index))."""
+        return self.transposed_product(self._complete.times_root(self._complete.root_rows(index)))
+
+    def product(self, weights):
+        """B weights: (m, c) -> (D, c)."""
+        return self._root @ weights
+
+    def transposed_product(self, array):
+        """B' array: (D, c) -> (m, c)."""
+        return self._root.T @ array
+
+
+class DualInformation(ObservedInformation):
+    """M from a root of G, G = B B', that has few columns.
+
+    Parameters
+    ----------
+    complete : CompleteInformation, R^-1 of size D
+    factor : like `MatrixFactor`, B of shape (D, m)
+
+    Notes
+    -----
+    Memory m^2; m^3/3 flops beside the kernel.
+    """
+
+    def __init__(self, complete, factor):
+        super().__init__(complete)
+        self._factor = factor
+        self._kernel = factor.kernel()
+
+    def __getstate__(self):
+        return {
+            name: value for name, value in vars(self).items() if name in ("complete", "_factor", "_kernel")
+        }
+
+    @cached_property
+    def _cholesky(self):
+        return _safe_cholesky(np.eye(len(self._kernel)) - self._kernel)
+
+    @property
+    def is_positive_definite(self):
+        """Whether q is a strict local optimum, to working precision."""
+        return self._cholesky is not None
+
+    @cached_property
+    def _spectrum(self):
+        """Eigenvalues s^2 and vectors of the kernel."""
+        return np.linalg.eigh(self._kernel)
+
+    def smallest_eigenvalue(self):
+        """Smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M it is T v."""
+        values, vectors = self._spectrum
+        if not len(values) or values[-1] < np.finfo(float).tiny:
+            return 1.0, np.eye(1, len(self))[0]
+        vector = self._spread(vectors[:, -1:])[:, 0] / np.sqrt(values[-1])
+        return 1.0 - values[-1], vector
+
+    def _spread(self, weights):
+        """T' B weights."""
+        return self.complete.times_root_transposed(self._factor.product(weights))
+
+    def _gather(self, scaled):
+        """B' T scaled."""
+        return self._factor.transposed_product(self.complete.times_root(scaled))
+
+    def _solve_kernel(self, right):
+        return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
+
+    def _half(self, scaled):
+        return np.concatenate([scaled, self._solve_kernel(self._gather(scaled))])
+
+    def _half_on(self, index):
+        known = self.complete.covariance_root(index)
+        return np.concatenate([known, self._solve_kernel(self._factor.responses(index))])
+
+    def _solve(self, scaled):
+        half = self._solve_kernel(self._gather(scaled))
+        if not len(half):
+            return scaled
+        return scaled + self._spread(solve_triangular(self._cholesky, half, lower=True, trans="T"))
+
+    def _spectral(self, function, scaled):
+        """function(S) scaled, for a function with function(1) = 1."""
+        if not len(self._kernel):
+            return scaled
+        values, vectors = self._spectrum
+        seen = values > np.finfo(float).eps
+        values, vectors = values[seen], vectors[:, seen]
+        shares = (function(1.0 - values) - 1.0) / values
+        return scaled + self._spread(vectors @ (shares[:, None] * (vectors.T @ self._gather(scaled))))
+
+    def _root(self, normals):
+        return self._spectral(lambda eigenvalues: 1.0 / np.sqrt(eigenvalues), normals)
+
+    def newton_step(self, gradient):
+        """As `PrimalInformation.newton_step`."""
+        scaled = self.complete.times_root_transposed(gradient[:, None])
+        if self.is_positive_definite:
+            step = self._solve(scaled)
+        else:
+            step = self._spectral(lambda eigenvalues: 1.0 / _floored(eigenvalues), scaled)
+        return self._finish_step(scaled, step)
+
+
+class MatrixFreeInformation(ObservedInformation):
+    """M through products G v alone: conjugate gradients on S.
+
+    Parameters
+    ----------
+    complete : CompleteInformation, R^-1 of size D
+    missing_product : callable, (D, m) -> G array (D, m)
+    tolerance : float, relative residual of a solution
+    max_products : int, of a solution; a Newton step is cut short after ``max_step_products``
+
+    Notes
+    -----
+    Memory some D floats a column. Whatever ``missing_product`` holds on to, training rows for example, must
+    stay. Covariances take one solution a column.
 
     Attributes
     ----------
-    is_positive_definite : bool, False once a direction of negative curvature was met
+    is_positive_definite : bool, False once a direction of negative curvature was met. Before a covariance is
+        reported the smallest eigenvalue is computed to make sure.
     """
 
-    def __init__(self, complete, missing_product, max_products=50):
-        self.complete = complete
+    def __init__(self, complete, missing_product, tolerance=1e-11, max_products=1000, max_step_products=50):
+        super().__init__(complete)
         self.is_positive_definite = True
         self._missing_product = missing_product
+        self._tolerance = tolerance
         self._max_products = max_products
+        self._max_step_products = max_step_products
 
-    def _scaled_product(self, vector):
-        moved = self._missing_product(self.complete.times_root(vector[:, None])[:, 0])
-        return vector - self.complete.times_root_transposed(moved[:, None])[:, 0]
+    def _scaled_product(self, array):
+        moved = self._missing_product(self.complete.times_root(array))
+        return array - self.complete.times_root_transposed(moved)
+
+    @cached_property
+    def _smallest(self):
+        operator = LinearOperator(
+            2 * (len(self),), matvec=lambda v: self._scaled_product(v.reshape(-1, 1))[:, 0], dtype=float
+        )
+        start = np.random.default_rng(0).normal(size=len(self))
+        values, vectors = eigsh(operator, k=1, which="SA", v0=start, tol=1e-4)
+        return values[0], vectors[:, 0]
+
+    def smallest_eigenvalue(self):
+        """Smallest eigenvalue of S, to four digits of the largest, and its unit eigenvector v, (D,)."""
+        return self._smallest
+
+    def require_positive_definite(self):
+        self.is_positive_definite = self.is_positive_definite and self._smallest[0] > 0
+        super().require_positive_definite()
+
+    def _solve(self, scaled):
+        solution, residual, is_convex = conjugate_gradients(
+            self._scaled_product, scaled, self._tolerance, self._max_products
+        )
+        if not is_convex:
+            self.is_positive_definite = False
+            self.require_positive_definite()
+        self._require_convergence(residual)
+        return solution
+
+    def _require_convergence(self, residual):
+        if residual > self._tolerance:
+            raise LinAlgError(
+                f"Conjugate gradients left a relative residual of {residual:.1e} after {self._max_products} "
+                f"products, tolerance {self._tolerance:.1e}; the smallest eigenvalue of the observed "
+                f"information is {self._smallest[0]:.1e} of the complete information. Use the primal or the "
+                "dual solver."
+            )
+
+    def standard_deviations(self, targets):
+        """Root diagonal of targets' M^-1 targets: (D, m) -> (m,)."""
+        self.require_positive_definite()
+        scaled = self.complete.times_root_transposed(targets)
+        return np.sqrt(np.maximum(np.einsum("dm,dm->m", scaled, self._solve(scaled)), 0.0))
+
+    def _half_on(self, index):
+        index = np.asarray(index)
+        gram = np.empty((len(index), len(index)))
+        at_once = max(1, _COLUMN_BYTES // (8 * len(self)))
+        for start in range(0, len(index), at_once):
+            columns = self.complete.root_rows(index[start : start + at_once])
+            gram[:, start : start + at_once] = self.complete.times_root(self._solve(columns))[index]
+        return _gram_root(gram)
+
+    def _root(self, normals):
+        columns = []
+        for vector in normals.T:
+            column, change = inverse_square_root_product(
+                self._scaled_product, vector, self._tolerance, self._max_products
+            )
+            self._require_convergence(change)
+            columns.append(column)
+        return np.stack(columns, axis=1)
 
     def newton_step(self, gradient, tolerance=1e-2):
         """R^-1 M^-1 gradient and the Newton decrement, to a relative ``tolerance`` of the residual.
@@ -179,23 +460,9 @@ class MatrixFreeInformation:
         ----------
         gradient : (D,)
         """
-        residual = self.complete.times_root_transposed(gradient[:, None])[:, 0]
-        scaled, step, direction = residual, np.zeros_like(residual), residual
-        squared = start = residual @ residual
-        for _ in range(self._max_products):
-            if squared <= tolerance**2 * start or squared == 0.0:
-                break
-            product = self._scaled_product(direction)
-            curvature = direction @ product
-            if not curvature > np.finfo(float).eps * (direction @ direction):
-                self.is_positive_definite = False
-                if not step.any():
-                    step = residual
-                break
-            length = squared / curvature
-            step = step + length * direction
-            residual = residual - length * product
-            previous, squared = squared, residual @ residual
-            direction = residual + squared / previous * direction
-        decrement = np.sqrt(max(scaled @ step, 0.0))
-        return self.complete.solve_root_transposed(step[:, None])[:, 0], decrement
+        scaled = self.complete.times_root_transposed(gradient[:, None])
+        step, _, is_convex = conjugate_gradients(
+            self._scaled_product, scaled, tolerance, self._max_step_products
+        )
+        self.is_positive_definite = self.is_positive_definite and is_convex
+        return self._finish_step(scaled, step)

@@ -9,7 +9,17 @@ import weakref
 
 import numpy as np
 import pytest
-from catalogue import MODELS, SOLVERS, fitted, mixture, model_id, overlapping, three_blobs
+from catalogue import (
+    INFORMATION,
+    MODELS,
+    SOLVERS,
+    fitted,
+    mixture,
+    model_id,
+    overlapping,
+    three_blobs,
+    use_information,
+)
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -21,7 +31,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture import newton, uncertainty
+from sklearn_lrvb.gaussian_mixture import uncertainty
+from sklearn_lrvb.linear_response import solver_choice
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 WEIGHT_PRIORS = ("dirichlet_process", "dirichlet_distribution")
@@ -419,15 +430,15 @@ def test_pickles_and_copies_keep_the_uncertainty(solver):
         assert twin.newton_decrement_ == estimator.newton_decrement_
 
 
-@pytest.mark.parametrize("sweeps_per_solution", [0, 30])
-def test_the_rows_are_let_go_once_the_matrix_is_formed(sweeps_per_solution, monkeypatch):
-    monkeypatch.setattr(newton, "_SWEEPS_PER_SOLUTION", sweeps_per_solution)
+@pytest.mark.parametrize("information", INFORMATION)
+def test_the_rows_are_let_go_once_the_matrix_is_formed(information, monkeypatch):
+    use_information(information, monkeypatch)
     X = overlapping()
     estimator, rows = fitted_to(X), weakref.ref(X)
     assert np.all(estimator.means_std_ > 0)
     del X
     gc.collect()
-    assert rows() is None
+    assert (rows() is None) == (information != "matrix_free")
 
 
 def test_pickles_do_not_carry_the_rows():
@@ -448,14 +459,18 @@ def test_rows_changed_in_place_are_noticed():
 
 
 def test_too_large_a_system_says_how_large(monkeypatch):
-    monkeypatch.setattr(newton, "MAX_DENSE_SIZE", 20)
-    monkeypatch.setattr(uncertainty, "MAX_DENSE_SIZE", 20)
+    means_std = mixture(MODELS[0], 3).fit(three_blobs()).means_std_
+    for module in (solver_choice, uncertainty):
+        monkeypatch.setattr(module, "MAX_DENSE_SIZE", 20)
     for solver in SOLVERS:
-        estimator = mixture({**MODELS[0], "solver": solver}, 3).fit(three_blobs())
+        estimator = mixture({**MODELS[0], "solver": solver}, 3, max_iter=5000).fit(three_blobs())
         assert estimator.converged_
         assert estimator.newton_decrement_ < 1e-3
+        np.testing.assert_allclose(estimator.means_std_, means_std, rtol=1e-4)
         with pytest.raises(MemoryError, match=r"3 components in 3 features has 30 unknowns.*PCA"):
             estimator.posterior_covariance_
+        with pytest.raises(MemoryError, match="primal solver of 3 components"):
+            estimator.get_posterior_covariance("means", solver="primal")
         assert pickle.loads(pickle.dumps(estimator)).means_.shape == (3, 3)
 
 
@@ -564,7 +579,7 @@ def test_displays_evaluate_nothing_and_never_fail():
     names = dir(estimator)
     assert {"means_", "posterior_mean_", "posterior_names_", "predict"} <= set(names)
     assert "posterior_covariance_" not in names
-    assert "_information" not in vars(estimator._uncertainty)
+    assert estimator._uncertainty._information is None
     assert "means_" in dir(estimator)
     assert "means_" not in dir(LRVBGaussianMixture())
 

@@ -4,11 +4,21 @@ import warnings
 
 import numpy as np
 import pytest
-from catalogue import MODELS, SOLVERS, fitted, mixture, model_id, overlapping, three_blobs
+from catalogue import (
+    INFORMATION,
+    MODELS,
+    SOLVERS,
+    fitted,
+    mixture,
+    model_id,
+    overlapping,
+    three_blobs,
+    use_information,
+)
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture import newton
+from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 
@@ -37,16 +47,17 @@ def test_newton_and_coordinate_ascent_meet(model):
 
 
 @catalogue
-def test_matrix_free_steps_end_where_dense_ones_do(model, monkeypatch):
-    monkeypatch.setattr(newton, "_SWEEPS_PER_SOLUTION", 0)
-    matrix_free = mixture(model).fit(overlapping())
-    assert matrix_free._uncertainty._rows is not None  # the matrix was not formed
-    assert matrix_free.converged_
-    dense = fitted(model)
-    distance = np.abs(matrix_free.posterior_mean_ - dense.posterior_mean_) / dense.posterior_std_
+@pytest.mark.parametrize("information", INFORMATION)
+def test_every_solver_of_the_information_ends_at_the_same_optimum(model, information, monkeypatch):
+    use_information(information, monkeypatch)
+    estimator = mixture(model).fit(overlapping())
+    formed = {"primal": PrimalInformation, "dual": DualInformation, "matrix_free": type(None)}[information]
+    assert isinstance(estimator._uncertainty._information, formed)
+    assert estimator.converged_
+    expected = fitted(model)
+    distance = np.abs(estimator.posterior_mean_ - expected.posterior_mean_) / expected.posterior_std_
     assert distance.max() < 1e-6
-    np.testing.assert_allclose(matrix_free.posterior_std_, dense.posterior_std_, rtol=1e-6)
-    assert matrix_free._uncertainty._rows is None
+    np.testing.assert_allclose(estimator.posterior_std_, expected.posterior_std_, rtol=1e-6)
 
 
 @catalogue

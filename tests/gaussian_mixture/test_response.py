@@ -1,13 +1,30 @@
 """The linear response against the paper's dense formula and against refits."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalogue import MODELS, fitted, mixture, model_id, overlapping, three_blobs
+from catalogue import (
+    INFORMATION,
+    MODELS,
+    fitted,
+    mixture,
+    model_id,
+    overlapping,
+    three_blobs,
+    use_information,
+)
 from dense_reference import DenseReference
 
-from sklearn_lrvb.gaussian_mixture.response import missing_information, missing_information_product
+from sklearn_lrvb.gaussian_mixture import uncertainty
+from sklearn_lrvb.gaussian_mixture.missing_information import (
+    UncertainColumns,
+    missing_information,
+    missing_information_product,
+)
+from sklearn_lrvb.gaussian_mixture.parameters import TARGETS
+from sklearn_lrvb.gaussian_mixture.response import complete_information
 from sklearn_lrvb.row_blocks import CentredRows
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -132,40 +149,80 @@ def test_covariance_with_the_log_weights_is_the_response_to_the_concentration(fa
     )
 
 
-@pytest.mark.parametrize("n_components", [2, 3])
-def test_missing_information_is_its_definition(n_components):
-    X = three_blobs(150)
-    estimator = mixture(MODELS[1], n_components).fit(X)
-    posterior = estimator._uncertainty.map.posterior
-    rows = CentredRows(X, estimator._uncertainty.map.origin)
-    r = estimator.predict_proba(X)
+def missing_by_definition(posterior, rows, responsibilities):
+    """sum_n [(r_k delta_kl - r_k r_l) h_k h_l'], row by row, (K F, K F)."""
+    structure = posterior.structure
     missing = 0.0
-    for x, r_n in zip(rows.block(slice(0, len(X))).T, r, strict=True):
+    for x, r in zip(rows.block(slice(0, rows.n_samples)).T, responsibilities, strict=True):
         y = np.einsum("kpq,kq->kp", posterior.whiteners, x - posterior.offsets)
         features = [
-            posterior.structure.features(y_k[:, None], origin)[:, 0]
-            for y_k, origin in zip(y, posterior.second_moment_origin, strict=True)
+            structure.feature_moments(
+                np.ones(1), y_k[None], np.outer(y_k, y_k)[None], posterior.second_moment_origin[k : k + 1]
+            )[0]
+            for k, y_k in enumerate(y)
         ]
-        covariance = np.diag(r_n) - np.outer(r_n, r_n)
-        missing = missing + np.einsum("kl,kf,lg->kflg", covariance, features, features)
-    fast = missing_information(rows, posterior)
-    scale = np.abs(missing).max()
-    np.testing.assert_allclose(fast, missing.reshape(fast.shape), atol=1e-12 * scale)
-    vector = np.random.default_rng(0).normal(size=len(fast))
-    product = missing_information_product(rows, posterior, vector)
-    np.testing.assert_allclose(product, fast @ vector, atol=1e-11 * scale)
+        missing = missing + np.einsum("kl,kf,lg->kflg", np.diag(r) - np.outer(r, r), features, features)
+    return missing.reshape(2 * [len(r) * structure.n_coefficients])
 
 
-def test_certain_rows_are_skipped_without_a_trace():
-    X = np.concatenate([overlapping(), overlapping() + [30.0, 0.0]])
+@pytest.mark.parametrize(("n_features", "n_components"), [(1, 2), (2, 2), (3, 3), (4, 1), (14, 2)])
+@pytest.mark.parametrize("reg_covar", [0.0, 0.05])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_missing_information_is_its_definition(n_features, n_components, reg_covar, n_jobs):
+    X = np.random.default_rng(0).normal(size=(150, n_features)) + np.eye(3, n_features)[np.arange(150) % 3]
+    model = {"reg_covar": reg_covar, "solver": "coordinate_ascent", "tol": 1e9}
+    estimator = mixture(model, n_components, n_jobs=n_jobs).fit(X)
+    posterior = estimator._uncertainty.map.posterior
+    rows = CentredRows(X, estimator._uncertainty.map.origin, n_jobs)
+    missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
+    scale = max(np.abs(missing).max(), 1e-3)
+    np.testing.assert_allclose(missing_information(rows, posterior), missing, atol=1e-12 * scale)
+
+    vectors = np.random.default_rng(0).normal(size=(len(missing), 3))
+    product = missing_information_product(rows, posterior, vectors)
+    np.testing.assert_allclose(product, missing @ vectors, atol=1e-11 * scale)
+
+    columns = UncertainColumns.of_rows(rows, posterior)
+    assert len(columns) <= 150 * (n_components - 1)
+    root = columns.transposed_product(np.eye(len(missing))).T
+    np.testing.assert_allclose(root @ root.T, missing, atol=1e-12 * scale)
+    weights = np.random.default_rng(1).normal(size=(len(columns), 2))
+    np.testing.assert_allclose(columns.product(weights), root @ weights, atol=1e-11 * scale)
+    scaled = complete_information(posterior).times_root_transposed(root)
+    np.testing.assert_allclose(columns.kernel(), scaled.T @ scaled, atol=1e-13 * scale)
+    index = np.random.default_rng(2).permutation(len(missing))[:7]
+    covariance = complete_information(posterior).times_root(scaled)
+    np.testing.assert_allclose(columns.responses(index), covariance[index].T, atol=1e-13 * scale)
+
+
+def test_components_far_apart_lose_nothing_to_the_tighter_frame():
+    # a tight component inside a wide one, and one 4 sd away: moments are taken over from frame to frame
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(300, 2)), 0.01 * rng.normal(size=(50, 2)) + 0.5])
+    X = np.concatenate([X, [4.0, 0.0] + rng.normal(size=(200, 2)) * [0.1, 10.0]])
+    estimator = mixture(MODELS[0], 3).fit(X)
+    posterior = estimator._uncertainty.map.posterior
+    rows = CentredRows(X, estimator._uncertainty.map.origin)
+    missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
+    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
+    error = T @ (missing_information(rows, posterior) - missing) @ T.T
+    assert np.abs(error).max() < 1e-12
+
+
+@pytest.mark.parametrize("shift", [30.0, 6.0])
+def test_certain_rows_are_skipped_without_a_trace(shift):
+    X = np.concatenate([overlapping(2400), overlapping(2400) + [shift, 0.0]])
     estimator = mixture(MODELS[0], 4).fit(X)
     posterior = estimator._uncertainty.map.posterior
     rows = CentredRows(X, estimator._uncertainty.map.origin)
-    missing = missing_information(rows, posterior)
-    vector = np.random.default_rng(0).normal(size=len(missing))
-    np.testing.assert_allclose(
-        missing @ vector, missing_information_product(rows, posterior, vector), atol=1e-10
-    )
+    missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
+    complete = complete_information(posterior)
+    T = complete.times_root_transposed(np.eye(len(missing)))
+    columns = UncertainColumns.of_rows(rows, posterior)
+    assert len(columns) < 3 * len(X) - 1000
+    root = columns.transposed_product(np.eye(len(missing))).T
+    for kept in (missing_information(rows, posterior), root @ root.T):
+        assert np.abs(T @ (kept - missing) @ T.T).max() < 1e-12
 
 
 def test_outliers_count_by_their_features():
@@ -179,11 +236,76 @@ def test_outliers_count_by_their_features():
         roots=np.array([np.eye(2)] * 2),
     )
     rows = CentredRows(X, np.zeros(2))
-    missing = missing_information(rows, two_disks)
-    vector = np.random.default_rng(0).normal(size=len(missing))
+    vector = np.random.default_rng(0).normal(size=(12, 1))
     product = missing_information_product(rows, two_disks, vector)
     scale = 240 * np.abs(vector).max()
-    np.testing.assert_allclose(missing @ vector, product, atol=1e-9 * scale)
+    np.testing.assert_allclose(missing_information(rows, two_disks) @ vector, product, atol=1e-9 * scale)
+    columns = UncertainColumns.of_rows(rows, two_disks)
+    dual = columns.product(columns.transposed_product(vector))
+    np.testing.assert_allclose(dual, product, atol=1e-9 * scale)
+
+
+@catalogue
+@pytest.mark.parametrize("n_components", [1, 2, 3])
+def test_every_solver_gives_the_same_covariance(model, n_components):
+    X = three_blobs(90, n_features=2)
+    estimator = mixture(model, n_components).fit(X)
+    expected = estimator.get_posterior_covariance(TARGETS, solver="primal", X=X)
+    sd = np.sqrt(np.maximum(np.diag(expected), 1e-24))
+    for solver in ("dual", "matrix_free"):
+        covariance = estimator.get_posterior_covariance(TARGETS, solver=solver, X=X)
+        np.testing.assert_array_equal(covariance, covariance.T)
+        assert (np.abs(covariance - expected) / np.outer(sd, sd)).max() < 1e-8
+        means = estimator.get_posterior_covariance(["means"], solver=solver, X=X)
+        here = slice(n_components, n_components + means.shape[0])
+        np.testing.assert_allclose(means, expected[here, here], atol=1e-8 * sd[here].max() ** 2)
+
+
+@pytest.mark.parametrize("information", INFORMATION)
+def test_every_solver_gives_the_same_influence(information, monkeypatch):
+    X = overlapping()
+    expected = fitted(MODELS[0])
+    use_information(information, monkeypatch)
+    estimator = mixture(MODELS[0]).fit(X)
+    for target in TARGETS:
+        influence = expected.influence(X, target)
+        np.testing.assert_allclose(
+            estimator.influence(X, target), influence, atol=1e-6 * np.abs(influence).max()
+        )
+    scores = expected.influence_scores(X)
+    np.testing.assert_allclose(estimator.influence_scores(X), scores, atol=1e-6 * scores.max())
+
+
+def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
+    use_information("matrix_free", monkeypatch)
+    monkeypatch.setattr(uncertainty, "_PICKLED_BYTES", 0)
+    X = overlapping()
+    estimator = mixture(MODELS[0]).fit(X)
+    means_std = estimator.means_std_
+    twin = pickle.loads(pickle.dumps(estimator))
+    with pytest.raises(ValueError, match=r"needs the training rows.*X=X"):
+        twin.means_std_
+    given = twin.get_posterior_covariance("means", X=X)
+    np.testing.assert_allclose(np.sqrt(np.diag(given)), means_std.ravel(), rtol=1e-12)
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        twin.get_posterior_covariance("means", X=X + 0.01)
+
+
+def test_unknown_solver_of_the_information():
+    with pytest.raises(ValueError, match="solver must be"):
+        fitted(MODELS[0]).get_posterior_covariance(solver="newton")
+    with pytest.raises(ValueError, match="needs the training rows"):
+        fitted(MODELS[0]).get_posterior_covariance(solver="dual")
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual", "matrix_free"])
+def test_every_solver_refuses_a_saddle(solver):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    estimator = mixture({"prior": "flat"}, max_iter=1, init_params="random", solver="coordinate_ascent")
+    with pytest.warns(UserWarning, match="did not converge"):
+        estimator.fit(X)
+    with pytest.raises(ValueError, match=r"smallest eigenvalue .* is -.* components 0 and 1.*raise max_iter"):
+        estimator.get_posterior_covariance(solver=solver, X=X)
 
 
 def test_refuses_a_saddle():

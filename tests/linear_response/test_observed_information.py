@@ -1,17 +1,24 @@
-"""Complete minus missing information: every answer against dense linear algebra."""
+"""Complete minus missing information: every solver's every answer against dense linear algebra."""
+
+import pickle
 
 import numpy as np
 import pytest
 
-from sklearn_lrvb.linear_response.observed_information import (
+from sklearn_lrvb.linear_response import (
     CompleteInformation,
+    DualInformation,
     IndefiniteInformationError,
+    MatrixFactor,
     MatrixFreeInformation,
-    ObservedInformation,
+    PrimalInformation,
 )
 
 SIZE = 12
 DENSE = np.array([0, 4, 8])
+SOLVERS = ("primal", "dual", "dual_low_rank", "matrix_free")
+
+solvers = pytest.mark.parametrize("solver", SOLVERS)
 
 
 @pytest.fixture
@@ -29,13 +36,25 @@ def dense_covariance(complete):
     return covariance
 
 
-def missing(complete, largest):
-    """G whose largest eigenvalue is a given fraction of the complete information."""
-    square = np.random.default_rng(1).normal(size=(SIZE, SIZE))
-    gram = square @ square.T
-    root = np.linalg.cholesky(dense_covariance(complete))
-    fraction = np.linalg.eigvalsh(root.T @ gram @ root)[-1]
-    return gram * largest / fraction
+def missing_root(complete, solver, largest):
+    """B whose G = B B' has as largest eigenvalue a given fraction of the complete information."""
+    n_columns = 4 if solver == "dual_low_rank" else SIZE
+    root = np.random.default_rng(1).normal(size=(SIZE, n_columns))
+    half = np.linalg.cholesky(dense_covariance(complete)).T @ root
+    return root * np.sqrt(largest) / np.linalg.norm(half, 2)
+
+
+def information_of(complete, solver, root):
+    """M with G = root root', by one of the solvers."""
+    if solver == "primal":
+        return PrimalInformation(complete, root @ root.T)
+    if solver == "matrix_free":
+        return MatrixFreeInformation(complete, lambda array: root @ (root.T @ array))
+    return DualInformation(complete, MatrixFactor(complete, root))
+
+
+def covariance_of(complete, root):
+    return np.linalg.inv(np.linalg.inv(dense_covariance(complete)) - root @ root.T)
 
 
 def test_roots_multiply_to_the_covariance(complete):
@@ -45,96 +64,188 @@ def test_roots_multiply_to_the_covariance(complete):
     array = np.random.default_rng(2).normal(size=(SIZE, 3))
     solved = complete.solve_root_transposed(array)
     np.testing.assert_allclose(complete.times_root_transposed(solved), array, rtol=1e-10)
+    index = np.array([5, 8, 0, 11])
+    for part in (complete.root_rows(index), complete.covariance_root(index)):
+        np.testing.assert_allclose(
+            part.T @ part, dense_covariance(complete)[np.ix_(index, index)], atol=1e-16
+        )
+    variances = np.diag(dense_covariance(complete))
+    np.testing.assert_allclose(complete.standard_deviations, np.sqrt(variances), rtol=1e-14)
 
 
-def test_covariance_is_the_inverse(complete):
-    gram = missing(complete, 0.9)
-    covariance = np.linalg.inv(np.linalg.inv(dense_covariance(complete)) - gram)
-    information = ObservedInformation(complete, gram.copy())
-    root = information.covariance_root()
-    np.testing.assert_allclose(root.T @ root, covariance, rtol=1e-9)
+@solvers
+def test_covariance_is_the_inverse(complete, solver):
+    root = missing_root(complete, solver, 0.9)
+    covariance, information = covariance_of(complete, root), information_of(complete, solver, root)
+    atol = 1e-9 * np.abs(covariance).max()
+    np.testing.assert_allclose(information.covariance(), covariance, atol=atol)
+    for index in (np.array([2]), np.array([8, 1, 4]), np.arange(SIZE)[::-1]):
+        part = information.covariance(index)
+        np.testing.assert_allclose(part, covariance[np.ix_(index, index)], atol=atol)
+        np.testing.assert_array_equal(part, part.T)
 
 
-def test_no_missing_information_is_the_complete_answer(complete):
-    root = ObservedInformation(complete, np.zeros((SIZE, SIZE))).covariance_root()
-    np.testing.assert_allclose(root.T @ root, dense_covariance(complete), rtol=1e-12, atol=1e-16)
+@solvers
+def test_solutions_and_standard_deviations(complete, solver):
+    root = missing_root(complete, solver, 0.97)
+    covariance, information = covariance_of(complete, root), information_of(complete, solver, root)
+    targets = np.random.default_rng(4).normal(size=(SIZE, 5))
+    targets[:, 2] = 0.0
+    np.testing.assert_allclose(information.solve(targets), covariance @ targets, rtol=1e-8, atol=1e-9)
+    variances = np.einsum("dm,dm->m", targets, covariance @ targets)
+    np.testing.assert_allclose(
+        information.standard_deviations(targets), np.sqrt(variances), rtol=1e-9, atol=1e-12
+    )
 
 
+@solvers
+def test_square_root_correlates_normals(complete, solver):
+    root = missing_root(complete, solver, 0.97)
+    half = information_of(complete, solver, root).correlated(np.eye(SIZE))
+    covariance = covariance_of(complete, root)
+    np.testing.assert_allclose(half @ half.T, covariance, atol=1e-8 * np.abs(covariance).max())
+
+
+@solvers
+def test_no_missing_information_is_the_complete_answer(complete, solver):
+    nothing = np.zeros((SIZE, 0 if solver.startswith("dual") else SIZE))
+    information = information_of(complete, solver, nothing)
+    expected = dense_covariance(complete)
+    np.testing.assert_allclose(information.covariance(), expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(information.solve(np.eye(SIZE)), expected, rtol=1e-12, atol=1e-15)
+    half = information.correlated(np.eye(SIZE))
+    np.testing.assert_allclose(half @ half.T, expected, rtol=1e-10, atol=1e-15)
+    step, _ = information.newton_step(np.ones(SIZE))
+    np.testing.assert_allclose(step, 1.0, rtol=1e-10)
+    assert information.smallest_eigenvalue()[0] == pytest.approx(1.0)
+
+
+@solvers
 @pytest.mark.parametrize("largest", [0.9, 1.0 + 1e-3, 30.0])
-def test_smallest_eigenvalue(complete, largest):
-    gram = missing(complete, largest)
-    value, vector = ObservedInformation(complete, gram.copy()).smallest_eigenvalue()
-    assert value == pytest.approx(1.0 - largest, rel=1e-9, abs=1e-12)
+def test_smallest_eigenvalue(complete, solver, largest):
+    root = missing_root(complete, solver, largest)
+    value, vector = information_of(complete, solver, root).smallest_eigenvalue()
+    tolerance = 1e-3 if solver == "matrix_free" else 1e-9
+    assert value == pytest.approx(1.0 - largest, rel=tolerance, abs=tolerance)
     direction = complete.times_root(vector[:, None])[:, 0]
     complete_information = np.linalg.inv(dense_covariance(complete))
     assert direction @ complete_information @ direction == pytest.approx(1.0)
-    assert direction @ (complete_information - gram) @ direction == pytest.approx(value, abs=1e-10)
+    observed = complete_information - root @ root.T
+    assert direction @ observed @ direction == pytest.approx(1.0 - largest, abs=tolerance)
 
 
-@pytest.mark.parametrize("largest", [1.0, 1.0 + 1e-3, 30.0])
-def test_indefinite_information_is_refused(complete, largest):
-    information = ObservedInformation(complete, missing(complete, largest))
-    assert not information.is_positive_definite
-    with pytest.raises(IndefiniteInformationError, match="smallest eigenvalue"):
-        information.covariance_root()
-
-
-def test_newton_step_solves_the_system(complete):
-    gram, gradient = missing(complete, 0.9), np.random.default_rng(3).normal(size=SIZE)
-    complete_matrix = np.linalg.inv(dense_covariance(complete))
-    beta = np.linalg.solve(complete_matrix - gram, gradient)
-    step, decrement = ObservedInformation(complete, gram.copy()).newton_step(gradient)
-    np.testing.assert_allclose(step, complete_matrix @ beta, rtol=1e-9, atol=1e-9)
-    assert decrement == pytest.approx(np.sqrt(gradient @ beta), rel=1e-10)
-
-
-def test_newton_step_ascends_where_the_information_is_indefinite(complete):
-    gram = missing(complete, 30.0)
-    rng = np.random.default_rng(3)
-    for solver in (
-        ObservedInformation(complete, gram.copy()),
-        MatrixFreeInformation(complete, gram.__matmul__),
+@solvers
+@pytest.mark.parametrize("largest", [1.0 + 1e-3, 30.0])
+def test_indefinite_information_is_refused(complete, solver, largest):
+    information = information_of(complete, solver, missing_root(complete, solver, largest))
+    for answer in (
+        information.covariance,
+        lambda: information.solve(np.eye(SIZE)),
+        lambda: information.standard_deviations(np.eye(SIZE)),
+        lambda: information.correlated(np.eye(SIZE)),
     ):
-        for gradient in rng.normal(size=(20, SIZE)):
-            step, decrement = solver.newton_step(gradient)
-            assert gradient @ dense_covariance(complete) @ step > 0
-            assert decrement > 0
-        assert not solver.is_positive_definite
+        with pytest.raises(
+            IndefiniteInformationError, match=r"smallest eigenvalue .* largest entries \["
+        ) as e:
+            answer()
+        assert e.value.smallest_eigenvalue == pytest.approx(1.0 - largest, rel=1e-3, abs=1e-3)
+        assert e.value.direction.shape == (SIZE,)
+    assert not information.is_positive_definite
+    twin = pickle.loads(pickle.dumps(e.value))
+    assert str(twin) == str(e.value)
+    assert twin.smallest_eigenvalue == e.value.smallest_eigenvalue
 
 
-def test_indefinite_newton_step_takes_eigenvalues_by_magnitude(complete):
-    gram, gradient = missing(complete, 30.0), np.random.default_rng(3).normal(size=SIZE)
+def test_singular_information_is_refused(complete):
+    root = missing_root(complete, "primal", 1.0)
+    for solver in ("primal", "dual"):
+        information = information_of(complete, solver, root)
+        assert not information.is_positive_definite
+        with pytest.raises(IndefiniteInformationError):
+            information.covariance()
+
+
+@solvers
+def test_newton_step_solves_the_system(complete, solver):
+    root, gradient = missing_root(complete, solver, 0.9), np.random.default_rng(3).normal(size=SIZE)
+    beta = covariance_of(complete, root) @ gradient
+    information = information_of(complete, solver, root)
+    tight = {"tolerance": 1e-12} if solver == "matrix_free" else {}
+    step, decrement = information.newton_step(gradient, **tight)
+    expected = np.linalg.solve(dense_covariance(complete), beta)
+    np.testing.assert_allclose(step, expected, rtol=1e-9, atol=1e-9)
+    assert decrement == pytest.approx(np.sqrt(gradient @ beta), rel=1e-10)
+    assert information.is_positive_definite
+
+
+@solvers
+def test_newton_step_ascends_where_the_information_is_indefinite(complete, solver):
+    root = missing_root(complete, solver, 30.0)
+    for gradient in np.random.default_rng(3).normal(size=(20, SIZE)):
+        information = information_of(complete, solver, root)
+        step, decrement = information.newton_step(gradient)
+        assert gradient @ dense_covariance(complete) @ step > 0
+        assert decrement > 0
+        assert not information.is_positive_definite
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual", "dual_low_rank"])
+def test_indefinite_newton_step_takes_eigenvalues_by_magnitude(complete, solver):
+    missing, gradient = missing_root(complete, solver, 30.0), np.random.default_rng(3).normal(size=SIZE)
     root = complete.times_root(np.eye(SIZE))
-    values, vectors = np.linalg.eigh(np.eye(SIZE) - root.T @ gram @ root)
+    values, vectors = np.linalg.eigh(np.eye(SIZE) - root.T @ missing @ missing.T @ root)
     assert values[0] < -20
     assert np.abs(values).min() > 1e-3  # none at the floor
     scaled = vectors @ ((vectors.T @ root.T @ gradient) / np.abs(values))
-    step, decrement = ObservedInformation(complete, gram).newton_step(gradient)
+    step, decrement = information_of(complete, solver, missing).newton_step(gradient)
     np.testing.assert_allclose(step, np.linalg.solve(root.T, scaled), rtol=1e-9)
     assert decrement == pytest.approx(np.sqrt(gradient @ root @ scaled))
 
 
-def test_matrix_free_equals_dense(complete):
-    gram, gradient = missing(complete, 0.95), np.random.default_rng(3).normal(size=SIZE)
-    expected, decrement = ObservedInformation(complete, gram.copy()).newton_step(gradient)
-    solver = MatrixFreeInformation(complete, gram.__matmul__)
-    step, approximate = solver.newton_step(gradient, tolerance=1e-12)
-    np.testing.assert_allclose(step, expected, rtol=1e-8, atol=1e-8)
-    assert approximate == pytest.approx(decrement, rel=1e-10)
-    assert solver.is_positive_definite
+@pytest.mark.parametrize("solver", ["primal", "dual"])
+def test_solvers_pickle(complete, solver):
+    information = information_of(complete, solver, missing_root(complete, solver, 0.9))
+    covariance = information.covariance()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(information)).covariance(), covariance)
 
 
 def test_matrix_free_stops_short_but_ascends(complete):
-    gram, gradient = missing(complete, 0.95), np.random.default_rng(3).normal(size=SIZE)
-    _, decrement = ObservedInformation(complete, gram.copy()).newton_step(gradient)
+    root, gradient = missing_root(complete, "primal", 0.95), np.random.default_rng(3).normal(size=SIZE)
+    _, decrement = information_of(complete, "primal", root).newton_step(gradient)
     products = []
 
-    def product(vector):
-        products.append(vector)
-        return gram @ vector
+    def product(array):
+        products.append(array)
+        return root @ (root.T @ array)
 
-    step, approximate = MatrixFreeInformation(complete, product, max_products=2).newton_step(gradient)
+    step, approximate = MatrixFreeInformation(complete, product, max_step_products=2).newton_step(gradient)
     assert len(products) == 2
     assert 0 < approximate < decrement
     assert gradient @ dense_covariance(complete) @ step > 0
     np.testing.assert_array_equal(MatrixFreeInformation(complete, product).newton_step(0 * gradient)[0], 0)
+
+
+def test_matrix_free_columns_share_their_products(complete):
+    root = missing_root(complete, "primal", 0.95)
+    widths = []
+
+    def product(array):
+        widths.append(array.shape[1])
+        return root @ (root.T @ array)
+
+    information = MatrixFreeInformation(complete, product)
+    information.require_positive_definite()
+    widths.clear()
+    information.solve(np.eye(SIZE))
+    assert widths[0] == SIZE
+    assert len(widths) <= 2 * SIZE
+    assert sorted(widths, reverse=True) == widths
+
+
+def test_matrix_free_says_when_it_does_not_converge(complete):
+    root = missing_root(complete, "primal", 0.95)
+    information = MatrixFreeInformation(complete, lambda array: root @ (root.T @ array), max_products=3)
+    with pytest.raises(np.linalg.LinAlgError, match=r"relative residual of .* after 3 products"):
+        information.covariance()
+    with pytest.raises(np.linalg.LinAlgError, match="after 3 products"):
+        information.correlated(np.eye(SIZE))

@@ -1,0 +1,63 @@
+"""Categorical distribution of z in 0..K-1, sufficient statistics the indicator of every category.
+
+The natural parameters are log probabilities up to a constant: V is singular along it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+from sklearn.utils import check_random_state
+
+from sklearn_lrvb.exponential_families.family import ExponentialFamily
+
+
+@dataclass(frozen=True)
+class Categorical(ExponentialFamily):
+    """Categorical family; statistic ``indicator`` (K,), one at z and zero elsewhere.
+
+    Parameters
+    ----------
+    n_categories : int, K
+    """
+
+    n_categories: int
+
+    @property
+    def statistics(self):
+        """``indicator`` of every category."""
+        return {"indicator": (self.n_categories,)}
+
+    def log_partition(self, natural):
+        """Log of the sum of exp(eta)."""
+        return logsumexp(natural, axis=-1)
+
+    def mean_parameters(self, natural):
+        """The probabilities p."""
+        return softmax(natural, axis=-1)
+
+    def covariance(self, natural):
+        """diag(p) - p p'."""
+        probabilities = self.mean_parameters(natural)
+        covariance = -probabilities[..., :, None] * probabilities[..., None, :]
+        diagonal = np.einsum("...kk->...k", covariance)
+        diagonal[...] = 0.0
+        # p (1 - p) as a sum keeps its digits where p is all but one
+        diagonal[...] = -covariance.sum(axis=-1)
+        return covariance
+
+    def check_domain(self, natural):
+        """Any finite natural parameters will do."""
+
+    def default_natural_parameters(self):
+        """Equal probabilities."""
+        return np.zeros(self.n_categories)
+
+    def sample(self, natural, n_draws, random_state=None):
+        """Draws of z, integers: (n_draws, ...)."""
+        noise = check_random_state(random_state).gumbel(size=(n_draws, *natural.shape))
+        return np.argmax(natural + noise, axis=-1)
+
+    def statistics_of(self, value):
+        """Indicators: (...) -> (..., K)."""
+        return (np.asarray(value)[..., None] == np.arange(self.n_categories)).astype(float)

@@ -1,0 +1,173 @@
+"""What an exponential family knows: the protocol that `mean_field` builds on.
+
+*Conventions.* The density of x with respect to Lebesgue measure (counting measure for categories) is
+exp(eta . T(x) - A(eta)), every constant in A, so that a natural parameter is exactly the coefficient of its
+statistic in a log density. The statistics T of one member are one flat vector of length D; leading axes of
+eta (..., D) run over copies, that is over independent members of the family.
+
+Statistics that are symmetric matrices are kept whole, P^2 entries each: A depends on the symmetric part of
+their natural parameter alone, and V is singular.
+"""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+
+class NaturalParameterError(ValueError):
+    """Natural parameters outside the family's domain.
+
+    Attributes
+    ----------
+    statistic : str, the statistic whose natural parameter is at fault
+    copy : tuple of int, the first copy where it is; () where there is one member only
+    """
+
+    def __init__(self, message, statistic, copy):
+        copy = tuple(int(position) for position in copy)
+        where = f" (copy {', '.join(map(str, copy))})" if copy else ""
+        super().__init__(f"{message}{where}")
+        self.statistic = statistic
+        self.copy = copy
+
+
+class ExponentialFamily(ABC):
+    """Base class of the families (Section 2, Eq. variational_exp_def).
+
+    A family of your own defines ``statistics`` and the abstract methods below; `check_family` proves that
+    they agree with each other. Everything broadcasts over leading axes of the natural parameters.
+    """
+
+    @property
+    @abstractmethod
+    def statistics(self):
+        """Name -> shape of every sufficient statistic, in the order of the flat vector: dict."""
+
+    @abstractmethod
+    def log_partition(self, natural):
+        """A(eta), every constant included: (..., D) -> (...)."""
+
+    @abstractmethod
+    def mean_parameters(self, natural):
+        """m = E T(x) = grad A: (..., D) -> (..., D)."""
+
+    @abstractmethod
+    def covariance(self, natural):
+        """V = Cov T(x) = hess A, exactly symmetric: (..., D) -> (..., D, D)."""
+
+    @abstractmethod
+    def check_domain(self, natural):
+        """Raise `NaturalParameterError` where finite natural parameters (..., D) have no member."""
+
+    @abstractmethod
+    def default_natural_parameters(self):
+        """A proper member to start from: (D,)."""
+
+    @abstractmethod
+    def sample(self, natural, n_draws, random_state=None):
+        """Draws of x itself: (n_draws, copies..., shape of x)."""
+
+    @abstractmethod
+    def statistics_of(self, value):
+        """T(x), flat: (..., shape of x) -> (..., D)."""
+
+    @cached_property
+    def n_statistics(self):
+        """D, length of the flat vector."""
+        return sum(prod(shape) for shape in self.statistics.values())
+
+    @cached_property
+    def slices(self):
+        """Name -> slice of the flat vector: dict."""
+        slices, start = {}, 0
+        for name, shape in self.statistics.items():
+            slices[name] = slice(start, start + prod(shape))
+            start += prod(shape)
+        return slices
+
+    def unpack(self, flat):
+        """The statistics' entries of a flat vector, in the order of ``statistics``.
+
+        Parameters
+        ----------
+        flat : array (..., D), natural parameters, mean parameters or statistics
+
+        Returns
+        -------
+        list of arrays (..., *shape), views
+        """
+        return [
+            flat[..., self.slices[name]].reshape((*flat.shape[:-1], *shape))
+            for name, shape in self.statistics.items()
+        ]
+
+    def pack(self, *entries):
+        """Inverse of `unpack`; leading axes broadcast against each other.
+
+        Parameters
+        ----------
+        *entries : arrays (..., *shape), one for every statistic in the order of ``statistics``
+
+        Returns
+        -------
+        array (..., D)
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> shape, rate = 3.0, 0.5
+        >>> Gamma().pack(-rate, shape - 1)
+        array([-0.5,  2. ])
+        """
+        entries = [np.asarray(entry, dtype=float) for entry in entries]
+        shapes = list(self.statistics.values())
+        leads = [entry.shape[: entry.ndim - len(shape)] for entry, shape in zip(entries, shapes, strict=True)]
+        lead = np.broadcast_shapes(*leads)
+        flat = [
+            np.broadcast_to(entry, (*lead, *shape)).reshape(*lead, -1)
+            for entry, shape in zip(entries, shapes, strict=True)
+        ]
+        return np.concatenate(flat, axis=-1)
+
+    def check(self, natural):
+        """Refuse natural parameters that have no member of the family.
+
+        Parameters
+        ----------
+        natural : array (..., D)
+
+        Raises
+        ------
+        NaturalParameterError
+            Naming what is wrong, by how much, and the first copy where it is.
+        ValueError
+            Where the last axis is not D long.
+        """
+        if natural.ndim == 0 or natural.shape[-1] != self.n_statistics:
+            raise ValueError(
+                f"{type(self).__name__} takes natural parameters (..., {self.n_statistics}), "
+                f"got shape {natural.shape}."
+            )
+        for name, entries in self.slices.items():
+            part = natural[..., entries]
+            refuse(part, ~np.isfinite(part), "the natural parameter {} is not finite", name)
+        self.check_domain(natural)
+
+
+def refuse(values, wrong, message, statistic):
+    """Raise `NaturalParameterError` at the first of the ``values`` (..., n) that is ``wrong`` (..., n)."""
+    if np.any(wrong):
+        position = tuple(np.argwhere(wrong)[0])
+        raise NaturalParameterError(message.format(f"{values[position] + 0.0:.4g}"), statistic, position[:-1])
+
+
+def refuse_indefinite(matrices, what, statistic):
+    """Raise `NaturalParameterError` where matrices (..., P, P) are not positive definite, at the worst."""
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        smallest = np.linalg.eigvalsh(matrices)[..., :1]
+        message = f"{what} is not positive definite: smallest eigenvalue {{}}"
+        refuse(smallest, smallest == smallest.min(), message, statistic)

@@ -1,0 +1,203 @@
+"""Proof by numbers that a family's methods agree with each other.
+
+The derivatives are central differences extrapolated to step zero (Ridders' method), along one natural
+parameter at a time. The first step is a tenth of the inverse of its statistic's standard deviation, or less
+where the variance changes on a finer scale.
+"""
+
+import numpy as np
+
+from sklearn_lrvb.exponential_families.family import NaturalParameterError
+
+_N_STEPS = 7
+_SHRINKAGE = 0.5
+
+
+def check_family(family, natural, *, n_draws=20_000, random_state=0, tolerance=1e-6):
+    """Check a family against the identities that `mean_field` relies on.
+
+    Run it on a family of your own, at several parameter values. It proves that the mean parameters are
+    grad A and the covariance is hess A (by central differences, to their round-off), that the covariance is
+    exactly symmetric and positive semidefinite, that shapes fit and copies broadcast, that the default member
+    is proper, that parameters that are not finite are refused, and that the statistics of draws have that
+    mean and covariance. What it cannot see is a constant missing from A: compare exp(eta . T(x) - A(eta))
+    with a known density.
+
+    Parameters
+    ----------
+    family : ExponentialFamily
+    natural : array (D,), natural parameters of a member
+    n_draws : int, default=20_000
+        Draws whose statistics are compared, to five standard errors; 0 compares none, for members so extreme
+        that so many draws do not show their moments.
+    random_state : int, RandomState instance or None, default=0
+    tolerance : float, default=1e-6
+        Largest error of a mean parameter, relative to its size plus the statistic's standard deviation, and
+        of a covariance, relative to the product of the two standard deviations.
+
+    Raises
+    ------
+    AssertionError
+        Naming the identity that fails, where, and by how much.
+    NaturalParameterError
+        Where ``natural`` is outside the domain.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families import Gamma, check_family
+    >>> check_family(Gamma(), Gamma().natural_parameters(shape=2.5, rate=0.1))
+    """
+    natural = np.asarray(natural, dtype=float)
+    _check_domain(family, natural)
+    _check_shapes(family, natural)
+    mean, covariance = family.mean_parameters(natural), family.covariance(natural)
+    labels = [f"{name}[{i}]" for name, part in family.slices.items() for i in range(part.stop - part.start)]
+    sd = _standard_deviations(covariance, labels, tolerance)
+    derivatives, rounding = _derivatives(family, natural, sd)
+    allowed = rounding + tolerance * np.vstack([np.abs(mean) + sd, np.outer(sd, sd)])
+    _compare(mean, derivatives[0], allowed[0], "mean_parameters is not grad A", labels)
+    identity = "covariance is not the Jacobian of mean_parameters"
+    _compare(covariance, derivatives[1:], allowed[1:], identity, labels)
+    _check_copies(family, natural)
+    if n_draws:
+        _check_draws(family, natural, n_draws, random_state, labels)
+
+
+def _check_domain(family, natural):
+    family.check(natural)
+    family.check(np.asarray(family.default_natural_parameters(), dtype=float))
+    for position in range(family.n_statistics):
+        spoilt = natural.copy()
+        spoilt[position] = np.nan
+        try:
+            family.check(spoilt)
+        except NaturalParameterError:
+            continue
+        raise AssertionError(f"check accepts nan as natural parameter {position}")
+
+
+def _check_shapes(family, natural):
+    n = family.n_statistics
+    default = np.asarray(family.default_natural_parameters())
+    found_and_expected = {
+        "default_natural_parameters": (default.shape, (n,)),
+        "log_partition": (np.shape(family.log_partition(natural)), ()),
+        "mean_parameters": (family.mean_parameters(natural).shape, (n,)),
+        "covariance": (family.covariance(natural).shape, (n, n)),
+        "statistics_of": (family.statistics_of(family.sample(default, 3, 0)).shape, (3, n)),
+    }
+    for method, (found, expected) in found_and_expected.items():
+        if found != expected:
+            raise AssertionError(
+                f"{method} has shape {found}, expected {expected}: statistics are {family.statistics}"
+            )
+
+
+def _standard_deviations(covariance, labels, tolerance):
+    """Root diagonal of V (D,), once V has proved to be a covariance."""
+    if not np.array_equal(covariance, covariance.T):
+        raise AssertionError(
+            f"covariance is not exactly symmetric: off by {np.abs(covariance - covariance.T).max():.1e}"
+        )
+    variance = np.diag(covariance)
+    if not np.all(variance >= 0):
+        worst = variance.argmin()
+        raise AssertionError(f"covariance has a negative variance: {variance[worst]:.1e} of {labels[worst]}")
+    sd = np.sqrt(variance)
+    scale = np.where(sd > 0, sd, 1.0)
+    smallest = np.linalg.eigvalsh(covariance / np.outer(scale, scale))[0]
+    if not smallest >= -tolerance:
+        raise AssertionError(
+            f"covariance is not positive semidefinite: smallest eigenvalue {smallest:.1e} of the correlations"
+        )
+    return sd
+
+
+def _derivatives(family, natural, sd):
+    """Derivatives of A (first row) and of the mean parameters, (1 + D, D), and their round-off."""
+
+    def log_partition_and_mean(point):
+        return np.append(family.log_partition(point), family.mean_parameters(point))
+
+    value = log_partition_and_mean(natural)
+    derivatives, rounding = np.empty((2, len(value), len(natural)))
+    for position, direction in enumerate(np.eye(len(natural))):
+        step = 0.1 / sd[position] if sd[position] > 0 else 0.1
+        while not all(_variance_holds(family, natural + s * step * direction, position, sd) for s in (-4, 4)):
+            step *= 0.5
+        derivatives[:, position] = _derivative(log_partition_and_mean, natural, step * direction) / step
+        rounding[:, position] = 100 * np.finfo(float).eps * np.abs(value) / step
+    return derivatives, rounding
+
+
+def _variance_holds(family, natural, position, sd):
+    """Whether a neighbour is in the domain and has its statistic's variance, within a factor of two."""
+    try:
+        family.check(natural)
+    except NaturalParameterError:
+        return False
+    variance = sd[position] ** 2
+    return 0.5 * variance <= family.covariance(natural)[position, position] <= 2 * variance
+
+
+def _derivative(function, point, step):
+    """Directional derivative along ``step``: of every output the extrapolation that changes least."""
+    rows = []
+    best, smallest_error = None, np.inf
+    for k in range(_N_STEPS):
+        size = _SHRINKAGE**k
+        row = [(function(point + size * step) - function(point - size * step)) / (2 * size)]
+        for j in range(k):
+            gain = _SHRINKAGE ** (-2 * (j + 1))
+            row.append((gain * row[j] - rows[-1][j]) / (gain - 1))
+            error = np.maximum(np.abs(row[j + 1] - row[j]), np.abs(row[j + 1] - rows[-1][j]))
+            better = error < smallest_error
+            best = row[j + 1] if best is None else np.where(better, row[j + 1], best)
+            smallest_error = np.where(better, error, smallest_error)
+        rows.append(row)
+    return best
+
+
+def _compare(found, expected, allowed, identity, labels):
+    """Raise where two arrays, (D,) or (D, D), differ by more than is allowed."""
+    excess = np.abs(found - expected) - allowed
+    if not np.all(excess <= 0):
+        worst = np.unravel_index(np.argmax(np.where(np.isnan(excess), np.inf, excess)), found.shape)
+        where = ", ".join(labels[i] for i in worst)
+        raise AssertionError(
+            f"{identity}: at {where} it is {found[worst]:.10g}, expected {expected[worst]:.10g} "
+            f"(allowed difference {allowed[worst]:.1e})"
+        )
+
+
+def _check_copies(family, natural):
+    """Copies along leading axes give what each member gives alone, to round-off."""
+    default = np.asarray(family.default_natural_parameters(), dtype=float)
+    copies = np.stack([np.stack([natural, default, natural]), np.stack([default, natural, default])])
+    for method in (family.log_partition, family.mean_parameters, family.covariance):
+        for position in np.ndindex(2, 3):
+            together, alone = method(copies), method(copies[position])
+            if np.shape(together) != (2, 3, *np.shape(alone)):
+                raise AssertionError(
+                    f"{method.__name__} of copies (2, 3, {len(natural)}) has shape {np.shape(together)}"
+                )
+            if not np.allclose(together[position], alone, rtol=1e-12, atol=1e-12 * np.abs(alone).max()):
+                raise AssertionError(f"{method.__name__} of copy {position} is not that of the member alone")
+    draws = family.sample(copies, 4, 0)
+    if draws.shape != (4, 2, 3, *family.sample(natural, 1, 0).shape[1:]):
+        raise AssertionError(f"sample of copies (2, 3), 4 draws, has shape {draws.shape}")
+
+
+def _check_draws(family, natural, n_draws, random_state, labels):
+    """Mean and covariance of the statistics of draws, to five standard errors."""
+    mean, covariance = family.mean_parameters(natural), family.covariance(natural)
+    drawn = family.statistics_of(family.sample(natural, n_draws, random_state))
+    centred = drawn - mean
+    products = centred[:, :, None] * centred[:, None, :]
+    for found, expected, identity in (
+        (drawn, mean, "the mean of the statistics of draws is not mean_parameters"),
+        (products, covariance, "the covariance of the statistics of draws is not covariance"),
+    ):
+        error = found.std(axis=0) / np.sqrt(n_draws)
+        rounding = 1e-12 * np.abs(found).max(axis=0)
+        _compare(found.mean(axis=0), expected, 5 * error + rounding, identity, labels)

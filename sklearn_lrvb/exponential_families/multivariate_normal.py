@@ -1,0 +1,104 @@
+"""Multivariate normal distribution of x (P), sufficient statistics x and x x'.
+
+Natural parameters (Lambda m, -Lambda/2) with mean m and precision Lambda.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse_indefinite
+from sklearn_lrvb.exponential_families.symmetric import (
+    inverse_root,
+    log_determinant_of_triangular,
+    symmetric_kronecker_square,
+    symmetrized,
+)
+
+_LOG_2_PI = np.log(2.0 * np.pi)
+
+
+@dataclass(frozen=True)
+class MultivariateNormal(ExponentialFamily):
+    """Multivariate normal family; statistics ``value`` (P,) and ``outer`` (P, P).
+
+    Parameters
+    ----------
+    n_features : int, P
+    """
+
+    n_features: int
+
+    @property
+    def statistics(self):
+        """``value`` x, ``outer`` x x'."""
+        return {"value": (self.n_features,), "outer": (self.n_features, self.n_features)}
+
+    def natural_parameters(self, mean, precision):
+        """(Lambda m, -Lambda/2): (..., P), (..., P, P) -> (..., D)."""
+        mean, precision = np.asarray(mean, dtype=float), np.asarray(precision, dtype=float)
+        flat = np.einsum("...pq,...q->...p", precision, mean), -0.5 * precision
+        return self.pack(*flat)
+
+    def _split(self, natural):
+        """Lambda m (..., P) and Lambda (..., P, P)."""
+        n_features = self.n_features
+        outer = natural[..., n_features:].reshape(*natural.shape[:-1], n_features, n_features)
+        return natural[..., :n_features], -2.0 * symmetrized(outer)
+
+    def _frame(self, natural):
+        """R upper triangular with R R' = Lambda^-1, and e with m = R e."""
+        precision_mean, precision = self._split(natural)
+        root = inverse_root(precision)
+        return root, np.einsum("...pq,...p->...q", root, precision_mean)
+
+    def log_partition(self, natural):
+        """m' Lambda m / 2 - log|Lambda| / 2 + P/2 log(2 pi)."""
+        root, scaled_mean = self._frame(natural)
+        half_log_det = log_determinant_of_triangular(root)
+        return 0.5 * np.square(scaled_mean).sum(axis=-1) + half_log_det + 0.5 * self.n_features * _LOG_2_PI
+
+    def _moments(self, natural):
+        """m, and R."""
+        root, scaled_mean = self._frame(natural)
+        return np.einsum("...pq,...q->...p", root, scaled_mean), root
+
+    def mean_parameters(self, natural):
+        """m, and m m' + Lambda^-1."""
+        mean, root = self._moments(natural)
+        second = mean[..., :, None] * mean[..., None, :] + symmetrized(root @ root.swapaxes(-1, -2))
+        return np.concatenate([mean, second.reshape(*mean.shape[:-1], -1)], axis=-1)
+
+    def covariance(self, natural):
+        """With x = m + R e: the part linear in e, and the part quadratic in e, which do not correlate."""
+        mean, root = self._moments(natural)
+        n_features, lead = self.n_features, mean.shape[:-1]
+        linear = mean[..., :, None, None] * root[..., None, :, :]
+        linear = (linear + linear.swapaxes(-3, -2)).reshape(*lead, n_features**2, n_features)
+        linear = np.concatenate([root, linear], axis=-2)
+        covariance = symmetrized(linear @ linear.swapaxes(-1, -2))
+        variance = symmetrized(root @ root.swapaxes(-1, -2))
+        covariance[..., n_features:, n_features:] += symmetric_kronecker_square(variance)
+        return covariance
+
+    def check_domain(self, natural):
+        """The precision must be positive definite."""
+        _, precision = self._split(natural)
+        _, statistic = self.statistics
+        refuse_indefinite(precision, "the precision", statistic)
+
+    def default_natural_parameters(self):
+        """The standard normal."""
+        return np.concatenate([np.zeros(self.n_features), -0.5 * np.eye(self.n_features).ravel()])
+
+    def sample(self, natural, n_draws, random_state=None):
+        """Draws of x: (n_draws, ..., P)."""
+        mean, root = self._moments(natural)
+        noise = check_random_state(random_state).normal(size=(n_draws, *mean.shape))
+        return mean + np.einsum("...pq,...q->...p", root, noise)
+
+    def statistics_of(self, value):
+        """(x, x x'): (..., P) -> (..., D)."""
+        outer = value[..., :, None] * value[..., None, :]
+        return np.concatenate([value, outer.reshape(*value.shape[:-1], -1)], axis=-1)

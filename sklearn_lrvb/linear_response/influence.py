@@ -1,0 +1,60 @@
+"""How posterior means follow the data: linear response to infinitesimal noise (Eq. influence_score)."""
+
+from sklearn_lrvb.linear_response.covariance import finite_matrix, require_shape
+from sklearn_lrvb.linear_response.schur_complement import NuisanceResponse
+
+
+def linear_response_influence(Sigma_alpha, H_alpha_x, H_alpha_z, V_z, H_z_x, S_x, H_z=None):
+    """Influence scores d E[alpha] / d x of observed data x, without refitting (Eq. influence_score).
+
+    The printed equation is corrected: it should read
+    Sigma_alpha (H_alpha_x + H_alpha_z (I - V_z H_z)^-1 V_z H_z_x) S_x.
+
+    Parameters
+    ----------
+    Sigma_alpha : array-like of shape (d, d)
+        LRVB covariance of alpha, from `schur_linear_response_covariance`.
+
+    H_alpha_x : array-like of shape (d, n_x)
+        Mixed second derivatives of the expected log joint in the means of alpha and of the statistics of x.
+
+    H_alpha_z : array-like or scipy.sparse of shape (d, n_z)
+        The same for alpha and the nuisance variables.
+
+    V_z : array-like of shape (n_z, n_z), or (n_blocks, b, b), or scipy.sparse
+        Covariance of z under q, as in `schur_linear_response_covariance`.
+
+    H_z_x : array-like or scipy.sparse of shape (n_z, n_x)
+        Mixed second derivatives in z and the statistics of x.
+
+    S_x : array-like of shape (n_x, m)
+        How the statistics of x move with x: the limit of Cov(statistics, x*) / epsilon (Eq.
+        perturbation_assumptions). For the statistics (x, x^2) of a number it is the column (1, 2 x).
+
+    H_z : None, or as V_z, default=None
+        Hessian in z's mean parameters; None is zero.
+
+    Returns
+    -------
+    influence : ndarray of shape (d, m)
+        d E[alpha] / d x, in units of alpha per unit of x; exact derivatives of the fixed point.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, or numbers that are not finite.
+    IndefiniteInformationError
+        z is unstable at fixed alpha.
+    """
+    Sigma_alpha = finite_matrix("Sigma_alpha", Sigma_alpha)
+    n_alpha = len(Sigma_alpha)
+    require_shape("Sigma_alpha", Sigma_alpha, (n_alpha, n_alpha), "it must be square")
+    S_x, H_alpha_x = finite_matrix("S_x", S_x), finite_matrix("H_alpha_x", H_alpha_x)
+    n_x = len(S_x)
+    require_shape(
+        "H_alpha_x", H_alpha_x, (n_alpha, n_x), f"alpha has {n_alpha} statistics and S_x has {n_x} rows"
+    )
+    nuisance = NuisanceResponse(V_z, H_z)
+    H_alpha_z = nuisance.coupling("H_alpha_z", H_alpha_z, n_alpha)
+    H_z_x = nuisance.coupling("H_z_x", H_z_x, n_x, transposed=True)
+    return Sigma_alpha @ ((H_alpha_x + nuisance.between(H_alpha_z, H_z_x.T)) @ S_x)

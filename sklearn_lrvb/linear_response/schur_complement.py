@@ -1,0 +1,224 @@
+"""Linear response with many nuisance variables: they are eliminated, never inverted together.
+
+*Conventions.* The statistics are (alpha, z), q(alpha, z) = q(alpha) q(z), V = diag(V_alpha, V_z). At fixed
+alpha the response of z to a perturbation is its own linear response covariance,
+Sigma_z|alpha = (I - V_z H_z)^-1 V_z, and alpha sees
+
+    H_alpha + H_alpha_z Sigma_z|alpha H_z_alpha
+
+in place of H_alpha: that is Eq. nuisance_lrvb_est.
+"""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh, splu
+
+from sklearn_lrvb.linear_response.complete_information import CompleteInformation
+from sklearn_lrvb.linear_response.covariance import (
+    SYMMETRIC,
+    covariance_roots,
+    finite_matrix,
+    linear_response_covariance,
+    require_shape,
+    symmetric,
+)
+from sklearn_lrvb.linear_response.observed_information import (
+    IndefiniteInformationError,
+    PrimalInformation,
+    indefinite_information_error,
+)
+
+_SMALL = 100  # below, sparse eigenvalues are found densely
+
+
+def schur_linear_response_covariance(V_alpha, H_alpha, H_alpha_z, V_z, H_z=None):
+    """LRVB covariance of alpha, with the nuisance variables z eliminated (Eq. nuisance_lrvb_est).
+
+    Parameters
+    ----------
+    V_alpha : array-like of shape (d, d)
+        Covariance of alpha under q, positive semidefinite.
+
+    H_alpha : array-like of shape (d, d)
+        Hessian of the expected log joint in alpha's mean parameters, symmetric.
+
+    H_alpha_z : array-like or scipy.sparse of shape (d, n_z)
+        Its mixed second derivatives.
+
+    V_z : array-like of shape (n_z, n_z), or (n_blocks, b, b) with n_z = n_blocks * b, or scipy.sparse
+        Covariance of z under q; a stack holds the diagonal blocks of independent variables, in order. A
+        sparse matrix is taken apart into its connected blocks. Each block may be singular.
+
+    H_z : None, or as V_z, default=None
+        Hessian in z's mean parameters; None is zero, as for variables that do not meet in any term.
+
+    Returns
+    -------
+    covariance : ndarray of shape (d, d)
+        The alpha block of (I - V H)^-1 V, symmetric to the last digit.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit (named with their sizes), or matrices that are not what they must be.
+    IndefiniteInformationError
+        The fixed point is unstable, already in z at fixed alpha or in alpha. A ValueError.
+
+    Notes
+    -----
+    A stack is never made dense: memory n_z (b + d). An H_z beside it costs one sparse factorization.
+    """
+    H_alpha = finite_matrix("H_alpha", H_alpha)
+    V_alpha = finite_matrix("V_alpha", V_alpha)
+    require_shape("V_alpha", V_alpha, H_alpha.shape, f"H_alpha has shape {H_alpha.shape}")
+    nuisance = NuisanceResponse(V_z, H_z)
+    coupling = nuisance.coupling("H_alpha_z", H_alpha_z, len(H_alpha))
+    return linear_response_covariance(V_alpha, H_alpha + nuisance.between(coupling, coupling))
+
+
+class NuisanceResponse:
+    """Sigma_z|alpha = (I - V_z H_z)^-1 V_z, through its products.
+
+    Parameters
+    ----------
+    V_z, H_z : as in `schur_linear_response_covariance`
+    """
+
+    def __init__(self, V_z, H_z=None):
+        self._covariance = _dense_or_sparse("V_z", V_z)
+        self.size = self._covariance.shape[0]
+        root = _nuisance_root(self._covariance)
+        self._respond = self._at_fixed_alpha if H_z is None else _stable_response(root, H_z)
+
+    def _at_fixed_alpha(self, array):
+        return self._covariance @ array
+
+    def coupling(self, name, array, n_others, transposed=False):
+        """Mixed derivatives with z, (n_others, n_z) or transposed, checked; sparse stays sparse."""
+        shape = (self.size, n_others) if transposed else (n_others, self.size)
+        finite = _finite_sparse if sparse.issparse(array) else finite_matrix
+        array = finite(name, array)
+        require_shape(name, array, shape, f"V_z covers {self.size} statistics, the other block {n_others}")
+        return array
+
+    def between(self, left, right):
+        """left Sigma_z|alpha right': (l, n_z), (r, n_z) -> (l, r)."""
+        return _dense(left @ self._respond(right.T))
+
+
+def _dense(array):
+    return array.toarray() if sparse.issparse(array) else array
+
+
+def _dense_or_sparse(name, matrix):
+    """A square matrix, (n, n): dense stays dense, a stack of diagonal blocks (n_blocks, b, b) gets sparse."""
+    if not sparse.issparse(matrix):
+        matrix = np.asarray(matrix, dtype=np.float64)
+        if matrix.ndim != 3:
+            matrix = finite_matrix(name, matrix)
+            require_shape(name, matrix, 2 * (matrix.shape[0],), "it must be square")
+            return matrix
+        n_blocks, size, _ = matrix.shape
+        require_shape(name, matrix, (n_blocks, size, size), "it must be a stack of square blocks")
+        pointers = np.arange(n_blocks + 1)
+        matrix = sparse.bsr_array((matrix, pointers[:-1], pointers), shape=2 * (n_blocks * size,))
+    matrix = _finite_sparse(name, matrix)
+    require_shape(name, matrix, 2 * (matrix.shape[0],), "it must be square")
+    return matrix
+
+
+def _finite_sparse(name, matrix):
+    matrix = sparse.csr_array(matrix, dtype=np.float64)
+    if not np.all(np.isfinite(matrix.data)):
+        raise ValueError(f"{name} must be finite, but holds NaN or infinity.")
+    return matrix
+
+
+def _nuisance_root(covariance):
+    """R with R R' = V_z, by connected blocks; refuses what is no covariance."""
+    if not sparse.issparse(covariance):
+        return covariance_roots("V_z", covariance[None])[0]
+    entries = covariance.tocoo()
+    _, labels = connected_components(covariance, directed=False)
+    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels)
+    first = np.cumsum(sizes) - sizes  # of every block, in ``order``
+    within = np.empty(len(labels), dtype=int)
+    within[order] = np.arange(len(labels)) - first[labels[order]]
+    parts = []
+    for size in np.unique(sizes):  # blocks of one size together
+        chosen = np.flatnonzero(sizes == size)
+        place = np.full(len(sizes), -1)
+        place[chosen] = np.arange(len(chosen))
+        of_size = sizes[labels[entries.row]] == size
+        row, column = entries.row[of_size], entries.col[of_size]
+        stack = np.zeros((len(chosen), size, size))
+        stack[place[labels[row]], within[row], within[column]] = entries.data[of_size]
+        members = order[first[chosen][:, None] + np.arange(size)]
+        roots = covariance_roots("V_z", stack, members)
+        parts.append((roots.ravel(), np.repeat(members, size), np.tile(members, size).ravel()))
+    values, rows, columns = map(np.concatenate, zip(*parts, strict=True))
+    return sparse.csr_array((values, (rows, columns)), shape=covariance.shape)
+
+
+def _stable_response(root, H_z):
+    try:
+        return _response(root, H_z)
+    except IndefiniteInformationError as error:
+        raise IndefiniteInformationError(
+            f"In z alone, at fixed alpha (V_z, H_z): {error}", error.smallest_eigenvalue, error.direction
+        ) from None
+
+
+def _response(root, H_z):
+    """Function A -> Sigma_z|alpha A = R S^-1 R' A with S = I - R' H_z R, and R R' = V_z."""
+    H_z = _dense_or_sparse("H_z", H_z)
+    require_shape("H_z", H_z, root.shape, f"V_z covers {root.shape[0]} statistics")
+    if sparse.issparse(root) and sparse.issparse(H_z):
+        return _sparse_response(root, H_z)
+    root = _dense(root)
+    H_z = symmetric("H_z", _dense(H_z), np.linalg.norm(root, axis=1))
+    information = PrimalInformation(CompleteInformation.from_root(root), H_z)
+    information.require_positive_definite()
+    return lambda array: information.solve(_dense(array))
+
+
+def _sparse_response(root, H_z):
+    coupled = root.T @ H_z @ root
+    asymmetry = abs(coupled - coupled.T).max()
+    if asymmetry > SYMMETRIC * (1.0 + abs(coupled).max()):
+        raise ValueError(
+            "H_z must be symmetric, as a matrix of second derivatives, but differs from its transpose by up "
+            f"to {abs(H_z - H_z.T).max():.2g}. If it is round-off, pass (H_z + H_z.T) / 2."
+        )
+    scaled = sparse.csc_array(sparse.eye_array(root.shape[0]) - 0.5 * (coupled + coupled.T))
+    factor = _stable_factor(scaled)
+    if factor is None:
+        value, vector = _smallest_eigenpair(scaled)
+        deviations = np.sqrt(np.asarray(root.multiply(root).sum(axis=1)).ravel())
+        raise indefinite_information_error(value, root @ vector, deviations)
+    return lambda array: root @ factor.solve(_dense(root.T @ array))
+
+
+def _stable_factor(matrix):
+    """Sparse factorization of a symmetric matrix, or None where it is not positive definite."""
+    try:
+        factor = splu(
+            matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+        )
+    except RuntimeError:  # exactly singular
+        return None
+    # without exchanges of rows the pivots have the signs of the eigenvalues
+    symmetric_order = np.array_equal(factor.perm_r, factor.perm_c)
+    smallest_pivot = 10 * matrix.shape[0] * np.finfo(float).eps
+    return factor if symmetric_order and factor.U.diagonal().min() > smallest_pivot else None
+
+
+def _smallest_eigenpair(matrix):
+    """Smallest eigenvalue of a sparse symmetric matrix and its vector."""
+    if matrix.shape[0] < _SMALL:
+        values, vectors = np.linalg.eigh(matrix.toarray())
+    else:
+        values, vectors = eigsh(matrix, k=1, which="SA", v0=np.ones(matrix.shape[0]))
+    return values[0], vectors[:, 0]

@@ -1,0 +1,46 @@
+"""Which solver of the observed information is cheapest: a cost model, to be overridden at will."""
+
+from dataclasses import dataclass
+
+MAX_DENSE_SIZE = 14_000  # largest matrix that is formed and factored: 1.6 GB, and minutes
+_PRODUCTS_PER_SOLUTION = 20  # that conjugate gradients take
+
+
+@dataclass(frozen=True)
+class SolverCosts:
+    """What a model knows of its observed information, in flops or any other unit of time.
+
+    Attributes
+    ----------
+    n_coefficients : int, D, size of the primal matrix
+    n_columns : int, m, columns of the missing information's root, size of the dual matrix
+    gram : float, to accumulate G
+    kernel : float, to form B' R B
+    product : float, one product G v
+    """
+
+    n_coefficients: int
+    n_columns: int
+    gram: float
+    kernel: float
+    product: float
+
+    def costs(self, n_targets):
+        """Cost of ``n_targets`` solutions by every solver that fits into memory.
+
+        * primal: gram + D^3/3 + D^2 a target, D up to ``MAX_DENSE_SIZE``
+        * dual: kernel + m^3/3 + m^2 a target, m up to ``MAX_DENSE_SIZE``
+        * matrix_free: 20 products a target
+        """
+        size, columns = self.n_coefficients, self.n_columns
+        costs = {"matrix_free": n_targets * _PRODUCTS_PER_SOLUTION * self.product}
+        if size <= MAX_DENSE_SIZE:
+            costs["primal"] = self.gram + size**3 / 3 + n_targets * size**2
+        if columns <= MAX_DENSE_SIZE:
+            costs["dual"] = self.kernel + columns**3 / 3 + n_targets * columns**2
+        return costs
+
+    def cheapest(self, n_targets):
+        """Name of the cheapest solver."""
+        costs = self.costs(n_targets)
+        return min(costs, key=costs.get)

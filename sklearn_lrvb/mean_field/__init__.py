@@ -1,0 +1,12 @@
+"""Mean-field variational Bayes for any conditionally conjugate model (Section 2 of the paper).
+
+A model is named factors and the multilinear terms of its log joint; coordinate ascent, the lower bound, V, H
+and the linear response covariance follow from these alone.
+"""
+
+from sklearn_lrvb.mean_field.factor import Factor
+from sklearn_lrvb.mean_field.model import MeanFieldModel
+from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
+from sklearn_lrvb.mean_field.term import Term
+
+__all__ = ["Factor", "MeanFieldModel", "MeanFieldPosterior", "Term"]

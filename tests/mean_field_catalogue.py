@@ -1,0 +1,180 @@
+"""The one catalogue of mean-field models that every property test runs over."""
+
+import functools
+import pathlib
+import runpy
+
+import numpy as np
+
+from sklearn_lrvb.exponential_families import (
+    Beta,
+    Categorical,
+    Dirichlet,
+    Gamma,
+    MultivariateNormal,
+    UnivariateNormal,
+    Wishart,
+)
+from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
+
+EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
+
+
+@functools.cache
+def example(name):
+    """The names that an example script defines."""
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"))
+
+
+def random_normal(n, seed=0):
+    """Mean (n,) and precision (n, n) of a correlated normal."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(n, 2 * n))
+    return rng.normal(size=n), root @ root.T / n
+
+
+def regression_data(n=25, p=3, seed=1):
+    """Correlated features (n, p) and responses (n,)."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    return X, X @ rng.normal(size=p) + 0.5 * rng.normal(size=n)
+
+
+def mixture_terms(X):
+    """Two Gaussians with proper priors, weights by sticks; every kind of family but the univariate ones."""
+    n, p = X.shape
+    k = 2
+    factors = {
+        "mu": Factor(MultivariateNormal(p), k),
+        "Lambda": Factor(Wishart(p), k),
+        "sticks": Factor(Beta(), k),
+        "z": Factor(Categorical(k), n),
+    }
+    terms = [
+        Term(0.5, "z", "Lambda.log_det", subscripts=",nk,k"),
+        Term(-0.5 * np.einsum("np,nq->npq", X, X), "z", "Lambda.value", subscripts="npq,nk,kpq"),
+        Term(X, "z", "mu.value", "Lambda.value", subscripts="np,nk,kq,kpq"),
+        Term(-0.5, "z", "mu.outer", "Lambda.value", subscripts=",nk,kpq,kpq"),
+        Term(1.0, "z", "sticks.log", subscripts=",nk,k"),
+        Term(np.tri(k, k=-1), "z", "sticks.log_complement", subscripts="kj,nk,j"),
+        Term(0.5, "sticks.log_complement"),
+        Term(-0.05 * np.eye(p), "mu.outer", subscripts="pq,kpq"),
+        Term(-1.0 * np.eye(p), "Lambda.value", subscripts="pq,kpq"),
+        Term(1.0, "Lambda.log_det"),
+    ]
+    return factors, terms
+
+
+def normal_mixture():
+    """A start that tells the two components apart goes with the model."""
+    rng = np.random.default_rng(3)
+    X = np.concatenate([rng.normal(size=(9, 2)), 0.8 * rng.normal(size=(7, 2)) + [2.5, 1.0]])
+    factors, terms = mixture_terms(X)
+    side = np.where(np.arange(len(X)) < 9, 2.0, -2.0)
+    return MeanFieldModel(factors, terms), {"z": np.stack([side, -side], axis=1)}
+
+
+def latent_classes():
+    """Answers to three yes/no questions from people of two classes: copies of a Dirichlet."""
+    rng = np.random.default_rng(4)
+    kind = rng.random(30) < 0.4
+    answers = (rng.random((30, 3)) < np.where(kind[:, None], 0.85, 0.25)).astype(float)
+    # the probabilities of class k's answers to question j: a pair, copies over (class, question)
+    membership = np.repeat(np.eye(2), 3, axis=0)
+    question = np.tile(np.eye(3), (2, 1))
+    given = np.stack([1 - answers, answers], axis=-1)
+    model = MeanFieldModel(
+        {"classes": Dirichlet(2), "answers": Factor(Dirichlet(2), 6), "z": Factor(Categorical(2), 30)},
+        [
+            Term(1.0, "z", "classes", subscripts=",nk,k"),
+            Term(
+                np.einsum("nja,ck,cj->nkca", given, membership, question),
+                "z",
+                "answers",
+                subscripts="nkca,nk,ca",
+            ),
+            Term(0.5, "classes"),
+            Term(0.5, "answers"),
+        ],
+    )
+    return model, {"z": np.stack([3 - 2 * answers.sum(axis=1), np.zeros(30)], axis=1)}
+
+
+def group_means():
+    """Normal observations in groups: group means, a grand mean, and both precisions."""
+    rng = np.random.default_rng(5)
+    groups, per_group = 5, 6
+    y = rng.normal(size=(groups, 1)) + 0.7 * rng.normal(size=(groups, per_group))
+    return MeanFieldModel(
+        {
+            "group": Factor(UnivariateNormal(), groups),
+            "grand": UnivariateNormal(),
+            "between": Gamma(),
+            "within": Gamma(),
+        },
+        [
+            Term(0.5 * y.size, "within.log"),
+            Term(-0.5 * np.sum(y**2), "within.value"),
+            Term(y.sum(axis=1), "group.value", "within.value", subscripts="g,g,"),
+            Term(-0.5 * per_group, "group.square", "within.value"),
+            Term(0.5 * groups, "between.log"),
+            Term(-0.5, "group.square", "between.value"),
+            Term(1.0, "group.value", "grand.value", "between.value"),
+            Term(-0.5 * groups, "grand.square", "between.value"),
+            Term(-0.05, "grand.square"),
+            Term(-1.0, "between.value"),
+            Term(2.0, "between.log"),
+            Term(-1.0, "within.value"),
+            Term(1.0, "within.log"),
+        ],
+    ), None
+
+
+def one_factor():
+    """No interaction at all: a Wishart."""
+    return MeanFieldModel(
+        {"Lambda": Wishart(2)},
+        [Term(-np.array([[1.0, 0.3], [0.3, 2.0]]), "Lambda.value"), Term(1.5, "Lambda.log_det")],
+    ), None
+
+
+def _location():
+    return example("plot_exact_multivariate_normal")["location_model"](*random_normal(4)), None
+
+
+def _block_location():
+    blocks = [np.array([0, 3]), np.array([1, 2, 4])]
+    build = example("plot_exact_multivariate_normal")["block_location_model"]
+    return build(*random_normal(5), blocks), None
+
+
+def _regression(blocks):
+    script = example("plot_conjugate_models")
+    return script["regression_model"](*regression_data(), script["Prior"](), blocks), None
+
+
+CATALOGUE = {
+    "location": _location,
+    "block location": _block_location,
+    "regression": lambda: _regression([[0, 1, 2]]),
+    "split regression": lambda: _regression([[0], [1, 2]]),
+    "normal mixture": normal_mixture,
+    "latent classes": latent_classes,
+    "group means": group_means,
+    "pumps": lambda: (example("bring_your_own_model")["pumps_model"](), None),
+    "linkage": lambda: (example("supplemented_em")["linkage_model"](np.array([12, 2, 2, 4])), None),
+    "one factor": one_factor,
+}
+
+
+@functools.cache
+def built(name):
+    """Model and start; shared between tests, so not to be changed."""
+    return CATALOGUE[name]()
+
+
+@functools.cache
+def fitted(name):
+    """The converged posterior of a model of the catalogue."""
+    model, start = built(name)
+    return model.fit(start, tol=1e-11, max_iter=20_000)
