@@ -8,9 +8,9 @@ distance of BayesianGaussianMixture's weights, means and precisions from the opt
 
 import argparse
 import warnings
-from time import perf_counter
 
 import numpy as np
+from problems import seconds, simulate
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 from threadpoolctl import threadpool_limits
@@ -25,27 +25,6 @@ PROBLEMS = [
     (50_000, 10, 5, 4.0),
     (100_000, 2, 5, 4.0),
 ]
-
-
-def simulate(n_samples, n_features, n_components, distance, seed=0):
-    """Gaussians of random shapes around centers about ``distance`` apart."""
-    rng = np.random.default_rng(seed)
-    centers = rng.normal(size=(n_components, n_features))
-    gaps = np.linalg.norm(centers[:, None] - centers[None], axis=2)
-    centers *= distance / gaps[gaps > 0].min()
-    shapes = np.eye(n_features) + 0.3 / np.sqrt(n_features) * rng.normal(
-        size=(n_components, n_features, n_features)
-    )
-    labels = rng.integers(n_components, size=n_samples)
-    noise = rng.normal(size=(n_samples, n_features))
-    return centers[labels] + np.einsum("npq,nq->np", shapes[labels], noise)
-
-
-def seconds(call, *arguments):
-    """Time of one call, and what it returned."""
-    start = perf_counter()
-    result = call(*arguments)
-    return perf_counter() - start, result
 
 
 def off_by(theirs, ours):

@@ -1,6 +1,7 @@
 """The linear response against the paper's dense formula and against refits."""
 
 import pickle
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +26,7 @@ from sklearn_lrvb.gaussian_mixture.missing_information import (
 )
 from sklearn_lrvb.gaussian_mixture.parameters import TARGETS
 from sklearn_lrvb.gaussian_mixture.response import complete_information
+from sklearn_lrvb.linear_response import DualInformation
 from sklearn_lrvb.row_blocks import CentredRows
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -335,3 +337,31 @@ def test_names():
     assert list(names[:4]) == ["log_weight[0]", "log_weight[1]", "mean[0,x0]", "mean[0,x1]"]
     assert list(names[6:9]) == ["precision[0,x0,x0]", "precision[0,x0,x1]", "precision[0,x1,x1]"]
     assert len(names) == 12
+
+
+def test_many_features_are_for_the_solver_of_few_uncertain_rows():
+    # 40,602 unknowns, a matrix of 12 GB, but a handful of rows between the components
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 200))
+    X[:300, 0] += 6.0
+    X[300:330, 0] += 3.0
+    prior = {"covariance_prior": 5000 * np.eye(200), "degrees_of_freedom_prior": 5000}
+    estimator = mixture({"tol": 1e-3}, **prior).fit(X)
+    tracemalloc.start()
+    means_std, weights_std = estimator.means_std_, estimator.weights_std_
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(estimator._uncertainty._information, DualInformation)
+    assert peak < 30 * X.nbytes  # mostly two columns of 40,602 and scratch
+    with pytest.raises(MemoryError, match=r"has 40200 unknowns.*means_std_ and weights_std_ alone"):
+        estimator.precisions_std_
+    mean_field = np.sqrt(np.diag(estimator.get_posterior_covariance("means", method="mean_field")))
+    assert (means_std.ravel() / mean_field).max() > 1.001
+    matrix_free = estimator.get_posterior_covariance(["log_weights"], solver="matrix_free", X=X)
+    dual = estimator.get_posterior_covariance(["log_weights"])
+    np.testing.assert_allclose(matrix_free, dual, rtol=1e-8)
+    assert weights_std.shape == (2,)
+    scores = estimator.influence_scores(X[:5])
+    one = estimator.influence(X[:2], "log_weights")
+    assert scores.shape == (5, 2)
+    assert one.shape == (2, 2, 200)
