@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.response import observed_information
+from sklearn_lrvb.gaussian_mixture.response import observed_information, solver_costs
 from sklearn_lrvb.gaussian_mixture.sweep import sweep
 from sklearn_lrvb.row_blocks import CentredRows
 
@@ -72,7 +72,8 @@ def measure(name, X, n_components, repeats, rate):
     means = parameters.coordinates("means")
     sizes = {"primal": size, "dual": swept.n_alternatives, "matrix_free": size}
     naive = 2.0 * len(X) * size**2 / rate
-    chosen = type(observed_information(rows, posterior, swept, len(means))).__name__
+    costs = solver_costs(len(X), posterior, swept.n_alternatives, swept.n_uncertain_pairs)
+    chosen = costs.cheapest(len(means))
     cells = []
     for solver in SOLVERS:
         if sizes[solver] > LARGEST[solver] or not sizes[solver]:
@@ -83,7 +84,7 @@ def measure(name, X, n_components, repeats, rate):
             information = observed_information(rows, posterior, swept, solver=solver)
             return information.covariance_root(means[:1])
 
-        star = "*" if chosen.lower().startswith(solver.replace("_", "")) else " "
+        star = "*" if solver == chosen else " "
         cells.append(f"{1e3 * best(repeats, standard_deviation):9.1f}{star}")
     one_sweep = best(repeats, lambda: sweep(rows, posterior))
     n_samples, n_features = X.shape

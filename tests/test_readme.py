@@ -7,11 +7,13 @@ ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf8")
 
 
-def test_the_example_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {})
-    assert "+-" in capsys.readouterr().out
-    assert len(code.strip().splitlines()) <= 12
+def test_the_examples_run(capsys):
+    codes = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(codes) == 2
+    for code in codes:
+        exec(compile(code, "README.md", "exec"), {})
+        assert "+-" in capsys.readouterr().out
+    assert len(codes[0].strip().splitlines()) <= 12
 
 
 def test_files_it_names_exist():

@@ -220,10 +220,14 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
 
     Fitted attributes report the posterior; writing to them changes no prediction.
 
-    The matrix behind the covariance (KF x KF with K = n_components, F = 1 + P + P(P + 1)/2) is formed by the
-    fit where Newton's method needs it, else at first need: until then X is kept, by reference, and must
-    not be changed in place (a change is noticed and refused). Pickling leaves X behind, and forms the matrix
-    if it is small (64 MB); otherwise ask for an uncertainty once before pickling.
+    The observed information behind the covariance is solved by the cheapest of three solvers that fits into
+    memory: its own matrix (KF x KF with K = n_components, F = 1 + P + P(P + 1)/2), one of the size of the
+    rows whose assignment is uncertain, or none, by passes over X. A matrix is formed by the fit where
+    Newton's method needs it, else at first need: until then, and for good where there is none, X is kept, by
+    reference, and must not be changed in place (a change is noticed and refused). Pickling leaves X behind,
+    and forms the matrix if it is small (64 MB); otherwise ask for an uncertainty once before pickling, or
+    give X to :meth:`get_posterior_covariance` afterwards. Means and weights have standard deviations with
+    thousands of features; the whole covariance goes to 14,000 unknowns.
 
     References
     ----------

@@ -49,6 +49,14 @@ class CompleteInformation:
         """T' array, (D, m)."""
         return self._scaled(array, lambda block: self.dense_root.T @ block)
 
+    def scale_in_place(self, matrix):
+        """Turn a symmetric matrix (D, D) into T' matrix T, without another of its size."""
+        dense = self.dense_index
+        for view in (matrix, matrix.T):
+            mixed = self.dense_root.T @ view[dense]
+            view *= self.root[:, None]
+            view[dense] = mixed
+
     def solve_root_transposed(self, array):
         """T^-T array, (D, m)."""
         scaled = array / self.root[:, None]

@@ -159,18 +159,19 @@ class PrimalInformation(ObservedInformation):
     Parameters
     ----------
     complete : CompleteInformation, R^-1 of size D
-    missing : array (D, D), G, symmetric; not kept
+    missing : array (D, D), G, symmetric; overwritten
 
     Notes
     -----
-    Memory D^2; D^3/3 flops at first need, then D^2 a column.
+    Memory 2 D^2; D^3/3 flops at first need, then D^2 a column.
     """
 
     def __init__(self, complete, missing):
         super().__init__(complete)
-        half = complete.times_root_transposed(missing)
-        scaled = complete.times_root_transposed(np.ascontiguousarray(half.T))
-        self._scaled = np.eye(len(scaled)) - 0.5 * (scaled + scaled.T)
+        complete.scale_in_place(missing)
+        np.negative(missing, out=missing)
+        np.einsum("ii->i", missing)[...] += 1.0
+        self._scaled = missing  # its lower triangle counts
 
     def __getstate__(self):
         return {"complete": self.complete, "_scaled": self._scaled}  # the factor is cheap beside its size
