@@ -7,12 +7,14 @@ Rows whose assignment is certain carry none of it. Three passes over the rows gi
 
 * `missing_information_product`: G v, the price of a sweep and a half, memory O(1) in the rows;
 * `missing_information`: the matrix, one Gram matrix of weight r_k r_l >= 0 for every pair of components,
-  because diag(r) - r r' = sum_{k<l} r_k r_l (e_k - e_l)(e_k - e_l)'. It is accumulated in the frame
-  of the tighter component, where rows that overlap both are near, and taken over into the other's;
+  because diag(r) - r r' = sum_{k<l} r_k r_l (e_k - e_l)(e_k - e_l)'. It is accumulated in the frame of the
+  product of the two Gaussians, at least as tight as either in every direction, so that taking it over into
+  theirs loses no digits;
 * `UncertainColumns`: the columns of B, few where few rows are uncertain, with their kernels.
 """
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from sklearn_lrvb.gaussian_mixture.quartic_moments import quartic_moments
 from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect, sums_over_blocks
@@ -90,8 +92,7 @@ def missing_information(rows, posterior):
     """
     structure, n_components = posterior.structure, posterior.n_components
     quartic = quartic_moments(posterior.n_features)
-    tightest_first = np.argsort(structure.log_determinants(posterior.roots), kind="stable")
-    pairs = [(k, l) for i, k in enumerate(tightest_first) for l in tightest_first[i + 1 :]]
+    pairs = [_Pair(posterior, k, l) for k in range(n_components) for l in range(k + 1, n_components)]
     negligible = _NEGLIGIBLE_INFORMATION / (rows.n_samples * max(1, len(pairs)))
 
     def one_block(_, block):
@@ -99,46 +100,70 @@ def missing_information(rows, posterior):
         y, r = expectation.whitened, expectation.responsibilities
         information = _information_of_rows(posterior, y)
         moments = []
-        for k, l in pairs:
-            weights = r[k] * r[l]
-            counting = np.flatnonzero(weights * (information[k] + information[l]) > 0.5 * negligible)
+        for pair in pairs:
+            weights = r[pair.k] * r[pair.l]
+            share = weights * (information[pair.k] + information[pair.l])
+            counting = np.flatnonzero(share > 0.5 * negligible)
             if counting.size > _COMPACTED * weights.size:
-                moments.append(quartic.moments(y[k], weights))
+                moments.append(quartic.moments(pair.rows(block), weights))
             elif counting.size:
-                moments.append(quartic.moments(y[k][:, counting], weights[counting]))
+                moments.append(quartic.moments(pair.rows(block[:, counting]), weights[counting]))
             else:
                 moments.append(None)
         return moments
 
     totals = [None] * len(pairs)
     for parts in rows.map(one_block):
-        for pair, part in enumerate(parts):
-            if part is not None:
-                totals[pair] = part if totals[pair] is None else totals[pair] + part
+        for number, part in enumerate(parts):
+            if totals[number] is None:
+                totals[number] = part
+            elif part is not None:
+                totals[number] += part
 
     missing = np.zeros((n_components, structure.n_coefficients) * 2)
-    for (k, l), total in zip(pairs, totals, strict=True):
+    for pair, total in zip(pairs, totals, strict=True):
         if total is None:
             continue
-        own, mixed, other = _pair_information(posterior, quartic.gram(total), k, l)
-        missing[k, :, k] += own
-        missing[l, :, l] += other
-        missing[k, :, l] = -mixed
-        missing[l, :, k] = -mixed.T
+        gram = quartic.gram(total)
+        in_k, in_l = pair.features(pair.k, gram), pair.features(pair.l, gram)  # (features, monomials)
+        own, other = pair.features(pair.k, in_k.T), pair.features(pair.l, in_l.T)
+        mixed = pair.features(pair.l, in_k.T).T
+        missing[pair.k, :, pair.k] += 0.5 * (own + own.T)
+        missing[pair.l, :, pair.l] += 0.5 * (other + other.T)
+        missing[pair.k, :, pair.l] = -mixed
+        missing[pair.l, :, pair.k] = -mixed.T
     return missing.reshape(2 * [n_components * structure.n_coefficients])
 
 
-def _pair_information(posterior, gram, k, l):
-    """Sums of weight h_k h_k', h_k h_l' and h_l h_l' from the monomials' Gram matrix in frame k."""
-    structure, origin = posterior.structure, posterior.second_moment_origin
-    turn = posterior.whiteners[l] @ posterior.roots[k]
-    shift = posterior.whiteners[l] @ (posterior.offsets[k] - posterior.offsets[l])
-    here = structure.features_from_monomials(gram, origin[k])  # (h_k, monomials in k)
-    there = structure.features_from_monomials(structure.monomials_in(gram, turn, shift), origin[l])
-    own = structure.features_from_monomials(here.T, origin[k])
-    mixed = structure.features_from_monomials(there.T, origin[k])
-    other = structure.features_from_monomials(structure.monomials_in(there.T, turn, shift), origin[l])
-    return 0.5 * (own + own.T), mixed, 0.5 * (other + other.T)
+class _Pair:
+    """Two components, and the frame of the product of their Gaussians: z = R (x - c).
+
+    With Q R the factorization of their whiteners, one above the other, R' R = E Lambda_k + E Lambda_l, and
+    y_k = Q_k z + W_k (c - m_k), where the rows Q_k of Q are a contraction.
+    """
+
+    def __init__(self, posterior, k, l):
+        self.k, self.l = k, l
+        self._posterior = posterior
+        n_features = posterior.n_features
+        whiteners, offsets = posterior.whiteners[[k, l]], posterior.offsets[[k, l]]
+        Q, self._whitener = np.linalg.qr(whiteners.reshape(2 * n_features, n_features))
+        # c minimises the sum of both distances
+        distance = Q[n_features:].T @ (whiteners[1] @ (offsets[1] - offsets[0]))
+        step = solve_triangular(self._whitener, distance)
+        self._center = offsets[0] + step
+        self._turns = {k: Q[:n_features], l: Q[n_features:]}
+        self._shifts = {k: whiteners[0] @ step, l: whiteners[1] @ (step - (offsets[1] - offsets[0]))}
+
+    def rows(self, block):
+        """z of a centred block, (P, n)."""
+        return self._whitener @ (block - self._center[:, None])
+
+    def features(self, component, monomials):
+        """Sums of a component's h from those of z's monomials, along the first axis: (F, m) -> (F, m)."""
+        structure = self._posterior.structure
+        moved = structure.monomials_in(monomials, self._turns[component], self._shifts[component])
+        return structure.features_from_monomials(moved, self._posterior.second_moment_origin[component])
 
 
 class UncertainColumns:
@@ -169,13 +194,16 @@ class UncertainColumns:
 
         def one_block(_, block):
             expectation = expect(posterior, block)
-            weights = _assignment_root(expectation.responsibilities)
-            information = _information_of_rows(posterior, expectation.whitened)
-            trace = np.einsum("kjn,kn->jn", np.square(weights), information)
+            y, r = expectation.whitened, expectation.responsibilities
+            information = _information_of_rows(posterior, y)
             # intercepts are correlated: the norms of their parts bound that of the whole K times
+            share = posterior.n_components * np.einsum("kn,kn->n", r * _others(r), information)
+            uncertain = np.flatnonzero(share > negligible)
+            weights = _assignment_root(r[:, uncertain])
+            trace = np.einsum("kjn,kn->jn", np.square(weights), information[:, uncertain])
             column, row = np.nonzero(posterior.n_components * trace > negligible)
             kept, row = np.unique(row, return_inverse=True)
-            return expectation.whitened[:, :, kept], row, weights[:, column, kept[row]]
+            return y[:, :, uncertain[kept]], row, weights[:, column, kept[row]]
 
         whitened, row, weights = zip(*rows.map(one_block), strict=True)
         first = np.cumsum([0] + [part.shape[2] for part in whitened[:-1]])
@@ -245,6 +273,14 @@ class UncertainColumns:
             products = feature_products(self._posterior, column, self._whitened)
             columns.append(np.einsum("km,km->m", self._weights, products[:, self._row]))
         return np.stack(columns, axis=1)
+
+
+def _others(responsibilities):
+    """1 - r_k to the last digit, also where r_k is almost 1: (K, n) -> (K, n)."""
+    others = np.zeros_like(responsibilities)
+    others[1:] = np.cumsum(responsibilities[:-1], axis=0)
+    others[:-1] += np.cumsum(responsibilities[:0:-1], axis=0)[::-1]
+    return others
 
 
 def _assignment_root(responsibilities):

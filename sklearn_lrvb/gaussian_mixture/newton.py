@@ -135,7 +135,7 @@ class Ascent:
         while fit.n_iter < self.max_iter and not fit.converged:
             fit = self.inform(fit)
             if fit.decrement < _POLISHED:  # the end, or a saddle that no step leaves
-                return replace(fit, converged=fit.is_strict_optimum)
+                return replace(fit, converged=fit.information.proves_positive_definite())
             if fit.is_strict_optimum and 0.5 * fit.decrement**2 < self.tol:
                 fit = self._polish(fit)
             else:
@@ -220,4 +220,4 @@ class Ascent:
         stalled = gained <= self._round_off(fit) and fit.decrement > 0.5 * start.decrement
         arrived = fit.decrement < _CLOSE_ENOUGH or stalled or fit.n_iter == self.max_iter
         within_tol = 0.5 * fit.decrement**2 < self.tol
-        return replace(fit, converged=fit.is_strict_optimum and within_tol and arrived)
+        return replace(fit, converged=bool(fit.is_strict_optimum and within_tol and arrived))

@@ -26,6 +26,7 @@ _PART = {
 }
 
 _ROOT_BYTES = 2**26  # of responses held at once
+_GROUP = 4096  # coordinates of components that are taken together
 
 
 class ParameterMap:
@@ -51,10 +52,11 @@ class ParameterMap:
         flat = intercepts.reshape(-1, intercepts.shape[-1]).T
         return cho_solve((self.posterior.intercept_root, True), flat).T.reshape(intercepts.shape)
 
-    def respond(self, target, part):
+    def respond(self, target, part, components=slice(None)):
         """d target, given the part of the coefficients that it depends on.
 
-        (..., K, width of the part) -> (..., *shape of the attribute)
+        (..., K, width of the part) -> (..., *shape of the attribute); means and matrices also for some of the
+        ``components`` alone.
         """
         posterior = self.posterior
         structure = posterior.structure
@@ -63,17 +65,24 @@ class ParameterMap:
         if target == "weights":
             return self._count_response(part[..., 0]) @ self._weight_jacobian.T
         if target == "means":
-            return structure.mean_response(part, posterior.roots)
+            return structure.mean_response(part, posterior.roots[components])
         if target == "precisions":
-            return structure.precision_response(part, posterior.whiteners)
-        return structure.covariance_response(part, posterior.roots)
+            return structure.precision_response(part, posterior.whiteners[components])
+        return structure.covariance_response(part, posterior.roots[components])
 
-    def coordinates(self, target):
+    def coordinates(self, target, components=slice(None)):
         """Flat coordinates (of K F) of the part that a target depends on, component by component."""
         structure = self.posterior.structure
         part = structure.parts()[_PART[target]]
-        starts = np.arange(self.posterior.n_components) * structure.n_coefficients
+        starts = np.arange(self.posterior.n_components)[components] * structure.n_coefficients
         return (starts[:, None] + np.arange(part.start, part.stop)).ravel()
+
+    def _groups(self, target):
+        """Components whose entries of a target depend on each other: weights all, others as memory allows."""
+        n_components = self.posterior.n_components
+        width = len(self.coordinates(target)) // n_components
+        at_once = n_components if _PART[target] == "intercept" else max(1, _GROUP // width)
+        return [slice(start, start + at_once) for start in range(0, n_components, at_once)]
 
     def value(self, target):
         """E_q of the target, or its value at E_q Lambda for "covariances"."""
@@ -121,14 +130,15 @@ class ParameterMap:
 
     # Covariances.
 
-    def _flat_responses(self, target, root):
+    def _flat_responses(self, target, root, components=slice(None)):
         """Yield responses (n, d) to some rows after others of ``root``, (rows, coordinates)."""
-        width = 8 * self.posterior.n_components * (self.posterior.n_features + 1) ** 2
+        n_components = len(np.arange(self.posterior.n_components)[components])
+        width = 8 * n_components * (self.posterior.n_features + 1) ** 2
         at_once = max(1, _ROOT_BYTES // width)
         for start in range(0, len(root), at_once):
             part = root[start : start + at_once]
-            part = part.reshape(len(part), self.posterior.n_components, -1)
-            yield self.flat(target, self.respond(target, part))
+            part = part.reshape(len(part), n_components, -1)
+            yield self.flat(target, self.respond(target, part, components))
 
     def covariance(self, targets, covariance_root):
         """J M^-1 J' + excess, (d, d): exactly symmetric.
@@ -159,18 +169,28 @@ class ParameterMap:
 
     def variance(self, target, covariance_root):
         """Diagonal of `covariance` for one target, without the matrix, (d,)."""
-        root = covariance_root(self.coordinates(target))
-        total = sum(np.square(part).sum(axis=0) for part in self._flat_responses(target, root))
+        variances = []
+        for components in self._groups(target):
+            root = covariance_root(self.coordinates(target, components))
+            responses = self._flat_responses(target, root, components)
+            variances.append(sum(np.square(part).sum(axis=0) for part in responses))
+        variance = np.concatenate(variances)
         excess = self._excess(target, target)
-        return total if excess is None else total + np.diag(excess)
+        return variance if excess is None else variance + np.diag(excess)
 
     def sources(self, target, weights):
         """J' weights': the coefficients of combinations of a flat target, (n, d) -> (K F, n)."""
-        coordinates = self.coordinates(target)
-        jacobian = np.concatenate(list(self._flat_responses(target, np.eye(len(coordinates)))))  # J'
         structure = self.posterior.structure
         sources = np.zeros((self.posterior.n_components * structure.n_coefficients, len(weights)))
-        sources[coordinates] = jacobian @ weights.T
+        start = 0
+        for components in self._groups(target):
+            coordinates = self.coordinates(target, components)
+            own = weights[:, start : start + len(coordinates)]
+            start += len(coordinates)
+            if own.any():
+                identity = np.eye(len(coordinates))
+                jacobian = np.concatenate(list(self._flat_responses(target, identity, components)))  # J'
+                sources[coordinates] = jacobian @ own.T
         return sources
 
     def _excess(self, first, second):

@@ -82,7 +82,7 @@ def solver_costs(n_samples, posterior, n_columns, n_pair_rows):
     return SolverCosts(
         n_coefficients=size,
         n_columns=n_columns,
-        gram=one_sweep + n_columns * per_row + n_pairs * in_frames + _FLOPS_PER_ENTRY * size**2,
+        gram=one_sweep + n_pair_rows * per_row + n_pairs * in_frames + _FLOPS_PER_ENTRY * size**2,
         kernel=one_sweep + n_components * n_columns**2 * (2 * n_features + _FLOPS_PER_ENTRY),
         product=1.5 * one_sweep,
     )

@@ -1,6 +1,7 @@
 """Posterior covariances, standard deviations and influence coefficients at one fitted posterior."""
 
 import contextlib
+import sys
 import warnings
 from dataclasses import replace
 from functools import cached_property
@@ -20,12 +21,21 @@ from sklearn_lrvb.row_blocks import blas_threads
 _FAR_FROM_OPTIMUM = 0.1  # posterior standard deviations
 _PICKLED_BYTES = 2**26  # a larger matrix is not formed just to be pickled
 _SOURCE_BYTES = 2**27  # of right-hand sides solved at once
+_RECOMPUTED = {"parameter_covariance", "parameter_std"}
 
 
 def _read_only(array):
     """What is cached must not be written to by the user."""
     array.setflags(write=False)
     return array
+
+
+def _frames_inside_the_package():
+    """``stacklevel`` that attributes a warning to the first caller outside."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_globals.get("__name__", "").startswith(("sklearn_lrvb.", "functools")):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class PosteriorUncertainty:
@@ -52,6 +62,8 @@ class PosteriorUncertainty:
         self._iterations = iterations
         self._information = None  # primal or dual
         self._std = {}
+        self._decrement = None if np.isnan(fit.decrement) else fit.decrement
+        self._warned = False
         if fit.information is not None and not isinstance(fit.information, MatrixFreeInformation):
             self._keep(fit.information)
 
@@ -59,15 +71,15 @@ class PosteriorUncertainty:
         self._information, self._rows = information, None
 
     def __getstate__(self):
+        state = {name: value for name, value in vars(self).items() if name not in _RECOMPUTED}
+        state["_rows"] = None
         if self._rows is not None:
             with contextlib.suppress(ValueError, MemoryError):  # said at first use instead
-                self._form_to_pickle()
-        cached = {"parameter_covariance", "parameter_std"}
-        state = {name: value for name, value in vars(self).items() if name not in cached}
-        return {**state, "_rows": None, "_std": {}}
+                state["_information"] = self._formed_to_pickle()
+        return state
 
-    def _form_to_pickle(self):
-        """Form the information while the rows are here, if a pickle can carry it."""
+    def _formed_to_pickle(self):
+        """The information, formed while the rows are here, if a pickle can carry it."""
         costs = self._costs()
         bytes_per_row = 8 * costs.n_columns * self.map.posterior.offsets.size
         bytes_of = {
@@ -76,8 +88,9 @@ class PosteriorUncertainty:
         }
         by_cost = costs.costs(n_targets=1)
         light = [solver for solver, size in bytes_of.items() if size <= _PICKLED_BYTES and solver in by_cost]
-        if light:
-            self._keep(self._formed(self._training_rows(), 1, min(light, key=by_cost.get)))
+        if not light:
+            return None
+        return self._formed(self._training_rows(), 1, min(light, key=by_cost.get))
 
     def _costs(self):
         swept = self._fit.swept
@@ -106,8 +119,9 @@ class PosteriorUncertainty:
         return rows
 
     def _formed(self, rows, n_targets, solver):
-        if solver == "primal" and len(self) > MAX_DENSE_SIZE:
-            raise MemoryError(self._too_large_message("The primal solver"))
+        sizes = {"primal": len(self), "dual": self._fit.swept.n_alternatives}
+        if sizes.get(solver, 0) > MAX_DENSE_SIZE:
+            raise MemoryError(self._too_large_message(f"The {solver} solver", sizes[solver]))
         with blas_threads(self._n_jobs):
             return observed_information(rows, self.map.posterior, self._fit.swept, n_targets, solver)
 
@@ -121,43 +135,46 @@ class PosteriorUncertainty:
         return (
             f"{what} of {posterior.n_components} components in {posterior.n_features} features has {size} "
             f"unknowns, a matrix of {8 * size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are solved. (a) "
-            "Ask for means_std_ and weights_std_ alone, which need less. (b) Reduce the features first, for "
-            "example with PCA in a pipeline. (c) Lower n_components."
+            "Ask for less: means and weights, or standard deviations, alone. (b) Reduce the features first, "
+            "for example with PCA in a pipeline. (c) Lower n_components."
         )
 
     def _solver(self, n_targets, solver=None, rows=None):
         """The observed information, positive definite, for about ``n_targets`` solutions."""
-        if solver is None and self._information is not None:
-            information = self._information
-        else:
-            information = self._formed(self._training_rows(rows), n_targets, solver)
+        if rows is not None:
+            rows = self._training_rows(rows)
+        information = self._information
+        if information is None or solver not in (None, information.name):
+            information = self._formed(rows or self._training_rows(), n_targets, solver)
             if solver is None and not isinstance(information, MatrixFreeInformation):
                 self._keep(information)
+        if self._decrement is None:
+            self._decrement = information.newton_step(self._fit.residual)[1]
         try:
             information.require_positive_definite()
         except IndefiniteInformationError as error:
             message = self._indefinite_message(error)
             raise IndefiniteInformationError(message, error.smallest_eigenvalue, error.direction) from None
-        self._warn_far_from_optimum  # noqa: B018, once
+        self._warn_far_from_optimum()
         return information
 
-    @cached_property
+    @property
     def decrement(self):
         """Distance of the fit from its optimum in posterior standard deviations."""
-        if not np.isnan(self._fit.decrement):
-            return self._fit.decrement
-        information = self._information or self._formed(self._training_rows(), 1, "matrix_free")
-        return information.newton_step(self._fit.residual)[1]
+        if self._decrement is None:
+            information = self._information or self._formed(self._training_rows(), 1, "matrix_free")
+            self._decrement = information.newton_step(self._fit.residual)[1]
+        return self._decrement
 
-    @cached_property
     def _warn_far_from_optimum(self):
-        if self.decrement > _FAR_FROM_OPTIMUM:
+        if self._decrement > _FAR_FROM_OPTIMUM and not self._warned:
+            self._warned = True
             warnings.warn(
-                f"The fit is {self.decrement:.2g} posterior standard deviations away from its "
+                f"The fit is {self._decrement:.2g} posterior standard deviations away from its "
                 f"optimum ({self._iterations}), so the linear response at it is rough. Use "
                 "solver='newton', lower tol, or raise max_iter.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=_frames_inside_the_package(),
             )
 
     def _indefinite_message(self, error):
@@ -171,7 +188,7 @@ class PosteriorUncertainty:
             "The posterior covariance is undefined at this fit, which is no strict local optimum: the "
             f"smallest eigenvalue of the observed information is {error.smallest_eigenvalue:.1e} of the "
             f"complete information (mostly in the {kind} of component{'s' * (len(most) > 1)} {pair}). (a) "
-            f"The fit stopped early ({self._iterations}; {self.decrement:.2g} posterior standard deviations "
+            f"The fit stopped early ({self._iterations}; {self._decrement:.2g} posterior standard deviations "
             "from the optimum): raise max_iter, or use solver='newton'. (b) Components "
             f"{pair} coincide or share one cluster: lower n_components, raise n_init, or change "
             "random_state."
@@ -179,16 +196,23 @@ class PosteriorUncertainty:
 
     def _covariance_root(self, coordinates, solver=None, rows=None):
         """Y with Y' Y = M^-1[coordinates, coordinates]."""
-        if len(coordinates) > MAX_DENSE_SIZE:
-            raise MemoryError(self._too_large_message("The linear response", len(coordinates)))
+        self._require_size(coordinates)
         information = self._solver(len(coordinates), solver, rows)
         with blas_threads(self._n_jobs):
             return information.covariance_root(coordinates)
 
+    def _mean_field_root(self, coordinates):
+        self._require_size(coordinates)
+        return self.map.mean_field_root(coordinates)
+
+    def _require_size(self, coordinates):
+        if len(coordinates) > MAX_DENSE_SIZE:
+            raise MemoryError(self._too_large_message("The posterior covariance", len(coordinates)))
+
     def covariance(self, targets, method, solver=None, rows=None):
         """Posterior covariance of the flat targets, (d, d)."""
         if method == "mean_field":
-            return self.map.covariance(targets, self.map.mean_field_root)
+            return self.map.covariance(targets, self._mean_field_root)
         return self.map.covariance(targets, lambda where: self._covariance_root(where, solver, rows))
 
     @cached_property
@@ -217,11 +241,12 @@ class PosteriorUncertainty:
         ----------
         weights : (number of combinations, d) or None for the target's entries, one by one
         """
-        if weights is None:
-            weights = np.eye(len(self.map.coordinates(target)))
-        information = self._solver(len(weights))
+        n_targets = len(self.map.coordinates(target)) if weights is None else len(weights)
+        information = self._solver(n_targets)
         at_once = max(1, _SOURCE_BYTES // (8 * len(self)))
-        for start in range(0, len(weights), at_once):
+        for start in range(0, n_targets, at_once):
+            stop = min(start + at_once, n_targets)
+            rows = np.eye(stop - start, n_targets, start) if weights is None else weights[start:stop]
             with blas_threads(self._n_jobs):
-                solved = information.solve(self.map.sources(target, weights[start : start + at_once]))
-            yield solved.T.reshape(len(solved.T), self.map.posterior.n_components, -1)
+                solved = information.solve(self.map.sources(target, rows))
+            yield solved.T.reshape(stop - start, self.map.posterior.n_components, -1)

@@ -30,7 +30,7 @@ class CompleteInformation:
         return len(self.root)
 
     @property
-    def standard_deviations(self):
+    def deviations(self):
         """Root diagonal of R, (D,)."""
         deviations = self.root.copy()
         deviations[self.dense_index] = np.linalg.norm(self.dense_root, axis=1)

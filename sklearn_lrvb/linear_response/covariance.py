@@ -1,6 +1,7 @@
 """Linear response covariance of a mean-field fixed point (Eq. lrvb_est)."""
 
 import numpy as np
+from scipy import sparse
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
 from sklearn_lrvb.linear_response.observed_information import PrimalInformation
@@ -47,8 +48,7 @@ def linear_response_covariance(V, H):
     array([[ 1., -1.],
            [-1.,  2.]])
     """
-    V = finite_matrix("V", V)
-    require_shape("V", V, (V.shape[0], V.shape[0]), "one row and column per statistic")
+    V = square_matrix("V", V)
     H = finite_matrix("H", H)
     require_shape("H", H, V.shape, f"V has shape {V.shape}")
     root = covariance_roots("V", V[None])[0]
@@ -62,14 +62,24 @@ def finite_matrix(name, array):
     Raises
     ------
     ValueError
-        Not a matrix, or not finite.
+        Not a real matrix, or not finite.
     """
-    array = np.asarray(array, dtype=np.float64)
+    array = array.toarray() if sparse.issparse(array) else np.asarray(array)
+    if np.iscomplexobj(array):
+        raise ValueError(f"{name} must be real, but has dtype {array.dtype}.")
+    array = array.astype(np.float64)
     if array.ndim != 2:
         raise ValueError(f"{name} must be a matrix, but has {array.ndim} dimensions, shape {array.shape}.")
     if not np.all(np.isfinite(array)):
         first = tuple(map(int, np.argwhere(~np.isfinite(array))[0]))
         raise ValueError(f"{name} must be finite, but {name}{list(first)} is {array[first]}.")
+    return array
+
+
+def square_matrix(name, array):
+    """`finite_matrix` with as many columns as rows."""
+    array = finite_matrix(name, array)
+    require_shape(name, array, 2 * (len(array),), "it must be square, one row and column per statistic")
     return array
 
 
@@ -88,7 +98,7 @@ def symmetric(name, matrix, deviations):
     """
     scaled = matrix * np.outer(deviations, deviations)
     asymmetry = np.abs(scaled - scaled.T)
-    if asymmetry.max(initial=0.0) > SYMMETRIC * (1.0 + np.abs(scaled).max()):
+    if asymmetry.max(initial=0.0) > SYMMETRIC * (1.0 + np.abs(scaled).max(initial=0.0)):
         i, j = map(int, np.unravel_index(asymmetry.argmax(), asymmetry.shape))
         raise ValueError(
             f"{name} must be symmetric, as a matrix of second derivatives, but {name}[{i}, {j}] = "

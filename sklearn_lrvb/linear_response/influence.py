@@ -1,6 +1,8 @@
 """How posterior means follow the data: linear response to infinitesimal noise (Eq. influence_score)."""
 
-from sklearn_lrvb.linear_response.covariance import finite_matrix, require_shape
+import numpy as np
+
+from sklearn_lrvb.linear_response.covariance import finite_matrix, require_shape, square_matrix, symmetric
 from sklearn_lrvb.linear_response.schur_complement import NuisanceResponse
 
 
@@ -46,9 +48,9 @@ def linear_response_influence(Sigma_alpha, H_alpha_x, H_alpha_z, V_z, H_z_x, S_x
     IndefiniteInformationError
         z is unstable at fixed alpha.
     """
-    Sigma_alpha = finite_matrix("Sigma_alpha", Sigma_alpha)
+    Sigma_alpha = square_matrix("Sigma_alpha", Sigma_alpha)
+    Sigma_alpha = symmetric("Sigma_alpha", Sigma_alpha, _inverse_deviations(Sigma_alpha))
     n_alpha = len(Sigma_alpha)
-    require_shape("Sigma_alpha", Sigma_alpha, (n_alpha, n_alpha), "it must be square")
     S_x, H_alpha_x = finite_matrix("S_x", S_x), finite_matrix("H_alpha_x", H_alpha_x)
     n_x = len(S_x)
     require_shape(
@@ -58,3 +60,9 @@ def linear_response_influence(Sigma_alpha, H_alpha_x, H_alpha_z, V_z, H_z_x, S_x
     H_alpha_z = nuisance.coupling("H_alpha_z", H_alpha_z, n_alpha)
     H_z_x = nuisance.coupling("H_z_x", H_z_x, n_x, transposed=True)
     return Sigma_alpha @ ((H_alpha_x + nuisance.between(H_alpha_z, H_z_x.T)) @ S_x)
+
+
+def _inverse_deviations(covariance):
+    """1/sd: a covariance's asymmetry counts in units of its correlations."""
+    variance = np.diag(covariance)
+    return np.where(variance > 0, 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)

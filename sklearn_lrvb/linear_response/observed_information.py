@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, lapack, solve_triangular
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sklearn_lrvb.linear_response.conjugate_gradients import (
     conjugate_gradients,
@@ -32,6 +32,7 @@ from sklearn_lrvb.linear_response.conjugate_gradients import (
 )
 
 _COLUMN_BYTES = 2**26  # of right-hand sides that share their products
+_EIGENVALUE_TOLERANCE = 1e-6  # of the smallest eigenvalue by Lanczos' method
 _EIGENVALUE_FLOOR = 1e-3  # of S, in an indefinite Newton step
 
 
@@ -57,9 +58,10 @@ def indefinite_information_error(eigenvalue, direction, deviations):
     entries = ", ".join(f"[{i}]: {direction[i]:+.2g}" for i in largest)
     return IndefiniteInformationError(
         "The fixed point is unstable, no strict local optimum: the smallest eigenvalue of the observed "
-        f"information is {eigenvalue:.2g} of the complete information (stable: above 0), in a direction with "
-        f"the largest entries {entries} (mean-field standard deviations). (a) The fit stopped early: iterate "
-        "it further. (b) It is a saddle, for example two equal components: start elsewhere.",
+        f"information is {eigenvalue:.2g} of the complete information (stable: above 0 by more than "
+        f"round-off), in a direction with the largest entries {entries} (mean-field standard deviations). "
+        "(a) It was not iterated to the end. (b) It is a saddle, for example two equal components: start "
+        "elsewhere.",
         float(eigenvalue),
         direction,
     )
@@ -68,8 +70,9 @@ def indefinite_information_error(eigenvalue, direction, deviations):
 class ObservedInformation:
     """What all solvers answer, in terms of the few operations on S that each of them knows.
 
-    A solver has ``_solve`` (S^-1 X), ``_half`` (any Z with Z'Z = X' S^-1 X) or what is built on it, ``_root``
-    (A X with A A' = S^-1), ``newton_step``, ``smallest_eigenvalue`` and ``is_positive_definite``.
+    A solver has a ``name``, ``_solve`` (S^-1 X), ``_half`` (any Z with Z'Z = X' S^-1 X) or what is built on
+    it, ``_root`` (A X with A A' = S^-1), ``newton_step``, ``smallest_eigenvalue`` and
+    ``is_positive_definite``.
 
     Parameters
     ----------
@@ -82,6 +85,10 @@ class ObservedInformation:
     def __len__(self):
         return len(self.complete)
 
+    def proves_positive_definite(self):
+        """`is_positive_definite`, to the end of doubt."""
+        return self.is_positive_definite
+
     def require_positive_definite(self):
         """Raise where there is no covariance to report.
 
@@ -90,11 +97,11 @@ class ObservedInformation:
         IndefiniteInformationError
             Names the smallest eigenvalue of S and the largest entries of its direction.
         """
-        if self.is_positive_definite:
+        if self.proves_positive_definite():
             return
         value, vector = self.smallest_eigenvalue()
         direction = self.complete.times_root(vector[:, None])[:, 0]
-        raise indefinite_information_error(value, direction, self.complete.standard_deviations)
+        raise indefinite_information_error(value, direction, self.complete.deviations)
 
     def solve(self, sources):
         """M^-1 sources, the response to perturbations: (D, m) -> (D, m)."""
@@ -141,69 +148,37 @@ class ObservedInformation:
         return self.complete.solve_root_transposed(step)[:, 0], decrement
 
 
-def _safe_cholesky(matrix):
-    """Lower Cholesky factor, or None where the matrix is not positive definite to working precision."""
-    if not len(matrix):
-        return matrix
-    try:
-        factor = cholesky(matrix, lower=True)
-    except LinAlgError:
-        return None
-    smallest_pivot = np.diag(factor).min() ** 2
-    return factor if smallest_pivot > 10 * len(factor) * np.finfo(float).eps else None
+def round_off(size):
+    """Eigenvalues of S (of this size) up to which it counts as singular."""
+    return 10 * size * np.finfo(float).eps
 
 
-class PrimalInformation(ObservedInformation):
-    """M from the matrix G.
+class _FactoredInformation(ObservedInformation):
+    """What the two solvers share that factor one symmetric matrix, of which the lower triangle counts."""
 
-    Parameters
-    ----------
-    complete : CompleteInformation, R^-1 of size D
-    missing : array (D, D), G, symmetric; overwritten
-
-    Notes
-    -----
-    Memory 2 D^2; D^3/3 flops at first need, then D^2 a column.
-    """
-
-    def __init__(self, complete, missing):
+    def __init__(self, complete, matrix):
         super().__init__(complete)
-        complete.scale_in_place(missing)
-        np.negative(missing, out=missing)
-        np.einsum("ii->i", missing)[...] += 1.0
-        self._scaled = missing  # its lower triangle counts
+        self._matrix = matrix
 
     def __getstate__(self):
-        return {"complete": self.complete, "_scaled": self._scaled}  # the factor is cheap beside its size
+        cached = {"_cholesky", "_spectrum"}  # cheap beside their size
+        return {name: value for name, value in vars(self).items() if name not in cached}
 
     @cached_property
     def _cholesky(self):
-        return _safe_cholesky(self._scaled)
+        """Lower factor, or None where the matrix is not positive definite to working precision."""
+        if not len(self._matrix):
+            return self._matrix
+        try:
+            factor = cholesky(self._matrix, lower=True)
+        except LinAlgError:
+            return None
+        return factor if np.diag(factor).min() ** 2 > round_off(len(factor)) else None
 
     @property
     def is_positive_definite(self):
         """Whether q is a strict local optimum, to working precision."""
         return self._cholesky is not None
-
-    def smallest_eigenvalue(self):
-        """Smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M it is T v."""
-        values, vectors = eigh(self._scaled, subset_by_index=[0, 0])
-        return values[0], vectors[:, 0]
-
-    def _half(self, scaled):
-        return solve_triangular(self._cholesky, scaled, lower=True)
-
-    def _half_on(self, index):
-        if 3 * len(index) < len(self):
-            return super()._half_on(index)
-        inverse = np.tril(lapack.dtrtri(self._cholesky, lower=True)[0])  # a third of the flops
-        return np.ascontiguousarray(self.complete.times_root(inverse.T)[index].T)
-
-    def _solve(self, scaled):
-        return self._root(self._half(scaled))
-
-    def _root(self, normals):
-        return solve_triangular(self._cholesky, normals, lower=True, trans="T")
 
     def newton_step(self, gradient):
         """R^-1 |M|^-1 gradient, and the Newton decrement sqrt(gradient' |M|^-1 gradient).
@@ -216,18 +191,72 @@ class PrimalInformation(ObservedInformation):
         gradient : (D,)
         """
         scaled = self.complete.times_root_transposed(gradient[:, None])
-        if self.is_positive_definite:
-            step = self._solve(scaled)
-        else:
-            values, vectors = eigh(self._scaled)
-            step = vectors @ ((vectors.T @ scaled) / _floored(values)[:, None])
+        step = self._solve(scaled) if self.is_positive_definite else self._floored_solve(scaled)
         return self._finish_step(scaled, step)
+
+    def _solve_lower(self, right):
+        return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
+
+    def _solve_upper(self, right):
+        return solve_triangular(self._cholesky, right, lower=True, trans="T") if len(right) else right
+
+
+class PrimalInformation(_FactoredInformation):
+    """M from the matrix G.
+
+    Parameters
+    ----------
+    complete : CompleteInformation, R^-1 of size D
+    missing : array (D, D), G, symmetric; overwritten
+
+    Notes
+    -----
+    Memory 2 D^2, and as much again for roots and solutions of that size; D^3/3 flops at first need, then D^2
+    a column.
+    """
+
+    name = "primal"
+
+    def __init__(self, complete, missing):
+        complete.scale_in_place(missing)
+        np.negative(missing, out=missing)
+        np.einsum("ii->i", missing)[...] += 1.0
+        super().__init__(complete, missing)
+
+    def smallest_eigenvalue(self):
+        """Smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M it is T v."""
+        values, vectors = eigh(self._matrix, subset_by_index=[0, 0])
+        return values[0], vectors[:, 0]
+
+    def _half(self, scaled):
+        return self._solve_lower(scaled)
+
+    def _half_on(self, index):
+        if 3 * len(index) < len(self):
+            return super()._half_on(index)
+        inverse = np.tril(lapack.dtrtri(self._cholesky, lower=True)[0])  # a third of the flops
+        return np.ascontiguousarray(self.complete.times_root(inverse.T)[index].T)
+
+    def _solve(self, scaled):
+        return self._solve_upper(self._solve_lower(scaled))
+
+    def _root(self, normals):
+        return self._solve_upper(normals)
+
+    def _floored_solve(self, scaled):
+        values, vectors = eigh(self._matrix)
+        return vectors @ ((vectors.T @ scaled) / _floored(values)[:, None])
 
 
 def _gram_root(gram):
-    """Z with Z' Z = gram, which is symmetric and positive semidefinite but for round-off."""
-    values, vectors = eigh(0.5 * (gram + gram.T))
-    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    """Z with Z' Z = gram, which is symmetric and positive semidefinite but for round-off.
+
+    By its correlations: columns in any units keep their digits.
+    """
+    scale = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = eigh(0.5 * (gram + gram.T) / np.outer(scale, scale))
+    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * scale
 
 
 def _floored(eigenvalues):
@@ -265,50 +294,37 @@ class MatrixFactor:
         return self._root.T @ array
 
 
-class DualInformation(ObservedInformation):
+class DualInformation(_FactoredInformation):
     """M from a root of G, G = B B', that has few columns.
 
     Parameters
     ----------
     complete : CompleteInformation, R^-1 of size D
-    factor : like `MatrixFactor`, B of shape (D, m)
+    factor : B of shape (D, m): `MatrixFactor`, or whatever has its four methods
 
     Notes
     -----
-    Memory m^2; m^3/3 flops beside the kernel.
+    Memory 2 m^2; m^3/3 flops beside the kernel.
     """
 
+    name = "dual"
+
     def __init__(self, complete, factor):
-        super().__init__(complete)
+        kernel = factor.kernel()
+        super().__init__(complete, np.eye(len(kernel)) - kernel)
         self._factor = factor
-        self._kernel = factor.kernel()
-
-    def __getstate__(self):
-        return {
-            name: value for name, value in vars(self).items() if name in ("complete", "_factor", "_kernel")
-        }
-
-    @cached_property
-    def _cholesky(self):
-        return _safe_cholesky(np.eye(len(self._kernel)) - self._kernel)
-
-    @property
-    def is_positive_definite(self):
-        """Whether q is a strict local optimum, to working precision."""
-        return self._cholesky is not None
 
     @cached_property
     def _spectrum(self):
-        """Eigenvalues s^2 and vectors of the kernel."""
-        return np.linalg.eigh(self._kernel)
+        """Eigenvalues 1 - s^2 and vectors of I - B' R B."""
+        return np.linalg.eigh(self._matrix)
 
     def smallest_eigenvalue(self):
         """Smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M it is T v."""
         values, vectors = self._spectrum
-        if not len(values) or values[-1] < np.finfo(float).tiny:
+        if not len(values) or values[0] >= 1.0:
             return 1.0, np.eye(1, len(self))[0]
-        vector = self._spread(vectors[:, -1:])[:, 0] / np.sqrt(values[-1])
-        return 1.0 - values[-1], vector
+        return values[0], self._spread(vectors[:, :1])[:, 0] / np.sqrt(1.0 - values[0])
 
     def _spread(self, weights):
         """T' B weights."""
@@ -318,43 +334,33 @@ class DualInformation(ObservedInformation):
         """B' T scaled."""
         return self._factor.transposed_product(self.complete.times_root(scaled))
 
-    def _solve_kernel(self, right):
-        return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
-
     def _half(self, scaled):
-        return np.concatenate([scaled, self._solve_kernel(self._gather(scaled))])
+        return np.concatenate([scaled, self._solve_lower(self._gather(scaled))])
 
     def _half_on(self, index):
         known = self.complete.covariance_root(index)
-        return np.concatenate([known, self._solve_kernel(self._factor.responses(index))])
+        return np.concatenate([known, self._solve_lower(self._factor.responses(index))])
 
     def _solve(self, scaled):
-        half = self._solve_kernel(self._gather(scaled))
-        if not len(half):
+        if not len(self._matrix):
             return scaled
-        return scaled + self._spread(solve_triangular(self._cholesky, half, lower=True, trans="T"))
+        return scaled + self._spread(self._solve_upper(self._solve_lower(self._gather(scaled))))
 
     def _spectral(self, function, scaled):
         """function(S) scaled, for a function with function(1) = 1."""
-        if not len(self._kernel):
+        if not len(self._matrix):
             return scaled
         values, vectors = self._spectrum
-        seen = values > np.finfo(float).eps
+        seen = 1.0 - values > np.finfo(float).eps
         values, vectors = values[seen], vectors[:, seen]
-        shares = (function(1.0 - values) - 1.0) / values
+        shares = (function(values) - 1.0) / (1.0 - values)
         return scaled + self._spread(vectors @ (shares[:, None] * (vectors.T @ self._gather(scaled))))
 
     def _root(self, normals):
         return self._spectral(lambda eigenvalues: 1.0 / np.sqrt(eigenvalues), normals)
 
-    def newton_step(self, gradient):
-        """As `PrimalInformation.newton_step`."""
-        scaled = self.complete.times_root_transposed(gradient[:, None])
-        if self.is_positive_definite:
-            step = self._solve(scaled)
-        else:
-            step = self._spectral(lambda eigenvalues: 1.0 / _floored(eigenvalues), scaled)
-        return self._finish_step(scaled, step)
+    def _floored_solve(self, scaled):
+        return self._spectral(lambda eigenvalues: 1.0 / _floored(eigenvalues), scaled)
 
 
 class MatrixFreeInformation(ObservedInformation):
@@ -374,9 +380,11 @@ class MatrixFreeInformation(ObservedInformation):
 
     Attributes
     ----------
-    is_positive_definite : bool, False once a direction of negative curvature was met. Before a covariance is
-        reported the smallest eigenvalue is computed to make sure.
+    is_positive_definite : bool, False once a direction of negative curvature was met.
+        `proves_positive_definite` computes the smallest eigenvalue to make sure, as every covariance does.
     """
+
+    name = "matrix_free"
 
     def __init__(self, complete, missing_product, tolerance=1e-11, max_products=1000, max_step_products=50):
         super().__init__(complete)
@@ -386,26 +394,45 @@ class MatrixFreeInformation(ObservedInformation):
         self._max_products = max_products
         self._max_step_products = max_step_products
 
+    def _missing_scaled(self, array):
+        """T' G T array."""
+        return self.complete.times_root_transposed(self._missing_product(self.complete.times_root(array)))
+
     def _scaled_product(self, array):
-        moved = self._missing_product(self.complete.times_root(array))
-        return array - self.complete.times_root_transposed(moved)
+        return array - self._missing_scaled(array)
 
     @cached_property
     def _smallest(self):
+        if len(self) == 1:
+            return self._scaled_product(np.ones((1, 1)))[0, 0], np.ones(1)
+        # as the largest of 2 I - S, of order one, it converges long before the smallest of S, near zero
         operator = LinearOperator(
-            2 * (len(self),), matvec=lambda v: self._scaled_product(v.reshape(-1, 1))[:, 0], dtype=float
+            2 * (len(self),),
+            matvec=lambda v: v.ravel() + self._missing_scaled(v.reshape(-1, 1))[:, 0],
+            dtype=float,
         )
         start = np.random.default_rng(0).normal(size=len(self))
-        values, vectors = eigsh(operator, k=1, which="SA", v0=start, tol=1e-4)
-        return values[0], vectors[:, 0]
+        try:
+            values, vectors = eigsh(
+                operator, k=1, which="LA", v0=start, tol=_EIGENVALUE_TOLERANCE, maxiter=self._max_products
+            )
+        except ArpackNoConvergence:
+            raise LinAlgError(
+                f"Whether the fixed point is stable could not be decided in {self._max_products} iterations "
+                "of Lanczos' method: the observed information is close to singular. Use the primal or the "
+                "dual solver."
+            ) from None
+        return 2.0 - values[0], vectors[:, 0]
 
     def smallest_eigenvalue(self):
-        """Smallest eigenvalue of S, to four digits of the largest, and its unit eigenvector v, (D,)."""
+        """Smallest eigenvalue of S, from above and to 1e-6, and its unit eigenvector v, (D,)."""
         return self._smallest
 
-    def require_positive_definite(self):
-        self.is_positive_definite = self.is_positive_definite and self._smallest[0] > 0
-        super().require_positive_definite()
+    def proves_positive_definite(self):
+        """Whether the smallest eigenvalue, computed at the first call, is positive beyond round-off."""
+        stable = self.is_positive_definite and self._smallest[0] > round_off(len(self))
+        self.is_positive_definite = bool(stable)
+        return self.is_positive_definite
 
     def _solve(self, scaled):
         solution, residual, is_convex = conjugate_gradients(
@@ -421,9 +448,8 @@ class MatrixFreeInformation(ObservedInformation):
         if residual > self._tolerance:
             raise LinAlgError(
                 f"Conjugate gradients left a relative residual of {residual:.1e} after {self._max_products} "
-                f"products, tolerance {self._tolerance:.1e}; the smallest eigenvalue of the observed "
-                f"information is {self._smallest[0]:.1e} of the complete information. Use the primal or the "
-                "dual solver."
+                f"products, tolerance {self._tolerance:.1e}: the observed information is close to singular. "
+                "Use the primal or the dual solver."
             )
 
     def standard_deviations(self, targets):

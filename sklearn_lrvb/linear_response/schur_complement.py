@@ -21,6 +21,7 @@ from sklearn_lrvb.linear_response.covariance import (
     finite_matrix,
     linear_response_covariance,
     require_shape,
+    square_matrix,
     symmetric,
 )
 from sklearn_lrvb.linear_response.observed_information import (
@@ -69,9 +70,9 @@ def schur_linear_response_covariance(V_alpha, H_alpha, H_alpha_z, V_z, H_z=None)
     -----
     A stack is never made dense: memory n_z (b + d). An H_z beside it costs one sparse factorization.
     """
+    V_alpha = square_matrix("V_alpha", V_alpha)
     H_alpha = finite_matrix("H_alpha", H_alpha)
-    V_alpha = finite_matrix("V_alpha", V_alpha)
-    require_shape("V_alpha", V_alpha, H_alpha.shape, f"H_alpha has shape {H_alpha.shape}")
+    require_shape("H_alpha", H_alpha, V_alpha.shape, f"V_alpha has shape {V_alpha.shape}")
     nuisance = NuisanceResponse(V_z, H_z)
     coupling = nuisance.coupling("H_alpha_z", H_alpha_z, len(H_alpha))
     return linear_response_covariance(V_alpha, H_alpha + nuisance.between(coupling, coupling))
@@ -116,20 +117,22 @@ def _dense_or_sparse(name, matrix):
     if not sparse.issparse(matrix):
         matrix = np.asarray(matrix, dtype=np.float64)
         if matrix.ndim != 3:
-            matrix = finite_matrix(name, matrix)
-            require_shape(name, matrix, 2 * (matrix.shape[0],), "it must be square")
-            return matrix
+            return square_matrix(name, matrix)
         n_blocks, size, _ = matrix.shape
         require_shape(name, matrix, (n_blocks, size, size), "it must be a stack of square blocks")
+        if not matrix.size:
+            return np.zeros((0, 0))
         pointers = np.arange(n_blocks + 1)
         matrix = sparse.bsr_array((matrix, pointers[:-1], pointers), shape=2 * (n_blocks * size,))
     matrix = _finite_sparse(name, matrix)
     require_shape(name, matrix, 2 * (matrix.shape[0],), "it must be square")
-    return matrix
+    return matrix if matrix.shape[0] else np.zeros((0, 0))
 
 
 def _finite_sparse(name, matrix):
-    matrix = sparse.csr_array(matrix, dtype=np.float64)
+    matrix = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()  # they would tie blocks together
     if not np.all(np.isfinite(matrix.data)):
         raise ValueError(f"{name} must be finite, but holds NaN or infinity.")
     return matrix

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 MAX_DENSE_SIZE = 14_000  # largest matrix that is formed and factored: 1.6 GB, and minutes
-_PRODUCTS_PER_SOLUTION = 20  # that conjugate gradients take
+_PRODUCTS_PER_SOLUTION = 20  # that conjugate gradients take, or a little more than they do
 
 
 @dataclass(frozen=True)

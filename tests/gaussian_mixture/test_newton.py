@@ -18,6 +18,7 @@ from catalogue import (
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture import estimator as estimator_module
 from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -149,3 +150,21 @@ def test_newton_fits_under_the_flat_prior_where_sweeps_do():
     assert 0 < sum(fits) < 8  # both outcomes are seen
     for seed in range(8):
         assert outcomes["newton", seed] >= outcomes["coordinate_ascent", seed]
+
+
+@pytest.mark.parametrize("information", INFORMATION)
+def test_a_saddle_is_not_converged(information, monkeypatch):
+    # two equal components: a stationary point that no step leaves
+    use_information(information, monkeypatch)
+    monkeypatch.setattr(
+        estimator_module, "starting_responsibilities", lambda X, k, *_: np.full((len(X), k), 1 / k)
+    )
+    weights = {"weight_concentration_prior_type": "dirichlet_distribution"}
+    with pytest.warns(ConvergenceWarning):
+        estimator = mixture(weights).fit(overlapping())
+    assert estimator.converged_ is False
+    assert estimator.newton_decrement_ < 1e-6
+    with pytest.raises(
+        ValueError, match=r"smallest eigenvalue .* is -.* \(mostly in the \w+ of components 0 and 1\)"
+    ):
+        estimator.posterior_std_

@@ -3,6 +3,7 @@
 import pickle
 import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,14 +19,16 @@ from catalogue import (
 )
 from dense_reference import DenseReference
 
-from sklearn_lrvb.gaussian_mixture import uncertainty
+from sklearn_lrvb.gaussian_mixture import parameters, uncertainty
+from sklearn_lrvb.gaussian_mixture.covariance_structures import FullCovariance
 from sklearn_lrvb.gaussian_mixture.missing_information import (
     UncertainColumns,
     missing_information,
     missing_information_product,
 )
 from sklearn_lrvb.gaussian_mixture.parameters import TARGETS
-from sklearn_lrvb.gaussian_mixture.response import complete_information
+from sklearn_lrvb.gaussian_mixture.response import complete_information, solver_costs
+from sklearn_lrvb.gaussian_mixture.sweep import expect
 from sklearn_lrvb.linear_response import DualInformation
 from sklearn_lrvb.row_blocks import CentredRows
 
@@ -197,8 +200,36 @@ def test_missing_information_is_its_definition(n_features, n_components, reg_cov
     np.testing.assert_allclose(columns.responses(index), covariance[index].T, atol=1e-13 * scale)
 
 
-def test_components_far_apart_lose_nothing_to_the_tighter_frame():
-    # a tight component inside a wide one, and one 4 sd away: moments are taken over from frame to frame
+@pytest.mark.parametrize("ratio", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("crossed", [False, True])
+def test_frames_of_any_shape_lose_nothing(ratio, crossed):
+    # two needles that cross one standard deviation from both centers, or a tight Gaussian in a wide one
+    rng = np.random.default_rng(0)
+    shapes = np.array([[1.0, ratio], [ratio, 1.0] if crossed else [ratio, 0.3 * ratio]])
+    centers = np.array([[1.0, 0.0], [0.0, 1.0]]) * shapes
+    fit = mixture(MODELS[0]).fit(overlapping())._uncertainty.map
+    posterior = replace(
+        fit.posterior,
+        counts=np.array([240.0, 200.0]),
+        offsets=centers,
+        roots=np.array([np.diag(shape) for shape in shapes]),
+    )
+    X = np.concatenate(
+        [center + shape * rng.normal(size=(60, 2)) for center, shape in zip(centers, shapes, strict=True)]
+    )
+    X[:20] = ratio * rng.normal(size=(20, 2))  # near both
+    rows = CentredRows(X, np.zeros(2))
+    responsibilities = expect(posterior, X.T.copy()).responsibilities
+    assert np.count_nonzero(responsibilities.max(axis=0) < 0.99) > 1
+    missing = missing_by_definition(posterior, rows, responsibilities.T)
+    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
+    columns = UncertainColumns.of_rows(rows, posterior)
+    root = columns.transposed_product(np.eye(len(missing))).T
+    for found in (missing_information(rows, posterior), root @ root.T):
+        assert np.abs(T @ (found - missing) @ T.T).max() < 1e-11
+
+
+def test_components_far_apart_lose_nothing_to_a_common_frame():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(300, 2)), 0.01 * rng.normal(size=(50, 2)) + 0.5])
     X = np.concatenate([X, [4.0, 0.0] + rng.normal(size=(200, 2)) * [0.1, 10.0]])
@@ -285,8 +316,9 @@ def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
     estimator = mixture(MODELS[0]).fit(X)
     means_std = estimator.means_std_
     twin = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(twin.means_std_, means_std)  # computed before, it travels
     with pytest.raises(ValueError, match=r"needs the training rows.*X=X"):
-        twin.means_std_
+        twin.precisions_std_
     given = twin.get_posterior_covariance("means", X=X)
     np.testing.assert_allclose(np.sqrt(np.diag(given)), means_std.ravel(), rtol=1e-12)
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
@@ -296,8 +328,12 @@ def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
 def test_unknown_solver_of_the_information():
     with pytest.raises(ValueError, match="solver must be"):
         fitted(MODELS[0]).get_posterior_covariance(solver="newton")
+    estimator = fitted(MODELS[0])
     with pytest.raises(ValueError, match="needs the training rows"):
-        fitted(MODELS[0]).get_posterior_covariance(solver="dual")
+        estimator.get_posterior_covariance(solver="dual")
+    np.testing.assert_array_equal(  # the one in use needs none
+        estimator.get_posterior_covariance(solver="primal"), estimator.posterior_covariance_
+    )
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual", "matrix_free"])
@@ -353,7 +389,7 @@ def test_many_features_are_for_the_solver_of_few_uncertain_rows():
     tracemalloc.stop()
     assert isinstance(estimator._uncertainty._information, DualInformation)
     assert peak < 30 * X.nbytes  # mostly two columns of 40,602 and scratch
-    with pytest.raises(MemoryError, match=r"has 40200 unknowns.*means_std_ and weights_std_ alone"):
+    with pytest.raises(MemoryError, match=r"in 200 features has 20100 unknowns.*Ask for less: means and"):
         estimator.precisions_std_
     mean_field = np.sqrt(np.diag(estimator.get_posterior_covariance("means", method="mean_field")))
     assert (means_std.ravel() / mean_field).max() > 1.001
@@ -365,3 +401,87 @@ def test_many_features_are_for_the_solver_of_few_uncertain_rows():
     one = estimator.influence(X[:2], "log_weights")
     assert scores.shape == (5, 2)
     assert one.shape == (2, 2, 200)
+
+
+@pytest.mark.parametrize("information", INFORMATION)
+def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
+    use_information(information, monkeypatch)
+    X = overlapping()
+    estimator = mixture(MODELS[0]).fit(X)
+    whole = {target: estimator.influence(X[:7], target) for target in TARGETS}
+    scores = estimator.influence_scores(X[:7])
+    monkeypatch.setattr(uncertainty, "_SOURCE_BYTES", 1)
+    monkeypatch.setattr(parameters, "_GROUP", 1)
+    monkeypatch.setattr(parameters, "_ROOT_BYTES", 1)
+    for target, influence in whole.items():
+        scale = np.abs(influence).max()
+        np.testing.assert_allclose(estimator.influence(X[:7], target), influence, atol=1e-8 * scale)
+    np.testing.assert_allclose(estimator.influence_scores(X[:7]), scores, rtol=1e-8)
+    again = mixture(MODELS[0]).fit(X)
+    np.testing.assert_allclose(again.posterior_std_, estimator.posterior_std_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("weights", ["dirichlet_process", "dirichlet_distribution"])
+def test_solvers_agree_where_variances_differ_by_many_orders(weights):
+    # empty components: log weights with a standard deviation of thousands beside means known to 0.1
+    X = overlapping()
+    model = {"weight_concentration_prior": 1e-3, "weight_concentration_prior_type": weights}
+    estimator = mixture({**model, "tol": 1e-6}, 4).fit(X)
+    expected = estimator.get_posterior_covariance(TARGETS, solver="primal", X=X)
+    sd = np.sqrt(np.diag(expected))
+    assert sd.max() > 100 * sd.min()
+    for solver in ("dual", "matrix_free"):
+        covariance = estimator.get_posterior_covariance(TARGETS, solver=solver, X=X)
+        assert (np.abs(covariance - expected) / np.outer(sd, sd)).max() < 1e-8
+
+
+def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
+    monkeypatch.setattr(uncertainty, "_PICKLED_BYTES", 0)
+    X = overlapping()
+    estimator = mixture({**MODELS[0], "solver": "coordinate_ascent", "tol": 1e-12}).fit(X)
+    before = pickle.dumps(estimator)
+    expected = estimator.get_posterior_covariance()
+    for solver in ("auto", *INFORMATION):
+        twin = pickle.loads(before)
+        covariance = twin.get_posterior_covariance(X=X, solver=solver)
+        np.testing.assert_allclose(covariance, expected, atol=1e-8 * np.abs(expected).max())
+    assert estimator._uncertainty._information is not None
+
+
+def test_warnings_and_errors_name_the_callers_line():
+    estimator = mixture(MODELS[0], tol=1.0, solver="coordinate_ascent").fit(overlapping())
+    for ask in (
+        lambda: estimator.posterior_covariance_,
+        lambda: estimator.means_std_,
+        lambda: estimator.influence(overlapping()),
+        lambda: estimator.get_posterior_covariance("means"),
+    ):
+        estimator._uncertainty._warned = False
+        estimator._uncertainty._std.clear()
+        with pytest.warns(UserWarning, match="away from its optimum") as caught:
+            ask()
+        assert caught[0].filename == __file__
+
+
+def test_cost_model_on_problems_of_every_kind():
+    def cheapest(n_samples, n_features, n_components, n_alternatives, n_targets=1):
+        posterior = SimpleNamespace(
+            offsets=np.empty((n_components, n_features)), structure=FullCovariance(n_features)
+        )
+        costs = solver_costs(n_samples, posterior, n_alternatives, n_alternatives)
+        return costs.cheapest(n_targets)
+
+    assert cheapest(10_000, 2, 2, 10_000) == "primal"
+    assert cheapest(12_665, 25, 2, 11_000) == "primal"
+    assert cheapest(12_665, 25, 2, 250) == "dual"
+    assert cheapest(12_665, 784, 2, 5, n_targets=1568) == "dual"
+    assert cheapest(12_665, 784, 2, 500_000, n_targets=1568) == "matrix_free"
+    assert cheapest(20_000, 100, 2, 18_000) == "matrix_free"
+    assert cheapest(20_000, 100, 2, 18_000, n_targets=200) == "primal"
+    assert cheapest(1_000, 5, 1, 0) in ("primal", "dual")
+
+
+def test_many_pairs_cost_more_than_their_columns():
+    posterior = SimpleNamespace(offsets=np.empty((10, 2)), structure=FullCovariance(2))
+    few, many = (solver_costs(10_000, posterior, 65_000, pairs).gram for pairs in (65_000, 248_000))
+    assert many > 1.5 * few

@@ -119,6 +119,39 @@ def test_permuted_nuisance_variables_change_nothing(model):
     np.testing.assert_allclose(permuted, expected, rtol=1e-11)
 
 
+def test_repeated_and_explicit_zero_entries_of_sparse_matrices():
+    # 0.5 + 0.5 at [0, 0], and a zero that would tie the two variables together
+    V_z = sparse.csr_array(([0.5, 0.5, 0.0, 1.0], [0, 0, 1, 1], [0, 3, 4]), shape=(2, 2))
+    before = V_z.data.copy()
+    for H_z in (None, -np.eye(2), sparse.csr_array(-np.eye(2))):
+        dense = None if H_z is None else -np.eye(2)
+        expected = schur_linear_response_covariance([[1.0]], [[-0.1]], [[0.3, 0.2]], np.eye(2), dense)
+        found = schur_linear_response_covariance([[1.0]], [[-0.1]], [[0.3, 0.2]], V_z, H_z)
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+    np.testing.assert_array_equal(V_z.data, before)
+
+
+def test_no_nuisance_variables_and_no_variables():
+    V, H = np.eye(3), -0.1 * np.ones((3, 3))
+    expected = linear_response_covariance(V, H)
+    for V_z in (np.zeros((0, 0)), np.zeros((0, 2, 2)), np.zeros((3, 0, 0)), sparse.csr_array((0, 0))):
+        for H_z in (None, np.zeros((0, 0))):
+            found = schur_linear_response_covariance(V, H, np.zeros((3, 0)), V_z, H_z)
+            np.testing.assert_array_equal(found, expected)
+    assert linear_response_covariance(np.zeros((0, 0)), np.zeros((0, 0))).shape == (0, 0)
+    assert linear_response_covariance(np.zeros((2, 2)), np.ones((2, 2))).tolist() == [[0, 0], [0, 0]]
+
+
+def test_sparse_arguments_where_dense_ones_are_usual_and_complex_ones():
+    V, H = np.eye(3), -0.1 * np.ones((3, 3))
+    expected = linear_response_covariance(V, H)
+    np.testing.assert_array_equal(
+        linear_response_covariance(sparse.eye_array(3), sparse.csr_array(H)), expected
+    )
+    with pytest.raises(ValueError, match=r"^H must be real"):
+        linear_response_covariance(V, H + 0j)
+
+
 @pytest.mark.parametrize("with_curvature", [False, True])
 def test_memory_does_not_grow_with_the_square_of_the_nuisance_variables(with_curvature):
     n_blocks = 20_000
@@ -180,12 +213,15 @@ def test_unstable_fixed_points_are_refused(model):
         linear_response_covariance(np.diag([1.0, 4.0, 0.0]), np.diag([0.5, 0.5, 9.0]))
     assert error.value.smallest_eigenvalue == pytest.approx(-1.0)
     np.testing.assert_allclose(np.abs(error.value.direction), [0, 1, 0], atol=1e-12)
+    directions = []
     for container in ("stack", "dense"):
         curvature = 20 * H_z if container == "dense" else sparse.csr_array(20 * H_z)
-        with pytest.raises(IndefiniteInformationError, match=r"In z alone, .* smallest eigenvalue .* is -"):
+        with pytest.raises(IndefiniteInformationError, match=r"In z alone, .* eigenvalue .* is -") as error:
             schur_linear_response_covariance(
                 V_alpha, H_alpha, H_alpha_z, containers(V_z)[container], curvature
             )
+        directions.append(error.value.direction)
+    np.testing.assert_allclose(np.abs(directions[0]), np.abs(directions[1]), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("sparsely", [False, True])
@@ -209,7 +245,15 @@ def test_shapes_that_do_not_fit_say_which_block(model):
     refused(r"^V must be a matrix, but has 1 dim", linear_response_covariance, [1.0], [[1.0]])
     refused(r"^V has shape \(4, 3\).*expected \(4, 4\)", linear_response_covariance, V_alpha[:, :3], H_alpha)
     refused(r"^H has shape \(3, 3\).*expected \(4, 4\)", linear_response_covariance, V_alpha, H_alpha[:3, :3])
-    refused(r"^V_alpha has shape \(3, 3\)", schur, V_alpha[:3, :3], H_alpha, H_alpha_z, V_z)
+    refused(
+        r"^H_alpha has shape \(4, 4\).*V_alpha has .*\(3, 3\)",
+        schur,
+        V_alpha[:3, :3],
+        H_alpha,
+        H_alpha_z,
+        V_z,
+    )
+    refused(r"^V_alpha has shape \(4, 3\).*square", schur, V_alpha[:, :3], H_alpha, H_alpha_z, V_z)
     refused(
         r"^H_alpha_z has shape \(4, 17\).*expected \(4, 18\)", schur, V_alpha, H_alpha, H_alpha_z[:, :17], V_z
     )
@@ -254,8 +298,8 @@ def test_matrices_that_are_not_what_they_must_be_are_refused(model):
         with pytest.raises(ValueError, match="H_z must be symmetric"):
             schur_linear_response_covariance(V_alpha, H_alpha, H_alpha_z, V_z, container(crooked))
     indefinite = np.array([[1.0, 2.0], [2.0, 1.0]])
-    for bad in (indefinite, -np.eye(2), np.array([[0.0, 1.0], [1.0, 1.0]])):
-        with pytest.raises(ValueError, match=r"^V must be a covariance.*smallest eigenvalue is -"):
+    for bad in (indefinite, -np.eye(2), np.diag([1.0, -1e-9]), np.array([[0.0, 1.0], [1.0, 1.0]])):
+        with pytest.raises(ValueError, match=r"^V must be a covariance.*(eigenvalue is -|variance -)"):
             linear_response_covariance(bad, np.zeros((2, 2)))
     with pytest.raises(ValueError, match=r"^V must be a covariance.*asymmetry"):
         linear_response_covariance(np.array([[1.0, 0.5], [0.4, 1.0]]), np.zeros((2, 2)))

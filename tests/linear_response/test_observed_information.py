@@ -70,7 +70,7 @@ def test_roots_multiply_to_the_covariance(complete):
             part.T @ part, dense_covariance(complete)[np.ix_(index, index)], atol=1e-16
         )
     variances = np.diag(dense_covariance(complete))
-    np.testing.assert_allclose(complete.standard_deviations, np.sqrt(variances), rtol=1e-14)
+    np.testing.assert_allclose(complete.deviations, np.sqrt(variances), rtol=1e-14)
 
 
 @solvers
@@ -249,3 +249,74 @@ def test_matrix_free_says_when_it_does_not_converge(complete):
         information.covariance()
     with pytest.raises(np.linalg.LinAlgError, match="after 3 products"):
         information.correlated(np.eye(SIZE))
+
+
+@solvers
+def test_answers_keep_their_digits_in_any_units(solver):
+    # one parameter known to 1e-6, one to 1e6, and their correlations
+    root = np.logspace(-6, 6, SIZE)
+    complete = CompleteInformation(np.zeros(0, dtype=int), np.zeros((0, 0)), root)
+    half = np.random.default_rng(1).normal(size=(SIZE, SIZE))
+    half *= np.sqrt(0.9) / np.linalg.norm(half, 2)
+    information = information_of(complete, solver, half / root[:, None])
+    expected = np.linalg.inv(np.eye(SIZE) - half @ half.T)
+    covariance = information.covariance() / np.outer(root, root)
+    np.testing.assert_allclose(covariance, expected, rtol=1e-8, atol=1e-9)
+
+
+@solvers
+def test_no_positive_eigenvalue_is_no_optimum(complete, solver):
+    """S with eigenvalues 0 and then 0.1 to 1: the zero is not overlooked."""
+    rng = np.random.default_rng(0)
+    rotation = np.linalg.qr(rng.normal(size=(SIZE, SIZE)))[0]
+    eigenvalues = np.concatenate([[0.0], np.linspace(0.1, 1.0, SIZE - 1)])
+    half = rotation * np.sqrt(1.0 - eigenvalues)
+    root = complete.solve_root_transposed(half)
+    information = information_of(complete, "primal" if solver == "primal" else solver, root)
+    with pytest.raises(IndefiniteInformationError):
+        information.covariance()
+    assert abs(information.smallest_eigenvalue()[0]) < 1e-6
+
+
+@solvers
+def test_nearly_singular_information_is_solved(complete, solver):
+    rng = np.random.default_rng(0)
+    rotation = np.linalg.qr(rng.normal(size=(SIZE, SIZE)))[0]
+    eigenvalues = np.logspace(-4, -0.01, SIZE)
+    root = complete.solve_root_transposed(rotation * np.sqrt(1.0 - eigenvalues))
+    information = information_of(complete, solver, root)
+    T = complete.times_root(np.eye(SIZE))
+    expected = T @ (rotation / eigenvalues) @ rotation.T @ T.T
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    assert (np.abs(information.covariance() - expected) / scale).max() < 1e-8
+    assert information.smallest_eigenvalue()[0] == pytest.approx(1e-4, rel=1e-2)
+
+
+@solvers
+def test_one_unknown(solver):
+    complete = CompleteInformation(np.zeros(0, dtype=int), np.zeros((0, 0)), np.array([2.0]))
+    information = information_of(complete, solver if solver != "dual_low_rank" else "dual", np.array([[0.4]]))
+    np.testing.assert_allclose(information.covariance(), 4.0 / (1.0 - 0.64), rtol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual"])
+def test_pivots_of_round_off_size_are_no_optimum(complete, solver):
+    for smallest, expected in ((1e-15, False), (1e-10, True)):
+        eigenvalues = np.concatenate([np.full(SIZE - 1, 0.5), [smallest]])
+        root = complete.solve_root_transposed(np.diag(np.sqrt(1.0 - eigenvalues)))
+        assert information_of(complete, solver, root).is_positive_definite == expected
+
+
+def test_indefinite_steps_are_bounded(complete):
+    # a curvature of 1e-12 must not throw the step to infinity
+    for solver in ("primal", "dual"):
+        rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(SIZE, SIZE)))[0]
+        eigenvalues = np.concatenate([[-0.5, 1e-12], np.linspace(0.1, 1.0, SIZE - 2)])
+        root = complete.solve_root_transposed(rotation * np.sqrt(1.0 - eigenvalues))
+        information = information_of(complete, solver, root)
+        gradient = complete.solve_root_transposed(rotation[:, 1:2])[:, 0]
+        step, decrement = information.newton_step(gradient)
+        np.testing.assert_allclose(
+            step, complete.solve_root_transposed(1e3 * rotation[:, 1:2])[:, 0], rtol=1e-4
+        )
+        assert decrement == pytest.approx(np.sqrt(1e3), rel=1e-4)
