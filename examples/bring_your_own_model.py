@@ -11,7 +11,9 @@ rates are lambda_i ~ Gamma(shape a, rate beta) and beta ~ Gamma(g, d). Every lin
 Then a family: directions, with the von Mises distribution. It takes its log partition, mean and covariance of
 the statistics, and a sampler; `check_family` proves that they belong together.
 
-What to see. Mean-field's standard deviation of beta is a fifth too small; that of LRVB is right to 2.5 %.
+What to see. Mean-field's standard deviation of beta is a fifth too small; that of LRVB is 2.4 % short. Of the
+rates, most are right to a percent in LRVB; the worst are rates 6 and 7, of the pumps with the fewest hours:
+4 % short in LRVB, 9 % in mean-field theory.
 """
 
 from dataclasses import dataclass

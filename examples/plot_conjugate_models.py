@@ -172,39 +172,47 @@ def regression_study(rng):
 
 
 def draw(ratios, mean, sd):
-    """Ratios against n, and the regression's error bars."""
+    """Ratios against n, and the regression's error bars, those of the precision on an axis of their own."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12.5, 4.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.axhline(1, color="black", linewidth=0.8)
-    for name, marker in (("tau", "s"), ("mu", "o")):
-        for method, values, width in zip(("mean-field", "LRVB"), ratios[name], (3.5, 1.6), strict=True):
-            left.plot(SIZES, values, marker=marker, color=COLOURS[method], lw=width, ms=3 + width)
-    for x, y, text, method in (
-        (18, 0.992, "precision, LRVB", "LRVB"),
-        (4, 0.975, "precision, mean-field", "mean-field"),
-        (13, 0.925, "mean, mean-field", "mean-field"),
-        (13, 0.916, "mean, LRVB (the same)", "LRVB"),
-    ):
-        left.text(x, y, text, color=COLOURS[method])
-    left.set(xscale="log", xlabel="number of observations", ylabel="sd / exact sd")
-    left.set_xticks(SIZES, SIZES)
-    left.minorticks_off()
-    left.set_title("Normal with unknown mean and precision: LRVB mends the precision", loc="left")
-    positions = np.arange(len(sd["exact"]))
-    for shift, (method, colour) in zip((-0.2, 0.0, 0.2), COLOURS.items(), strict=True):
-        right.errorbar(
-            positions + shift, mean[method], 1.96 * sd[method], fmt="o", color=colour, capsize=3, label=method
-        )
-    right.axhline(0, color="0.7", linewidth=0.8, zorder=0)
-    right.set_xticks(positions, [*(f"w{j}" for j in range(len(positions) - 1)), "tau"])
-    right.set(ylabel="posterior mean and 95 % interval")
-    right.set_title("Regression on correlated features: LRVB mends all error bars", loc="left")
-    right.legend(frameon=False, loc="upper center")
-    for ax in (left, right):
+    figure = Figure(figsize=(13, 4.8), layout="constrained")
+    left, middle, right = figure.subplots(1, 3, width_ratios=[5, 5, 1.3])
+    draw_ratios(left, ratios)
+    n_coefficients = len(sd["exact"]) - 1
+    draw_intervals(middle, mean, sd, range(n_coefficients), [f"w{j}" for j in range(n_coefficients)])
+    middle.axhline(0, color="0.7", linewidth=0.8, zorder=0)
+    middle.set(ylabel="posterior mean and 95 % interval")
+    middle.set_title("Regression on correlated features: LRVB mends all error bars", loc="left")
+    middle.legend(frameon=False, loc="upper right")
+    draw_intervals(right, mean, sd, [n_coefficients], ["tau"])
+    right.set(xlim=(-0.6, 0.6), ylim=(0, None))
+    for ax in (left, middle, right):
         ax.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def draw_ratios(ax, ratios):
+    """sd / exact sd against the number of observations."""
+    ax.axhline(1, color="black", linewidth=0.8)
+    for name, label, marker in (("tau", "precision", "s"), ("mu", "mean", "o")):
+        for method, values, width in zip(("mean-field", "LRVB"), ratios[name], (3.5, 1.6), strict=True):
+            style = {"marker": marker, "color": COLOURS[method], "lw": width, "ms": 3 + width}
+            ax.plot(SIZES, values, label=f"{label}, {method}", **style)
+    ax.set(xscale="log", xlabel="number of observations", ylabel="sd / exact sd (axis does not start at 0)")
+    ax.set_xticks(SIZES, SIZES)
+    ax.minorticks_off()
+    ax.set_title("Unknown mean and precision: LRVB mends the precision", loc="left")
+    ax.legend(frameon=False, loc="lower right")
+
+
+def draw_intervals(ax, mean, sd, chosen, labels):
+    """95 % intervals of the chosen parameters by every method, side by side."""
+    chosen, positions = list(chosen), np.arange(len(labels))
+    for shift, (method, colour) in zip((-0.2, 0.0, 0.2), COLOURS.items(), strict=True):
+        centre, half_width = mean[method][chosen], 1.96 * sd[method][chosen]
+        style = {"fmt": "o", "color": colour, "capsize": 3}
+        ax.errorbar(positions + shift, centre, half_width, label=method, **style)
+    ax.set_xticks(positions, labels)
 
 
 def main():

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families.family import ExponentialFamily
+from sklearn_lrvb.exponential_families.family import ExponentialFamily, require_count
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,34 @@ class Categorical(ExponentialFamily):
 
     n_categories: int
 
+    def __post_init__(self):
+        require_count("n_categories", self.n_categories)
+
     @property
     def statistics(self):
         """``indicator`` of every category."""
         return {"indicator": (self.n_categories,)}
 
+    def natural_parameters(self, probabilities):
+        """log p: (..., K) -> (..., K); p = 0 becomes the smallest normal number, of log -708.
+
+        Raises
+        ------
+        ValueError
+            Where a probability is negative or nan.
+        """
+        probabilities = np.asarray(probabilities, dtype=float)
+        if not np.all(probabilities >= 0):
+            raise ValueError(f"Probabilities are not negative; got {np.min(probabilities):.4g}.")
+        return np.log(np.maximum(probabilities, np.finfo(float).tiny))
+
     def log_partition(self, natural):
         """Log of the sum of exp(eta)."""
-        return logsumexp(natural, axis=-1)
+        return logsumexp(np.asarray(natural, dtype=float), axis=-1)
 
     def mean_parameters(self, natural):
         """The probabilities p."""
-        return softmax(natural, axis=-1)
+        return softmax(np.asarray(natural, dtype=float), axis=-1)
 
     def covariance(self, natural):
         """diag(p) - p p'."""
@@ -55,8 +71,8 @@ class Categorical(ExponentialFamily):
 
     def sample(self, natural, n_draws, random_state=None):
         """Draws of z, integers: (n_draws, ...)."""
-        noise = check_random_state(random_state).gumbel(size=(n_draws, *natural.shape))
-        return np.argmax(natural + noise, axis=-1)
+        noise = check_random_state(random_state).gumbel(size=(n_draws, *np.shape(natural)))
+        return np.argmax(np.asarray(natural, dtype=float) + noise, axis=-1)
 
     def statistics_of(self, value):
         """Indicators: (...) -> (..., K)."""

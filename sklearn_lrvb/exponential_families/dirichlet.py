@@ -10,12 +10,37 @@ import numpy as np
 from scipy.special import digamma, gammaln, logsumexp, polygamma
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse
+from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, require_count
+
+_STIRLING_FROM = 16.0  # shape from which five terms of Stirling's series are exact to round-off
 
 
 def log_partition(concentration):
-    """log of the integral of prod pi_k^(alpha_k - 1) over the simplex: (..., K) -> (...)."""
-    return gammaln(concentration).sum(axis=-1) - gammaln(concentration.sum(axis=-1))
+    """log of the integral of prod pi_k^(alpha_k - 1) over the simplex: (..., K) -> (...).
+
+    The large parts x log x - x of the log gamma functions cancel, and are taken out first.
+    """
+    total = concentration.sum(axis=-1, keepdims=True)
+    others = concentration @ (1.0 - np.eye(concentration.shape[-1]))
+    dominant = concentration > others  # of whose share what is missing to 1 has the digits
+    log_share = np.where(
+        dominant,
+        np.log1p(-np.where(dominant, others, 0.0) / total),
+        np.log(np.where(dominant, 1.0, concentration) / np.where(dominant, 1.0, total)),
+    )
+    leading = ((concentration - 0.5) * log_share).sum(axis=-1)
+    n_free = concentration.shape[-1] - 1
+    remainders = _stirling_remainder(concentration).sum(axis=-1) - _stirling_remainder(total[..., 0])
+    return leading - 0.5 * n_free * np.log(total[..., 0] / (2.0 * np.pi)) + remainders
+
+
+def _stirling_remainder(x):
+    """log Gamma(x) - (x - 1/2) log x + x - log(2 pi)/2."""
+    small, large = np.minimum(x, _STIRLING_FROM), np.maximum(x, _STIRLING_FROM)
+    exact = gammaln(small) - (small - 0.5) * np.log(small) + small - 0.5 * np.log(2.0 * np.pi)
+    z = large**-2.0
+    series = (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z / 1188)))) / large
+    return np.where(x < _STIRLING_FROM, exact, series)
 
 
 def expected_log(concentration):
@@ -56,6 +81,9 @@ class Dirichlet(ExponentialFamily):
 
     n_categories: int
 
+    def __post_init__(self):
+        require_count("n_categories", self.n_categories)
+
     @property
     def statistics(self):
         """``log`` log pi."""
@@ -65,23 +93,26 @@ class Dirichlet(ExponentialFamily):
         """alpha - 1: (..., K) -> (..., K)."""
         return np.asarray(concentration, dtype=float) - 1.0
 
+    def _concentration(self, natural):
+        """alpha (..., K)."""
+        return 1.0 + np.asarray(natural, dtype=float)
+
     def log_partition(self, natural):
         """Log of the multivariate beta function of alpha."""
-        return log_partition(1.0 + natural)
+        return log_partition(self._concentration(natural))
 
     def mean_parameters(self, natural):
         """E log pi."""
-        return expected_log(1.0 + natural)
+        return expected_log(self._concentration(natural))
 
     def covariance(self, natural):
         """Cov(log pi)."""
-        return covariance_of_log(1.0 + natural)
+        return covariance_of_log(self._concentration(natural))
 
     def check_domain(self, natural):
         """Every concentration must be positive."""
-        for statistic, entries in self.slices.items():
-            concentration = 1.0 + natural[..., entries]
-            refuse(concentration, ~(concentration > 0), "the concentration {} is not positive", statistic)
+        concentration = self._concentration(natural)
+        refuse(concentration, ~(concentration > 0), "the concentration {} is not positive", self.owners)
 
     def default_natural_parameters(self):
         """The uniform distribution on the simplex."""
@@ -95,7 +126,7 @@ class Dirichlet(ExponentialFamily):
     def _sample_log(self, natural, n_draws, random_state):
         """Draws of log pi, which do not underflow where a concentration is small."""
         random_state = check_random_state(random_state)
-        concentration = 1.0 + natural
+        concentration = self._concentration(natural)
         shape = (n_draws, *concentration.shape)
         # a gamma variable of shape a is one of shape a + 1 times u^(1/a)
         log_gamma = np.log(random_state.standard_gamma(np.broadcast_to(concentration + 1.0, shape)))

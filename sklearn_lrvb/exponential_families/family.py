@@ -9,6 +9,7 @@ Statistics that are symmetric matrices are kept whole, P^2 entries each: A depen
 their natural parameter alone, and V is singular.
 """
 
+import numbers
 from abc import ABC, abstractmethod
 from functools import cached_property
 from math import prod
@@ -27,10 +28,13 @@ class NaturalParameterError(ValueError):
 
     def __init__(self, message, statistic, copy):
         copy = tuple(int(position) for position in copy)
-        where = f" (copy {', '.join(map(str, copy))})" if copy else ""
-        super().__init__(f"{message}{where}")
+        super().__init__(message, statistic, copy)  # what a pickle passes on
         self.statistic = statistic
         self.copy = copy
+
+    def __str__(self):
+        where = f" (copy {', '.join(map(str, self.copy))})" if self.copy else ""
+        return f"{self.args[0]}{where}"
 
 
 class ExponentialFamily(ABC):
@@ -73,6 +77,15 @@ class ExponentialFamily(ABC):
     def statistics_of(self, value):
         """T(x), flat: (..., shape of x) -> (..., D)."""
 
+    def location_deviations(self, natural):
+        """Standard deviations of the statistics that move with the data's origin, as x does; by default none.
+
+        Returns
+        -------
+        dict, statistic -> array (..., *shape)
+        """
+        return {}
+
     @cached_property
     def n_statistics(self):
         """D, length of the flat vector."""
@@ -87,6 +100,11 @@ class ExponentialFamily(ABC):
             start += prod(shape)
         return slices
 
+    @cached_property
+    def owners(self):
+        """Name of the statistic of every entry of the flat vector: list (D,)."""
+        return [name for name, shape in self.statistics.items() for _ in range(prod(shape))]
+
     def unpack(self, flat):
         """The statistics' entries of a flat vector, in the order of ``statistics``.
 
@@ -98,6 +116,7 @@ class ExponentialFamily(ABC):
         -------
         list of arrays (..., *shape), views
         """
+        flat = np.asarray(flat, dtype=float)
         return [
             flat[..., self.slices[name]].reshape((*flat.shape[:-1], *shape))
             for name, shape in self.statistics.items()
@@ -114,6 +133,11 @@ class ExponentialFamily(ABC):
         -------
         array (..., D)
 
+        Raises
+        ------
+        ValueError
+            Where the number of entries, or their last axes, are not those of the statistics.
+
         Examples
         --------
         >>> from sklearn_lrvb.exponential_families import Gamma
@@ -121,13 +145,25 @@ class ExponentialFamily(ABC):
         >>> Gamma().pack(-rate, shape - 1)
         array([-0.5,  2. ])
         """
+        if len(entries) != len(self.statistics):
+            raise ValueError(
+                f"{type(self).__name__} packs {len(self.statistics)} arrays ({', '.join(self.statistics)}), "
+                f"got {len(entries)}."
+            )
         entries = [np.asarray(entry, dtype=float) for entry in entries]
-        shapes = list(self.statistics.values())
-        leads = [entry.shape[: entry.ndim - len(shape)] for entry, shape in zip(entries, shapes, strict=True)]
+        leads = []
+        for entry, (name, shape) in zip(entries, self.statistics.items(), strict=True):
+            n_leading = entry.ndim - len(shape)
+            if n_leading < 0 or entry.shape[n_leading:] != shape:
+                raise ValueError(
+                    f"{type(self).__name__} packs {name!r} of shape {shape}, leading axes before it; "
+                    f"got shape {entry.shape}."
+                )
+            leads.append(entry.shape[:n_leading])
         lead = np.broadcast_shapes(*leads)
         flat = [
             np.broadcast_to(entry, (*lead, *shape)).reshape(*lead, -1)
-            for entry, shape in zip(entries, shapes, strict=True)
+            for entry, shape in zip(entries, self.statistics.values(), strict=True)
         ]
         return np.concatenate(flat, axis=-1)
 
@@ -145,29 +181,58 @@ class ExponentialFamily(ABC):
         ValueError
             Where the last axis is not D long.
         """
+        natural = np.asarray(natural, dtype=float)
         if natural.ndim == 0 or natural.shape[-1] != self.n_statistics:
             raise ValueError(
                 f"{type(self).__name__} takes natural parameters (..., {self.n_statistics}), "
                 f"got shape {natural.shape}."
             )
-        for name, entries in self.slices.items():
-            part = natural[..., entries]
-            refuse(part, ~np.isfinite(part), "the natural parameter {} is not finite", name)
+        refuse(natural, ~np.isfinite(natural), "the natural parameter {} is not finite", self.owners)
         self.check_domain(natural)
 
 
-def refuse(values, wrong, message, statistic):
-    """Raise `NaturalParameterError` at the first of the ``values`` (..., n) that is ``wrong`` (..., n)."""
+def require_count(what, value):
+    """Refuse what is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{what} must be a whole number of at least 1; got {value!r}.")
+
+
+def refuse(values, wrong, message, statistics):
+    """Raise `NaturalParameterError` at the first of the ``values`` that is ``wrong``.
+
+    Parameters
+    ----------
+    values, wrong : arrays (..., n)
+    message : str, with {} for the value
+    statistics : list of str (n,), the statistic at fault for every entry of the last axis
+    """
     if np.any(wrong):
         position = tuple(np.argwhere(wrong)[0])
-        raise NaturalParameterError(message.format(f"{values[position] + 0.0:.4g}"), statistic, position[:-1])
+        shown = message.format(f"{values[position] + 0.0:.4g}")  # + 0.0: no "-0"
+        raise NaturalParameterError(shown, statistics[position[-1]], position[:-1])
 
 
 def refuse_indefinite(matrices, what, statistic):
-    """Raise `NaturalParameterError` where matrices (..., P, P) are not positive definite, at the worst."""
+    """Raise `NaturalParameterError` where matrices (..., P, P) are not positive definite, at the worst.
+
+    In any units: a pivot of the matrix scaled to unit diagonal is the share of a coordinate that those before
+    it leave over, and is round-off below 10 P eps.
+    """
+    n_features = matrices.shape[-1]
+    diagonal = np.einsum("...pp->...p", matrices)
+    message = f"{what} is not positive definite: its diagonal holds {{}}"
+    refuse(diagonal, ~(diagonal > 0), message, [statistic] * n_features)
+    scale = np.sqrt(diagonal)
+    correlations = matrices / scale[..., :, None] / scale[..., None, :]
     try:
-        np.linalg.cholesky(matrices)
+        pivots = np.einsum("...pp->...p", np.linalg.cholesky(correlations))
+        positive = np.all(pivots**2 >= 10 * n_features * np.finfo(float).eps)
     except np.linalg.LinAlgError:
-        smallest = np.linalg.eigvalsh(matrices)[..., :1]
-        message = f"{what} is not positive definite: smallest eigenvalue {{}}"
-        refuse(smallest, smallest == smallest.min(), message, statistic)
+        positive = False
+    if not positive:
+        smallest = np.linalg.eigvalsh(correlations)[..., :1]
+        message = (
+            f"{what} is not positive definite to working precision: smallest eigenvalue {{}} once it is "
+            "scaled to unit diagonal"
+        )
+        refuse(smallest, smallest == smallest.min(), message, [statistic])

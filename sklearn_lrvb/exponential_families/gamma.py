@@ -32,8 +32,8 @@ class Gamma(Wishart):
     def check_domain(self, natural):
         """Shape and rate must be positive."""
         rate, shape = -natural[..., :1], 1.0 + natural[..., 1:]
-        refuse(rate, ~(rate > 0), "the rate {} is not positive", "value")
-        refuse(shape, ~(shape > 0), "the shape {} is not positive", "log")
+        refuse(rate, ~(rate > 0), "the rate {} is not positive", ["value"])
+        refuse(shape, ~(shape > 0), "the shape {} is not positive", ["log"])
 
     def sample(self, natural, n_draws, random_state=None):
         """Draws of x: (n_draws, ...)."""
@@ -41,4 +41,5 @@ class Gamma(Wishart):
 
     def statistics_of(self, value):
         """(x, log x): (...) -> (..., 2)."""
+        value = np.asarray(value, dtype=float)
         return np.stack([value, np.log(value)], axis=-1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse_indefinite
+from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse_indefinite, require_count
 from sklearn_lrvb.exponential_families.symmetric import (
     inverse_root,
     log_determinant_of_triangular,
@@ -30,6 +30,9 @@ class MultivariateNormal(ExponentialFamily):
 
     n_features: int
 
+    def __post_init__(self):
+        require_count("n_features", self.n_features)
+
     @property
     def statistics(self):
         """``value`` x, ``outer`` x x'."""
@@ -44,6 +47,7 @@ class MultivariateNormal(ExponentialFamily):
     def _split(self, natural):
         """Lambda m (..., P) and Lambda (..., P, P)."""
         n_features = self.n_features
+        natural = np.asarray(natural, dtype=float)
         outer = natural[..., n_features:].reshape(*natural.shape[:-1], n_features, n_features)
         return natural[..., :n_features], -2.0 * symmetrized(outer)
 
@@ -92,6 +96,12 @@ class MultivariateNormal(ExponentialFamily):
         """The standard normal."""
         return np.concatenate([np.zeros(self.n_features), -0.5 * np.eye(self.n_features).ravel()])
 
+    def location_deviations(self, natural):
+        """Standard deviations of x, root diagonal of Lambda^-1."""
+        statistic, shape = next(iter(self.statistics.items()))
+        deviations = np.linalg.norm(self._frame(natural)[0], axis=-1)
+        return {statistic: deviations.reshape((*deviations.shape[:-1], *shape))}
+
     def sample(self, natural, n_draws, random_state=None):
         """Draws of x: (n_draws, ..., P)."""
         mean, root = self._moments(natural)
@@ -100,5 +110,6 @@ class MultivariateNormal(ExponentialFamily):
 
     def statistics_of(self, value):
         """(x, x x'): (..., P) -> (..., D)."""
+        value = np.asarray(value, dtype=float)
         outer = value[..., :, None] * value[..., None, :]
         return np.concatenate([value, outer.reshape(*value.shape[:-1], -1)], axis=-1)

@@ -32,4 +32,4 @@ class UnivariateNormal(MultivariateNormal):
 
     def statistics_of(self, value):
         """(x, x^2): (...) -> (..., 2)."""
-        return super().statistics_of(np.asarray(value)[..., None])
+        return super().statistics_of(np.expand_dims(value, -1))

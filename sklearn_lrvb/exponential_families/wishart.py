@@ -10,7 +10,12 @@ import numpy as np
 from scipy.special import digamma, multigammaln, polygamma
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, refuse_indefinite
+from sklearn_lrvb.exponential_families.family import (
+    ExponentialFamily,
+    refuse,
+    refuse_indefinite,
+    require_count,
+)
 from sklearn_lrvb.exponential_families.symmetric import (
     inverse_root,
     log_determinant_of_triangular,
@@ -25,7 +30,11 @@ def _half_degrees_of_freedom(degrees_of_freedom, n_features):
 
 
 def log_partition(degrees_of_freedom, log_det_inverse_scale, n_features):
-    """log of the integral of |Lambda|^((nu - P - 1)/2) exp(-trace(A Lambda)/2)."""
+    """nu/2 (P log 2 - log|A|) + log Gamma_P(nu/2), from nu (...) and log|A| (...) of the inverse scale A.
+
+    It is the log of the integral of |Lambda|^((nu - P - 1)/2) exp(-trace(A Lambda)/2) over the positive
+    definite matrices.
+    """
     nu = np.asarray(degrees_of_freedom, dtype=float)
     return 0.5 * nu * (n_features * np.log(2.0) - log_det_inverse_scale) + multigammaln(0.5 * nu, n_features)
 
@@ -69,6 +78,9 @@ class Wishart(ExponentialFamily):
 
     n_features: int
 
+    def __post_init__(self):
+        require_count("n_features", self.n_features)
+
     @property
     def statistics(self):
         """``value`` Lambda, ``log_det`` log|Lambda|."""
@@ -76,10 +88,12 @@ class Wishart(ExponentialFamily):
 
     def natural_parameters(self, degrees_of_freedom, inverse_scale):
         """(-A/2, (nu - P - 1)/2): (...), (..., P, P) -> (..., D)."""
-        return self.pack(np.multiply(-0.5, inverse_scale), 0.5 * (degrees_of_freedom - self.n_features - 1.0))
+        half_freedom = 0.5 * np.subtract(degrees_of_freedom, self.n_features + 1.0)
+        return self.pack(np.multiply(-0.5, inverse_scale), half_freedom)
 
     def _split(self, natural):
         """nu (...), and A (..., P, P)."""
+        natural = np.asarray(natural, dtype=float)
         value = natural[..., :-1].reshape(*natural.shape[:-1], self.n_features, self.n_features)
         return 2.0 * natural[..., -1] + self.n_features + 1.0, -2.0 * symmetrized(value)
 
@@ -90,7 +104,7 @@ class Wishart(ExponentialFamily):
         return degrees_of_freedom, root, -2.0 * log_determinant_of_triangular(root)
 
     def log_partition(self, natural):
-        """A(eta); its letter is the inverse scale's, too."""
+        """nu/2 (P log 2 - log|A|) + log Gamma_P(nu/2), where A is the inverse scale."""
         degrees_of_freedom, _, log_det = self._scale(natural)
         return log_partition(degrees_of_freedom, log_det, self.n_features)
 
@@ -100,7 +114,7 @@ class Wishart(ExponentialFamily):
         mean = degrees_of_freedom[..., None, None] * symmetrized(root @ root.swapaxes(-1, -2))
         expected_log_det = expected_log_determinant(degrees_of_freedom, log_det, self.n_features)
         return np.concatenate(
-            [mean.reshape(*natural.shape[:-1], -1), np.asarray(expected_log_det)[..., None]], axis=-1
+            [mean.reshape(*degrees_of_freedom.shape, -1), np.asarray(expected_log_det)[..., None]], axis=-1
         )
 
     def covariance(self, natural):
@@ -108,8 +122,9 @@ class Wishart(ExponentialFamily):
         degrees_of_freedom, root, _ = self._scale(natural)
         n_entries = self.n_features**2
         scale = symmetrized(root @ root.swapaxes(-1, -2))
-        crossed = 2.0 * scale.reshape(*natural.shape[:-1], n_entries)
-        covariance = np.empty((*natural.shape[:-1], n_entries + 1, n_entries + 1))
+        lead = degrees_of_freedom.shape
+        crossed = 2.0 * scale.reshape(*lead, n_entries)
+        covariance = np.empty((*lead, n_entries + 1, n_entries + 1))
         covariance[..., :-1, :-1] = degrees_of_freedom[..., None, None] * symmetric_kronecker_square(scale)
         covariance[..., :-1, -1] = covariance[..., -1, :-1] = crossed
         explained = 2.0 * self.n_features / degrees_of_freedom
@@ -123,7 +138,7 @@ class Wishart(ExponentialFamily):
         degrees_of_freedom, inverse_scale = self._split(natural)
         too_few = ~(degrees_of_freedom > self.n_features - 1)
         message = f"the degrees of freedom {{}} are not above P - 1 = {self.n_features - 1}"
-        refuse(degrees_of_freedom[..., None], too_few[..., None], message, "log_det")
+        refuse(degrees_of_freedom[..., None], too_few[..., None], message, ["log_det"])
         refuse_indefinite(inverse_scale, "the inverse scale", "value")
 
     def default_natural_parameters(self):
@@ -145,5 +160,6 @@ class Wishart(ExponentialFamily):
 
     def statistics_of(self, value):
         """(Lambda, log|Lambda|): (..., P, P) -> (..., D)."""
+        value = np.asarray(value, dtype=float)
         _, log_det = np.linalg.slogdet(value)
         return np.concatenate([value.reshape(*value.shape[:-2], -1), log_det[..., None]], axis=-1)

@@ -20,7 +20,7 @@ from sklearn_lrvb.row_blocks import blas_threads
 
 _FAR_FROM_OPTIMUM = 0.1  # posterior standard deviations
 _PICKLED_BYTES = 2**26  # a larger matrix is not formed just to be pickled
-_SOURCE_BYTES = 2**27  # of right-hand sides solved at once
+_SOURCE_BYTES = 2**25  # of right-hand sides solved at once
 _RECOMPUTED = {"parameter_covariance", "parameter_std"}
 
 

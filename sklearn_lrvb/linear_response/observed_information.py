@@ -43,12 +43,14 @@ class IndefiniteInformationError(ValueError):
     ----------
     smallest_eigenvalue : float, of S
     direction : (D,), its direction in units of the mean-field standard deviations
+    names : sequence of str (D,), what the direction's entries are, or None where that is not known here
     """
 
     def __init__(self, message, smallest_eigenvalue=None, direction=None):
         super().__init__(message)
         self.smallest_eigenvalue = smallest_eigenvalue
         self.direction = direction
+        self.names = None
 
 
 def indefinite_information_error(eigenvalue, direction, deviations):

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from sklearn_lrvb.exponential_families import ExponentialFamily
+from sklearn_lrvb.exponential_families.family import require_count
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Factor:
             raise ValueError(
                 f"A factor's family is an ExponentialFamily, such as Gamma(); got {self.family!r}."
             )
-        if self.copies is not None and not self.copies >= 1:
-            raise ValueError(f"A factor's copies are a positive number or None; got {self.copies!r}.")
+        if self.copies is not None:
+            require_count("A factor's copies", self.copies)
 
     @property
     def lead(self):

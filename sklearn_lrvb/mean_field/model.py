@@ -1,11 +1,14 @@
 """Models by named factors and terms, fitted by coordinate ascent (Section 2)."""
 
+import numbers
 import warnings
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb.exponential_families import NaturalParameterError
+from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.factor import Factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
@@ -18,8 +21,8 @@ class MeanFieldModel:
     Parameters
     ----------
     factors : dict, name -> Factor or ExponentialFamily
-        The factors of q, in the order in which coordinate ascent updates them. A family alone is one member
-        of it; ``Factor(family, copies=n)`` is n independent ones.
+        The factors of q, in the order in which coordinate ascent updates them, those with a start last. A
+        family alone is one member of it; ``Factor(family, copies=n)`` is n independent ones.
     terms : list of Term
         Their sum is the log joint of data and parameters (Eq. nat_param_sum_of_theta_prods), prior included.
         A constant of the densities that is left out is missing from the lower bound and nowhere else.
@@ -32,13 +35,14 @@ class MeanFieldModel:
     Raises
     ------
     ValueError
-        Where a term does not fit the factors, or a factor occurs in no term.
+        Where factors or terms are missing, a term does not fit the factors, or a factor occurs in no term.
 
     Notes
     -----
-    Statistics are raw moments, such as x and x x'. Where a mean lies many thousands of its posterior standard
-    deviations from zero their covariance loses digits, and coordinate ascent may not reach ``tol``: centre
-    the data.
+    Statistics are raw moments, such as x and x x'. Where a mean m lies many posterior standard deviations s
+    from zero, covariances lose digits: their relative error is of the order of 2e-16 (m/s)^2, and coordinate
+    ascent may not reach ``tol``. `fit` warns above 1e-6, that is from m/s of 70,000; the remedy is to centre
+    the data, and, in a regression, the features.
 
     Examples
     --------
@@ -66,7 +70,15 @@ class MeanFieldModel:
     """
 
     def __init__(self, factors, terms):
+        if not isinstance(factors, Mapping) or not factors:
+            raise ValueError(
+                f"factors are a dict, name -> Factor or family, of at least one; got {factors!r}."
+            )
+        if not isinstance(terms, Iterable):
+            raise ValueError(f"terms are a list of Term, [Term(...)] where there is one; got {terms!r}.")
         terms = tuple(terms)
+        if not terms:
+            raise ValueError("terms are a list of at least one Term; got none.")
         factors = {name: _as_factor(name, factor) for name, factor in factors.items()}
         bound = tuple(bind(term, number, factors) for number, term in enumerate(terms))
         for name in factors:
@@ -83,10 +95,12 @@ class MeanFieldModel:
 
         Parameters
         ----------
-        start : dict, factor -> natural parameters (D,) or (copies, D), default=None
-            For a factor that is not named, the family's default member. Where a model is symmetric in its
-            components, as a mixture is, the start has to tell them apart: give log responsibilities as the
-            start of the indicators, and put their factor last, so that the others follow from them.
+        start : dict, factor -> natural parameters (D,) or (copies, D), or a MeanFieldPosterior, default=None
+            Every sweep updates the factors without a start first, then those with one, each in the order of
+            ``factors``: so that what is given is not forgotten before the others have followed from it. A
+            factor without a start begins at its family's default member. Where a model is symmetric in its
+            components, as a mixture is, the start has to tell them apart: give
+            ``Categorical(K).natural_parameters(responsibilities)`` for the indicators.
         tol : float, default=1e-8
             Stop when a sweep moves q by at most this many of its own standard deviations: the root of the
             sum of d eta . d m over the factors, about the root of twice the gain of the lower bound. The
@@ -102,20 +116,26 @@ class MeanFieldModel:
         Raises
         ------
         ValueError
-            Where a start does not fit, or an update leaves its family, as for want of a prior.
+            Where a start does not fit, an update leaves its family, as for want of a prior, or a mean is not
+            finite.
 
         Warns
         -----
         ConvergenceWarning
             Where ``max_iter`` sweeps do not suffice.
+        UserWarning
+            Where a mean is so far from zero that covariances have lost more than a millionth.
         """
-        if not max_iter >= 1:
-            raise ValueError(f"max_iter={max_iter!r} is not a positive number of sweeps.")
-        natural = self._start({} if start is None else start)
-        means = {name: factor.family.mean_parameters(natural[name]) for name, factor in self.factors.items()}
+        if not isinstance(tol, numbers.Real) or not tol >= 0:
+            raise ValueError(f"tol={tol!r} must be a number of at least 0.")
+        require_count("max_iter", max_iter)
+        start = _as_start(start)
+        natural = self._start(start)
+        means = {name: self._mean(name, natural[name]) for name in self.factors}
+        order = sorted(self.factors, key=lambda name: name in start)  # a stable sort
         lower_bounds = []
         for _ in range(max_iter):
-            length = self._sweep(natural, means)
+            length = self._sweep(order, natural, means)
             lower_bounds.append(self._lower_bound(natural, means))
             if length <= tol:
                 break
@@ -123,14 +143,17 @@ class MeanFieldModel:
             warnings.warn(
                 f"Coordinate ascent has not converged: sweep {max_iter} (= max_iter) still moved q by "
                 f"{length:.1e} of its standard deviations, tol={tol:g}. Raise max_iter, or start from "
-                f"the natural_parameters of this posterior.",
+                f"this posterior.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         lower_bounds = np.array(lower_bounds)
         for array in (*natural.values(), *means.values(), lower_bounds):
             array.flags.writeable = False
-        return MeanFieldPosterior(self.log_joint, natural, means, lower_bounds, bool(length <= tol))
+        posterior = MeanFieldPosterior(self.log_joint, natural, means, lower_bounds, bool(length <= tol))
+        if posterior.lost_precision is not None:
+            warnings.warn(posterior.lost_precision, UserWarning, stacklevel=2)
+        return posterior
 
     def _start(self, start):
         unknown = [name for name in start if name not in self.factors]
@@ -160,24 +183,37 @@ class MeanFieldModel:
                 raise ValueError(f"start[{name!r}]: {error}.") from None
         return natural
 
-    def _sweep(self, natural, means):
+    def _mean(self, name, natural):
+        """Mean parameters, refused where they overflow."""
+        factor = self.factors[name]
+        mean = factor.family.mean_parameters(natural)
+        if not np.all(np.isfinite(mean)):
+            position = tuple(np.argwhere(~np.isfinite(mean))[0])
+            label = factor.labels(name)[np.ravel_multi_index(position, mean.shape)]
+            raise ValueError(
+                f"The mean of {label} is {mean[position]}, where the natural parameters of its member are "
+                f"{_listed(natural[position[:-1]])}: is a start, or the scale of the data, extreme?"
+            )
+        return mean
+
+    def _sweep(self, order, natural, means):
         """Update every factor in place; returns how far q moved, in its standard deviations."""
         squared_length = 0.0
-        for name, factor in self.factors.items():
+        for name in order:
+            factor = self.factors[name]
             updated = self.log_joint.natural_parameters(means, name)
             try:
                 factor.family.check(updated)
             except NaturalParameterError as error:
                 raise ValueError(self._improper_update(name, updated, error)) from None
-            mean = factor.family.mean_parameters(updated)
+            mean = self._mean(name, updated)
             squared_length += np.vdot(updated - natural[name], mean - means[name])
             natural[name], means[name] = updated, mean
         return np.sqrt(max(squared_length, 0.0))
 
     def _improper_update(self, name, updated, error):
         factor, statistic = self.factors[name], error.statistic
-        entries = factor.entries(updated, statistic)[error.copy]
-        shown = f"{entries:.4g}" if entries.ndim == 0 else np.array2string(entries, precision=4, threshold=9)
+        shown = _listed(factor.entries(updated, statistic)[error.copy])
         label = f"{name}.{statistic}"
         occurs = any(
             (argument.factor, argument.statistic) == (name, statistic)
@@ -203,7 +239,24 @@ class MeanFieldModel:
         return self.log_joint.value(means) + sum(entropies)
 
 
+def _listed(entries):
+    """A number, or an array in short."""
+    return f"{entries:.4g}" if np.ndim(entries) == 0 else np.array2string(entries, precision=4, threshold=9)
+
+
+def _as_start(start):
+    if start is None:
+        return {}
+    if isinstance(start, MeanFieldPosterior):
+        return start.natural_parameters
+    if not isinstance(start, Mapping):
+        raise ValueError(
+            f"start is a dict, factor -> natural parameters, or a MeanFieldPosterior; got {start!r}."
+        )
+    return start
+
+
 def _as_factor(name, factor):
     if not isinstance(name, str) or not name or "." in name:
-        raise ValueError(f"A factor's name is a string without a dot, got {name!r}.")
+        raise ValueError(f"A factor's name is a string without a dot and not empty; got {name!r}.")
     return factor if isinstance(factor, Factor) else Factor(factor)

@@ -13,10 +13,14 @@ from sklearn_lrvb.linear_response import (
     linear_response_covariance,
     schur_linear_response_covariance,
 )
+from sklearn_lrvb.mean_field.factor import entry_label
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.term import resolve_statistic
 
 _N_NAMED = 4  # statistics named in the message about an unstable fixed point
+_LOST = 1e-6  # relative error of covariances from which their raw moments are worth a warning
+_LARGEST_BYTES = 2e9  # of dense matrices over the statistics, several of which are held at once
+_N_MATRICES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +103,33 @@ class MeanFieldPosterior:
 
     def expected_hessian(self):
         """H over all statistics (Eq. h_definition), in the order of `names`: (d, d)."""
+        self._require_memory(list(self.factors))
         return self._expected_hessian(list(self.factors), list(self.factors))
 
     def _blocks(self, name):
         return self.factors[name].covariance_blocks(self.natural_parameters[name])
 
     def _mean_field_covariance(self, names):
+        self._require_memory(names)
         return block_diag(*(block for name in names for block in self._blocks(name)))
+
+    def _require_memory(self, names):
+        """Refuse dense matrices over the statistics of these factors where they are too large."""
+        sizes = {name: self.factors[name].size for name in names}
+        n_statistics, largest = sum(sizes.values()), max(sizes, key=sizes.get)
+        n_bytes = 8.0 * _N_MATRICES * n_statistics**2
+        if n_bytes > _LARGEST_BYTES:
+            label = f"{largest}.{next(iter(self.factors[largest].family.statistics))}"
+            remedy = (
+                f"ask for fewer factors at once, or for standard deviations alone: std({label!r})"
+                if largest == self._nuisance([])
+                else f"linear response eliminates one factor only, the largest that is not asked for; "
+                f"std({label!r}, method='mean_field') needs no such matrix"
+            )
+            raise MemoryError(
+                f"The covariance of {n_statistics} statistics ({sizes[largest]} of factor {largest!r}) would "
+                f"need {n_bytes / 1e9:.1f} GB, more than {_LARGEST_BYTES / 1e9:.0f} GB: {remedy}."
+            )
 
     def _expected_hessian(self, rows, columns):
         blocks = {}
@@ -139,21 +163,23 @@ class MeanFieldPosterior:
         Raises
         ------
         IndefiniteInformationError
-            Where q is not a strict local optimum; a ValueError.
+            Where q is not a strict local optimum; a ValueError. Its ``direction`` is the way in which q
+            escapes, in mean-field standard deviations, and its ``names`` are that direction's labels.
+        MemoryError
+            Where dense matrices of the statistics would take more than 2 GB; it says what to ask for.
 
         Warns
         -----
         UserWarning
             Where q is more than a tenth of a posterior standard deviation from the optimum.
         """
-        if method not in ("lrvb", "mean_field"):
-            raise ValueError(f"method={method!r} is neither 'lrvb' nor 'mean_field'.")
+        _check_method(method)
         if not statistics:
             raise ValueError(f"Name the statistics to report; all are {', '.join(self._all_statistics)}.")
         asked = [self._positions(text) for text in statistics]
         names = list(dict.fromkeys(name for name, _ in asked))
         if method == "lrvb":
-            self._warn_if_far()
+            self._warn_if_far(stacklevel=3)
             kept, covariance = self._linear_response(self._nuisance(names))
         else:
             kept, covariance = names, self._mean_field_covariance(names)
@@ -162,11 +188,36 @@ class MeanFieldPosterior:
         return covariance[np.ix_(positions, positions)]
 
     def std(self, statistic, method="lrvb"):
-        """Posterior standard deviations of one statistic, in its shape; parameters as in `covariance`."""
+        """Posterior standard deviations of one statistic, in its shape; parameters as in `covariance`.
+
+        A factor with many copies costs no matrix of its size squared, if it is the one with the most
+        statistics.
+        """
+        _check_method(method)
         name, own = resolve_statistic(statistic, self.factors)
-        variance = np.diag(self.covariance(f"{name}.{own}", method=method))
-        # round-off of a statistic that does not vary
-        return np.sqrt(np.maximum(variance, 0.0)).reshape(self.factors[name].statistic_shape(own))
+        if method == "lrvb":
+            self._warn_if_far(stacklevel=3)
+            variance = self._linear_response_variance(name)
+        else:
+            variance = np.einsum("nii->ni", self._blocks(name))
+        variance = self.factors[name].entries(variance.reshape(self.factors[name].shape), own)
+        return np.sqrt(np.maximum(variance, 0.0))  # round-off of a statistic that does not vary
+
+    def _linear_response_variance(self, name):
+        """Diagonal of the linear response covariance of one factor.
+
+        The largest factor, z, takes part in the response of the others, alpha, and nothing else: its
+        covariance is V_z + V_z H_z_alpha Sigma_alpha H_alpha_z V_z.
+        """
+        largest = self._nuisance([])
+        kept, covariance = self._linear_response(largest)
+        if name != largest:
+            start = self._starts(kept)[name]
+            return np.diag(covariance)[start : start + self.factors[name].size]
+        blocks = self._blocks(name)
+        coupling = self._expected_hessian([name], kept).reshape(*blocks.shape[:2], -1)
+        response = blocks @ coupling
+        return np.einsum("nii->ni", blocks) + np.sum((response @ covariance) * response, axis=-1)
 
     @property
     def _all_statistics(self):
@@ -174,7 +225,7 @@ class MeanFieldPosterior:
 
     def _positions(self, text):
         """ "factor.statistic" or "factor" -> the factor, and positions in its flat vector."""
-        if text in self.factors:
+        if isinstance(text, str) and text in self.factors:
             return text, np.arange(self.factors[text].size)
         name, statistic = resolve_statistic(text, self.factors)
         return name, self.factors[name].positions(statistic)
@@ -219,24 +270,28 @@ class MeanFieldPosterior:
         named = ", ".join(
             f"{labels[i]} ({error.direction[i]:+.2f})" for i in largest if size[i] > 0.1 * size.max()
         )
+        causes = [
+            "q is a saddle, as where two components coincide: choose another start.",
+            "The log joint is flat or improper along this direction: a prior is missing, or a sign wrong.",
+        ]
+        if not self.converged:
+            causes.insert(0, f"Coordinate ascent stopped early ({self.n_iter} sweeps): raise max_iter.")
+        if self.lost_precision is not None:
+            causes.append(self.lost_precision)
+        lettered = " ".join(f"({letter}) {cause}" for letter, cause in zip("abcd", causes, strict=False))
+        error.names = tuple(labels)
         error.args = (
             f"q is not a strict local optimum: the smallest eigenvalue of the observed information is "
             f"{error.smallest_eigenvalue:.1e} of q's own. Its direction, in mean-field standard deviations: "
-            f"{named}. (a) Coordinate ascent stopped early (n_iter={self.n_iter}, "
-            f"converged={self.converged}): raise max_iter. (b) q is a saddle, as where two components "
-            f"coincide: choose another start.",
+            f"{named}. {lettered}",
         )
         return error
 
     # Distance to the optimum.
 
-    @cached_property
-    def _residuals(self):
-        """Factor -> what another update would add to eta: dict."""
-        return {
-            name: self.log_joint.natural_parameters(self.mean_parameters, name) - natural
-            for name, natural in self.natural_parameters.items()
-        }
+    def _residual(self, name, means):
+        """What an update at these means would add to eta, in the factor's shape."""
+        return self.log_joint.natural_parameters(means, name) - self.natural_parameters[name]
 
     @cached_property
     def newton_decrement(self):
@@ -249,23 +304,53 @@ class MeanFieldPosterior:
             kept, covariance = self._linear_response(nuisance)
         except IndefiniteInformationError:
             return np.inf
-        residual = np.concatenate([self._residuals[name].ravel() for name in kept])
-        squared = 0.0
+        means, squared = self.mean_parameters, 0.0
         if nuisance is not None:
-            # its own update leaves the eliminated factor without a residual, and changes those of the others
+            # its own response leaves the eliminated factor without a residual, and changes those of the
+            # others: eta is linear in its mean parameters
             blocks = self._blocks(nuisance)
-            own = self._residuals[nuisance].reshape(len(blocks), -1)
+            own = self._residual(nuisance, means).reshape(len(blocks), -1)
             response = np.einsum("nij,nj->ni", blocks, own)
-            residual += self._expected_hessian(kept, [nuisance]) @ response.ravel()
             squared = np.vdot(own, response)
+            means = {**means, nuisance: means[nuisance] + response.reshape(means[nuisance].shape)}
+        residual = np.concatenate([self._residual(name, means).ravel() for name in kept])
         return float(np.sqrt(max(squared + residual @ covariance @ residual, 0.0)))
 
-    def _warn_if_far(self):
+    def _warn_if_far(self, stacklevel):
         if 0.1 < self.newton_decrement < np.inf:
             warnings.warn(
                 f"q is {self.newton_decrement:.2g} posterior standard deviations from the optimum "
                 f"(newton_decrement), and linear response is a derivative at the optimum: lower tol or "
                 f"raise max_iter.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
+
+    # What raw moments cost far from zero.
+
+    @cached_property
+    def lost_precision(self):
+        """Which mean is so far from zero that covariances lose a millionth, and what to do: str or None.
+
+        Of x and x x' the covariance is all but singular there: relative errors are about eps (mean/sd)^2.
+        """
+        worst, message = _LOST, None
+        for name, factor in self.factors.items():
+            deviations = factor.family.location_deviations(self.natural_parameters[name])
+            for statistic, deviation in deviations.items():
+                mean = self.mean(f"{name}.{statistic}")
+                lost = np.finfo(float).eps * (mean / deviation) ** 2
+                position = np.unravel_index(np.argmax(lost), lost.shape)
+                if lost[position] > worst:
+                    worst = lost[position]
+                    message = (
+                        f"{entry_label(f'{name}.{statistic}', position)} has mean {mean[position]:.6g} and "
+                        f"standard deviation {deviation[position]:.2g}: so far from zero raw moments lose "
+                        f"digits, and covariances may be off by {worst:.0e} of themselves. Centre the data."
+                    )
+        return message
+
+
+def _check_method(method):
+    if method not in ("lrvb", "mean_field"):
+        raise ValueError(f"method={method!r} is neither 'lrvb' nor 'mean_field'.")

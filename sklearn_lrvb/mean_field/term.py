@@ -17,7 +17,7 @@ class Term:
     Parameters
     ----------
     coefficient : float or array
-        A scalar stands for an array of that value.
+        A scalar stands for an array of that value. A copy is kept, read-only.
     *statistics : str
         "factor.statistic" of different factors, or "factor" alone where its family has one statistic. Without
         any, the term is a constant of the log joint.
@@ -25,7 +25,15 @@ class Term:
         Axes in the notation of ``numpy.einsum``, for example "np,nk,kq,kpq": first those of the coefficient,
         then those of every statistic. A factor with copies has the axis of the copies first. By default the
         axes of the coefficient are those of the statistics, one statistic after the other, and no two
-        statistics share one.
+        statistics share one. A scalar coefficient needs them wherever that is ambiguous, that is with two or
+        more statistics that have axes, or with a matrix: ",n,n" goes with copy n of one and copy n of the
+        other, ",n,m" with all pairs; ",pp" is a trace, ",pq" a sum over all entries.
+
+    Raises
+    ------
+    ValueError
+        Where the coefficient is no number, as when it is forgotten. Whether a term fits the factors shows
+        when the model is built.
 
     Notes
     -----
@@ -41,7 +49,17 @@ class Term:
     """
 
     def __init__(self, coefficient, *statistics, subscripts=None):
-        self.coefficient = np.array(coefficient, dtype=float)
+        if isinstance(coefficient, str):
+            raise ValueError(
+                f"A term's coefficient comes first, as in Term(1.0, {coefficient!r}); it is missing."
+            )
+        try:
+            self.coefficient = np.array(coefficient, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"A term's coefficient is a number or an array of numbers; got {coefficient!r}."
+            ) from None
+        self.coefficient.flags.writeable = False
         self.statistics = statistics
         self.subscripts = subscripts
 
@@ -143,7 +161,8 @@ def _bind(term, factors):
     names = [resolve_statistic(name, factors) for name in term.statistics]
     _refuse_powers(names)
     shapes = [factors[factor].statistic_shape(statistic) for factor, statistic in names]
-    letters, *groups = _axes(term, shapes)
+    matrices = [len(factors[factor].family.statistics[statistic]) > 1 for factor, statistic in names]
+    letters, *groups = _axes(term, shapes, matrices)
     sizes = _sizes(term, groups, shapes)
     if term.coefficient.ndim:
         _check_coefficient(term, letters, sizes, shapes)
@@ -160,11 +179,13 @@ def _bind(term, factors):
 
 def resolve_statistic(name, factors):
     """ "factor.statistic" or "factor" -> (factor, statistic), where the factor has just one."""
-    factor, _, statistic = str(name).partition(".")
+    if not isinstance(name, str):
+        raise ValueError(f"a statistic is named by a string, such as 'factor.statistic'; got {name!r}.")
+    factor, dot, statistic = name.partition(".")
     if factor not in factors:
         raise ValueError(f"there is no factor {factor!r}; the factors are {', '.join(factors)}.")
     known = list(factors[factor].family.statistics)
-    if not statistic and len(known) == 1:
+    if not dot and len(known) == 1:
         return factor, known[0]
     if statistic not in known:
         listed = ", ".join(f"{factor}.{name}" for name in known)
@@ -186,12 +207,12 @@ def _refuse_powers(names):
                 )
 
 
-def _axes(term, shapes):
-    """Letters of the coefficient, then of every statistic."""
+def _axes(term, shapes, matrices):
+    """Letters of the coefficient, then of every statistic; ``matrices`` says which are, but for copies."""
     if term.subscripts is None:
-        letters = iter(string.ascii_letters)
-        groups = ["".join(next(letters) for _ in shape) for shape in shapes]
-        return ["".join(groups), *groups]
+        return _default_axes(term, shapes, matrices)
+    if not isinstance(term.subscripts, str):
+        raise ValueError(f"subscripts are a string such as ',nk,k'; got {term.subscripts!r}.")
     groups = term.subscripts.replace(" ", "").split(",")
     if len(groups) != 1 + len(shapes):
         raise ValueError(
@@ -202,6 +223,27 @@ def _axes(term, shapes):
     if wrong:
         raise ValueError(f"subscripts are letters and commas, got {min(wrong)!r}.")
     return groups
+
+
+def _default_axes(term, shapes, matrices):
+    """No axis shared; refused where a scalar coefficient may well mean that some are."""
+    n_axes = sum(map(len, shapes))
+    if n_axes > len(string.ascii_letters):
+        raise ValueError(
+            f"the statistics have {n_axes} axes, more than the {len(string.ascii_letters)} letters."
+        )
+    letters = iter(string.ascii_letters)
+    groups = ["".join(next(letters) for _ in shape) for shape in shapes]
+    ambiguous = sum(map(bool, shapes)) > 1 or any(matrices)
+    if term.coefficient.ndim == 0 and ambiguous:
+        listed = ", ".join(f"{name} {shape}" for name, shape in zip(term.statistics, shapes, strict=True))
+        everything = ",".join(["", *groups])
+        raise ValueError(
+            f"a scalar coefficient does not say which axes of {listed} belong together. Give subscripts: "
+            f"{everything!r} sums over all combinations; a letter that is shared matches axes, as in ',n,n' "
+            f"(copy n of one with copy n of the other, where ',n,m' takes all pairs) or ',pp' (a trace)."
+        )
+    return ["".join(groups), *groups]
 
 
 def _sizes(term, groups, shapes):
@@ -228,3 +270,9 @@ def _check_coefficient(term, letters, sizes, shapes):
         raise ValueError(
             f"the coefficient has shape {shape}, expected axes ({wanted}) from the statistics {listed}."
         )
+    for letter, size in zip(letters, shape, strict=True):
+        first = shape[letters.index(letter)]
+        if first != size:
+            raise ValueError(
+                f"axis {letter!r} of the coefficient has size {first}, but also {size}: {shape}."
+            )

@@ -1,7 +1,10 @@
 """Every family class against the identities of `check_family`, and against scipy's densities."""
 
+import pickle
+
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 from mean_field_catalogue import example
 
@@ -17,6 +20,8 @@ from sklearn_lrvb.exponential_families import (
     Wishart,
     check_family,
 )
+from sklearn_lrvb.exponential_families.dirichlet import _stirling_remainder
+from sklearn_lrvb.exponential_families.dirichlet import log_partition as dirichlet_log_partition
 
 normal, gamma, beta = UnivariateNormal(), Gamma(), Beta()
 trivariate, dirichlet = MultivariateNormal(3), Dirichlet(4)
@@ -133,17 +138,38 @@ def test_categorical_keeps_its_digits_near_certainty():
 @pytest.mark.parametrize(
     ("family", "natural", "statistic", "message"),
     [
-        (normal, [[1.0, -0.5], [0.0, 0.3]], "square", r"smallest eigenvalue -0.6 \(copy 1\)"),
+        (normal, [[1.0, -0.5], [0.0, 0.3]], "square", r"precision .* its diagonal holds -0.6 \(copy 1\)"),
+        (
+            MultivariateNormal(2),
+            [[0.0, 0.0, -2.0, 0.0, 0.0, -1.0], [0.0, 0.0, -0.5, -0.7, -0.7, -0.5]],
+            "outer",
+            r"precision is not .* smallest eigenvalue -0.4 once it is scaled to unit diagonal \(copy 1\)",
+        ),
+        (
+            MultivariateNormal(2),
+            np.append([0.0, 0.0], -np.ones((2, 2))),
+            "outer",
+            "precision is not positive definite to working precision: smallest eigenvalue",
+        ),
+        (
+            Wishart(2),
+            np.append(-np.array([[1e8, 1.0], [1.0, 1e-8]]), 1.0),
+            "value",
+            "inverse scale is not positive definite to working precision: smallest eigenvalue",
+        ),
         (
             trivariate,
             np.append(np.zeros(3), np.diag([-1.0, 0.15, -1.0])),
             "outer",
-            r"smallest eigenvalue -0.3",
+            "its diagonal holds -0.3",
         ),
         (gamma, [1.0, 0.0], "value", "the rate -1 is not positive"),
         (gamma, [-1.0, -1.5], "log", "the shape -0.5 is not positive"),
         (Wishart(2), np.append(-np.eye(2), -1.1), "log_det", "0.8 are not above P - 1 = 1"),
-        (Wishart(2), np.append(np.diag([-1.0, 0.1]), 1.0), "value", "smallest eigenvalue -0.2"),
+        (Wishart(2), np.append(np.diag([-1.0, 0.1]), 1.0), "value", "its diagonal holds -0.2"),
+        (Wishart(3), np.append(-np.eye(3), -1.0), "log_det", "freedom 2 are not above P - 1 = 2"),
+        (dirichlet, [0.0, 0.0, -1.0, 0.0], "log", "the concentration 0 is not positive"),
+        (beta, [[0.0, 1.0], [-1.0, 0.0]], "log", r"the concentration 0 is not positive \(copy 1\)"),
         (dirichlet, [0.0, -1.25, 0.0, 0.0], "log", "the concentration -0.25 is not positive"),
         (beta, [0.0, -2.0], "log_complement", "the concentration -1 is not positive"),
         (Categorical(2), [[[0.0, 1.0]], [[0.0, -np.inf]]], "indicator", r"-inf is not finite \(copy 1, 0\)"),
@@ -154,6 +180,140 @@ def test_domain(family, natural, statistic, message):
     with pytest.raises(NaturalParameterError, match=message) as raised:
         family.check(np.asarray(natural, dtype=float))
     assert raised.value.statistic == statistic
+    copied = pickle.loads(pickle.dumps(raised.value))
+    assert (str(copied), copied.statistic) == (str(raised.value), statistic)
+    assert copied.copy == raised.value.copy
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_domain_does_not_depend_on_units(scale):
+    """Nearly singular, and well conditioned but for its units."""
+    units = np.array([1.0, scale])
+    for correlation, proper in ((1 - 1e-13, True), (1 - 1e-15, False), (-1 + 1e-15, False), (0.0, True)):
+        precision = np.array([[1.0, correlation], [correlation, 1.0]]) * np.outer(units, units)
+        family = MultivariateNormal(2)
+        natural = family.natural_parameters([0.0, 0.0], precision)
+        if proper:
+            family.check(natural)
+        else:
+            with pytest.raises(NaturalParameterError, match="to working precision"):
+                family.check(natural)
+
+
+@pytest.mark.parametrize("family", [MultivariateNormal, Wishart, Dirichlet, Categorical])
+@pytest.mark.parametrize("size", [0, -1, 2.0, True, "2", None])
+def test_sizes_that_are_refused(family, size):
+    with pytest.raises(ValueError, match=f"must be a whole number of at least 1; got {size!r}"):
+        family(size)
+    assert family(np.int64(2)) == family(2)
+
+
+@pytest.mark.parametrize(("family", "natural"), ORDINARY[:-1], ids=case_id)
+def test_lists_and_single_precision(family, natural):
+    """Every public function takes what numpy can turn into an array of floats."""
+    single = natural.astype(np.float32)
+    for method in ("log_partition", "mean_parameters", "covariance"):
+        expected = getattr(family, method)(natural)
+        np.testing.assert_array_equal(getattr(family, method)(natural.tolist()), expected)
+        found = getattr(family, method)(single)
+        assert np.asarray(found).dtype == float
+        np.testing.assert_array_equal(found, getattr(family, method)(single.astype(float)))
+    family.check(natural.tolist())
+    draws = family.sample(natural.tolist(), 3, 0)
+    np.testing.assert_array_equal(draws, family.sample(natural, 3, 0))
+    np.testing.assert_array_equal(family.statistics_of(draws.tolist()), family.statistics_of(draws))
+    for found, expected in zip(family.unpack(natural.tolist()), family.unpack(natural), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_natural_parameters_of_lists():
+    np.testing.assert_array_equal(
+        Wishart(1).natural_parameters([2, 3], [[[1]], [[4]]]), [[-0.5, 0], [-2, 0.5]]
+    )
+    np.testing.assert_array_equal(gamma.natural_parameters([2, 3], 1), [[-1, 1], [-1, 2]])
+    np.testing.assert_array_equal(MultivariateNormal(1).natural_parameters([2], [[3]]), [6, -1.5])
+
+
+def test_categorical_natural_parameters():
+    family = Categorical(3)
+    probabilities = np.array([[0.2, 0.5, 0.3], [0.0, 1.0, 0.0]])
+    natural = family.natural_parameters(probabilities)
+    family.check(natural)
+    np.testing.assert_allclose(family.mean_parameters(natural), probabilities, rtol=1e-14, atol=1e-300)
+    assert natural[1, 0] == pytest.approx(-708.4, abs=0.01)
+    for wrong in (-0.1, np.nan):
+        with pytest.raises(ValueError, match=r"Probabilities are not negative; got (-0\.1|nan)"):
+            family.natural_parameters([0.5, 0.5, wrong])
+
+
+def test_categorical_draws_are_integers():
+    draws = Categorical(3).sample(np.zeros((2, 3)), 5, 0)
+    assert np.issubdtype(draws.dtype, np.integer)
+    assert set(np.unique(draws)) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("family", "entries", "message"),
+    [
+        (MultivariateNormal(2), (1.0, 2.0), r"packs 'value' of shape \(2,\), .* got shape \(\)"),
+        (MultivariateNormal(2), (np.ones(2), np.ones(2)), r"packs 'outer' of shape \(2, 2\), .*\(2,\)"),
+        (MultivariateNormal(2), (np.ones(1), np.eye(2)), r"packs 'value' of shape \(2,\), .*\(1,\)"),
+        (gamma, (1.0,), r"Gamma packs 2 arrays \(value, log\), got 1"),
+    ],
+)
+def test_pack_refuses(family, entries, message):
+    with pytest.raises(ValueError, match=message):
+        family.pack(*entries)
+
+
+def test_pack_broadcasts_leading_axes():
+    family = MultivariateNormal(2)
+    packed = family.pack(np.ones((3, 1, 2)), np.eye(2) * np.arange(4)[:, None, None])
+    assert packed.shape == (3, 4, 6)
+    np.testing.assert_array_equal(packed[2, 3], [1, 1, 3, 0, 0, 3])
+
+
+def test_location_deviations():
+    for family, natural in (ORDINARY[0], ORDINARY[2]):
+        copies = np.stack([natural, family.default_natural_parameters()])
+        variances = np.einsum("nii->ni", family.covariance(copies))[:, family.slices["value"]]
+        deviations = family.location_deviations(copies)["value"]
+        assert deviations.shape == (2, *family.statistics["value"])
+        np.testing.assert_allclose(deviations.reshape(2, -1) ** 2, variances, rtol=1e-13)
+    assert gamma.location_deviations(gamma.default_natural_parameters()) == {}
+
+
+@pytest.mark.parametrize("small", [1e-3, 2.0, 15.9, 16.1, 1e5])
+@pytest.mark.parametrize("large", [1.0, 1e3, 1e8, 1e15])
+def test_dirichlet_log_partition_keeps_its_digits(small, large):
+    """The recurrence B(a + e_k) = B(a) a_k / sum(a), B(a, 1) = 1/a, and scipy's betaln to its own error."""
+    for concentration in (np.array([small, large]), np.array([small, large, 3.0])):
+        value = dirichlet_log_partition(concentration)
+        for own in range(len(concentration)):
+            raised = concentration + (np.arange(len(concentration)) == own)
+            expected = np.log(concentration[own]) - np.log(concentration.sum())
+            rounding = 1e-13 + 4 * np.spacing(abs(value)) + np.spacing(large) * small / large
+            assert dirichlet_log_partition(raised) - value == pytest.approx(expected, abs=rounding)
+    for a in (small, large):
+        assert dirichlet_log_partition(np.array([1.0, a])) == pytest.approx(-np.log(a), rel=1e-14, abs=1e-13)
+    error = 4 * np.spacing(abs(scipy.special.gammaln(small + large))) + 1e-13
+    found, expected = dirichlet_log_partition(np.array([small, large])), scipy.special.betaln(small, large)
+    assert found == pytest.approx(expected, abs=error)
+
+
+def test_stirling_remainder_is_continuous():
+    """The series takes over from the log gamma function without a step."""
+    below, above = _stirling_remainder(np.array([np.nextafter(16.0, 0.0), 16.0]))
+    assert below == pytest.approx(above, abs=3e-14)
+
+
+def test_dirichlet_of_huge_counts_is_normal():
+    """log B(a, a) from Stirling's leading terms, where log gamma functions would lose every digit."""
+    a = 1e15
+    expected = -2 * a * np.log(2) + 0.5 * np.log(4 * np.pi / a)
+    assert dirichlet_log_partition(np.array([a, a])) == pytest.approx(
+        expected, abs=0.5
+    )  # half an ulp is 0.25
 
 
 def test_length_of_natural_parameters():
@@ -224,6 +384,49 @@ class TestCheckFamilyFinds:
     def test_domain(self):
         self.check("check accepts nan", check=lambda self, natural: None)
 
+    @pytest.mark.parametrize("position", [0, 1])
+    def test_nan_in_one_entry(self, position):
+        def check(self, natural):
+            Gamma.check(
+                self, np.where(np.arange(2) == position, Gamma().default_natural_parameters(), natural)
+            )
+
+        self.check(f"check accepts nan as natural parameter {position}", check=check)
+
+    def test_default_member(self):
+        self.check(
+            "default_natural_parameters is no member: the rate 0 is not positive",
+            default_natural_parameters=lambda self: np.zeros(2),
+        )
+
+    def test_barely_wrong_log_partition(self):
+        def log_partition(self, natural):
+            return Gamma.log_partition(self, natural) * (1 + 1e-5)
+
+        self.check("mean_parameters is not grad A", log_partition=log_partition)
+
+    def test_barely_indefinite_covariance(self):
+        def covariance(self, natural):
+            covariance = Gamma.covariance(self, natural)
+            limit = np.sqrt(covariance[0, 0] * covariance[1, 1])
+            covariance[0, 1] = covariance[1, 0] = limit * (1 + 1e-5)
+            return covariance
+
+        self.check("covariance is not positive semidefinite: smallest eigenvalue -1", covariance=covariance)
+
+    def test_location_deviations(self):
+        def location_deviations(self, natural):
+            return {"value": 1.001 * np.sqrt(Gamma.covariance(self, natural)[..., 0, 0])}
+
+        self.check("location_deviations of 'value' are", location_deviations=location_deviations)
+
+    def test_draws_that_do_not_vary(self):
+        def statistics_of(self, value):
+            mean = self.mean_parameters(gamma.natural_parameters(2.5, 0.3))
+            return np.broadcast_to(mean, (*value.shape, 2))
+
+        self.check("the covariance of the statistics of draws", statistics_of=statistics_of)
+
     def test_shapes(self):
         def log_partition(self, natural):
             return Gamma.log_partition(self, natural)[..., None]
@@ -243,3 +446,17 @@ class TestCheckFamilyFinds:
             return Gamma.sample(self, natural[(0,) * (natural.ndim - 1)], n_draws, random_state)
 
         self.check("sample of copies", sample=sample)
+
+
+@pytest.mark.parametrize("rare", [1e-12, 1e-7, 1e-5, 1e-4])
+def test_check_family_accepts_members_that_hardly_vary(rare):
+    """Draws that are all equal have no standard error of their own."""
+    for seed in range(5):
+        check_family(Categorical(2), np.log([rare, 1 - rare]), random_state=seed)
+        check_family(Categorical(3), np.log([rare, 0.5 - rare, 0.5]), random_state=seed)
+
+
+@pytest.mark.parametrize("n_draws", [1, 99, -1])
+def test_check_family_refuses_too_few_draws(n_draws):
+    with pytest.raises(ValueError, match=f"n_draws={n_draws} must be 0 or at least 100"):
+        check_family(gamma, gamma.natural_parameters(2.5, 0.3), n_draws=n_draws)

@@ -1,6 +1,7 @@
 """Terms and models: what is refused, and in which words; starting and stopping."""
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from sklearn_lrvb.exponential_families import (
     Gamma,
     MultivariateNormal,
     UnivariateNormal,
+    Wishart,
 )
+from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
 
 FACTORS = {
@@ -52,6 +55,16 @@ FACTORS = {
         (Term([1.0, np.nan], "pi"), "1 of 2 coefficients are nan or infinite."),
         (Term(-np.inf), "1 of 1 coefficients are nan or infinite."),
         (3.0, "terms[4] = 3.0: not a Term"),
+        (Term(1.0, "z."), "'z.' names no statistic of Categorical; it has z.indicator."),
+        (Term(1.0, "z.typo"), "'z.typo' names no statistic of Categorical; it has z.indicator."),
+        (Term(1.0, 3), "a statistic is named by a string, such as 'factor.statistic'; got 3."),
+        (Term(1.0, "pi", subscripts=2), "subscripts are a string such as ',nk,k'; got 2."),
+        (
+            Term(np.ones((2, 3)), "tau.value", subscripts="ii,"),
+            "axis 'i' of the coefficient has size 2, but also 3: (2, 3).",
+        ),
+        (Term(np.ones((2, 2)), "tau.value", subscripts="ii,"), None),
+        (Term(np.ones((5, 2)), "z", subscripts=" nk, n k"), None),
     ],
 )
 def test_terms_that_do_not_fit(term, message):
@@ -67,7 +80,11 @@ def test_terms_that_do_not_fit(term, message):
 @pytest.mark.parametrize(
     ("factors", "message"),
     [
-        ({"a.b": Gamma()}, "A factor's name is a string without a dot, got 'a.b'."),
+        ({"a.b": Gamma()}, "A factor's name is a string without a dot and not empty; got 'a.b'."),
+        ({"": Gamma()}, "A factor's name is a string without a dot and not empty; got ''."),
+        ({3: Gamma()}, "A factor's name is a string without a dot and not empty; got 3."),
+        ({}, "factors are a dict, name -> Factor or family, of at least one; got {}."),
+        ([Gamma()], "factors are a dict, name -> Factor or family, of at least one; got [Gamma()]."),
         ({"a": 3.0}, "A factor's family is an ExponentialFamily, such as Gamma(); got 3.0."),
         ({"a": Gamma(), "b": Gamma()}, "Factor 'b' occurs in no term"),
     ],
@@ -77,10 +94,107 @@ def test_factors_that_do_not_fit(factors, message):
         MeanFieldModel(factors, [Term(-1.0, "a.value")])
 
 
-@pytest.mark.parametrize("copies", [0, -1])
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ([], "terms are a list of at least one Term; got none."),
+        (
+            Term(-1.0, "a.value"),
+            "terms are a list of Term, [Term(...)] where there is one; got Term(a.value, ",
+        ),
+        (None, "terms are a list of Term, [Term(...)] where there is one; got None."),
+    ],
+)
+def test_lists_of_terms_that_are_none(terms, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        MeanFieldModel({"a": Gamma()}, terms)
+
+
+@pytest.mark.parametrize("copies", [0, -1, 2.0, True, "2"])
 def test_copies(copies):
-    with pytest.raises(ValueError, match=f"copies are a positive number or None; got {copies}"):
+    message = f"A factor's copies must be a whole number of at least 1; got {copies!r}."
+    with pytest.raises(ValueError, match=re.escape(message)):
         Factor(Gamma(), copies)
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "message"),
+    [
+        ("x.value", "A term's coefficient comes first, as in Term(1.0, 'x.value'); it is missing."),
+        (
+            [[1.0], [2.0, 3.0]],
+            "A term's coefficient is a number or an array of numbers; got [[1.0], [2.0, 3.0",
+        ),
+        (["a"], "A term's coefficient is a number or an array of numbers; got ['a']."),
+    ],
+)
+def test_coefficients_that_are_no_numbers(coefficient, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Term(coefficient)
+
+
+# Which axes of a scalar's statistics belong together.
+
+AMBIGUOUS = {
+    "x": Factor(UnivariateNormal(), 3),
+    "y": Factor(Gamma(), 3),
+    "w": MultivariateNormal(1),
+    "Lambda": Wishart(2),
+    "pi": Dirichlet(2),
+    "z": Factor(Categorical(2), 3),
+    "tau": Gamma(),
+}
+PROPER = [
+    Term(-1.0, "x.square"),
+    Term(-1.0, "y.value"),
+    Term(-1.0, "tau.value"),
+    Term(-np.eye(1), "w.outer"),
+    Term(-np.eye(2), "Lambda.value"),
+    Term(1.0, "z"),
+    Term(1.0, "pi"),
+]
+
+
+@pytest.mark.parametrize(
+    ("statistics", "everything"),
+    [
+        (("x.square", "y.value"), ",a,b"),
+        (("z", "x.value"), ",ab,c"),
+        (("z", "pi"), ",ab,c"),
+        (("w.outer",), ",ab"),
+        (("w.outer", "tau.value"), ",ab,"),
+        (("Lambda.value",), ",ab"),
+    ],
+)
+def test_ambiguous_axes_of_a_scalar_are_refused(statistics, everything):
+    with pytest.raises(ValueError, match="a scalar coefficient does not say which axes of") as raised:
+        MeanFieldModel(AMBIGUOUS, [*PROPER, Term(-0.1, *statistics)])
+    message = str(raised.value)
+    assert f"{everything!r} sums over all combinations" in message
+    assert all(advice in message for advice in ("',n,n'", "',n,m'", "',pp' (a trace)"))
+    # what it says to write is taken, and is what an array of that value says without subscripts
+    model = MeanFieldModel(AMBIGUOUS, [*PROPER, Term(-0.1, *statistics, subscripts=everything)])
+    shape = sum((np.shape(model.fit().mean(s)) for s in statistics), ())
+    written = MeanFieldModel(AMBIGUOUS, [*PROPER, Term(np.full(shape, -0.1), *statistics)])
+    assert model.fit().lower_bound == pytest.approx(written.fit().lower_bound, rel=1e-13)
+
+
+@pytest.mark.parametrize("statistics", [("x.square",), ("z",), ("x.square", "tau.value"), ("tau.value",)])
+def test_axes_of_a_scalar_that_are_clear(statistics):
+    MeanFieldModel(AMBIGUOUS, [*PROPER, Term(-0.1, *statistics)])
+
+
+def test_a_ridge_prior_is_a_trace():
+    ridge = [Term(-0.5 * 4.0, "w.outer", subscripts=",pp"), Term(np.array([2.0, -4.0]), "w.value")]
+    posterior = MeanFieldModel({"w": MultivariateNormal(2)}, ridge).fit()
+    np.testing.assert_allclose(posterior.mean("w.value"), [0.5, -1.0], rtol=1e-14)
+
+
+def test_more_axes_than_letters():
+    factors = {f"x{i}": MultivariateNormal(1) for i in range(27)}
+    term = Term(np.ones((1, 1)), *(f"{name}.outer" for name in factors))
+    with pytest.raises(ValueError, match="the statistics have 54 axes, more than the 52 letters"):
+        MeanFieldModel(factors, [term])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +215,7 @@ def test_copies(copies):
         (
             Factor(UnivariateNormal(), 3),
             [Term([-0.5, 0.5, -0.5], "x.square")],
-            "the precision is not positive definite: smallest eigenvalue -1 (copy 1). The natural parameter "
+            "the precision is not positive definite: its diagonal holds -1 (copy 1). The natural parameter "
             "of 'x.square' is 0.5.",
         ),
     ],
@@ -128,9 +242,155 @@ def test_starts_that_do_not_fit(start, message):
         model.fit(start)
 
 
-def test_max_iter_must_be_positive():
-    with pytest.raises(ValueError, match="max_iter=0 is not a positive number of sweeps"):
-        built("pumps")[0].fit(max_iter=0)
+@pytest.mark.parametrize("rows", [1, 4, 9])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_a_flat_prior_needs_as_many_rows_as_features(rows, scale):
+    """On P - 1 rows the precision is singular but for its round-off, in any units."""
+    X = np.random.default_rng(rows).normal(size=(rows, rows + 1)) * scale ** np.linspace(0, 1, rows + 1)
+    factors = {"w": MultivariateNormal(rows + 1), "tau": Gamma()}
+    terms = [
+        Term(X.T @ np.ones(rows), "w.value", "tau.value", subscripts="p,p,"),
+        Term(-0.5 * X.T @ X, "w.outer", "tau.value", subscripts="pq,pq,"),
+        Term(-1.0 - rows, "tau.value"),
+        Term(1.0, "tau.log"),
+    ]
+    with pytest.raises(
+        ValueError, match=r"(?s)not positive definite to working precision: .*is a prior term"
+    ):
+        MeanFieldModel(factors, terms).fit()
+    prior = Term(-0.5 * np.diag(1e-9 * np.diag(X.T @ X)), "w.outer")
+    with pytest.warns(ConvergenceWarning):
+        MeanFieldModel(factors, [*terms, prior]).fit(max_iter=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_iter": 0}, "max_iter must be a whole number of at least 1; got 0."),
+        ({"max_iter": 10.0}, "max_iter must be a whole number of at least 1; got 10.0."),
+        ({"max_iter": True}, "max_iter must be a whole number of at least 1; got True."),
+        ({"tol": np.nan}, "tol=nan must be a number of at least 0."),
+        ({"tol": -1e-3}, "tol=-0.001 must be a number of at least 0."),
+        ({"tol": None}, "tol=None must be a number of at least 0."),
+        (
+            {"start": [1.0]},
+            "start is a dict, factor -> natural parameters, or a MeanFieldPosterior; got [1.0].",
+        ),
+    ],
+)
+def test_arguments_of_fit_that_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        built("pumps")[0].fit(**arguments)
+
+
+def test_means_that_overflow_are_refused_at_once():
+    @dataclass(frozen=True)
+    class Overflowing(Gamma):
+        def mean_parameters(self, natural):
+            return np.where(natural[..., :1] < -5, np.inf, Gamma.mean_parameters(self, natural))
+
+    factors = {"x": Factor(Overflowing(), 2)}
+    message = r"The mean of x.value\[1\] is inf, where the natural parameters of its member are \[-9"
+    with pytest.raises(ValueError, match=message):
+        MeanFieldModel(factors, [Term([-1.0, -9.0], "x.value")]).fit()
+    with pytest.raises(ValueError, match=message):
+        MeanFieldModel(factors, [Term(-1.0, "x.value")]).fit({"x": [[-1.0, 0.0], [-9.0, 0.0]]})
+
+
+def test_starts_of_integers_and_of_single_precision():
+    model, _ = built("pumps")
+    posterior = model.fit({"beta": np.array([-2.0, 1.0])})
+    for start in ([-2, 1], np.array([-2, 1]), np.array([-2, 1], dtype=np.float32)):
+        again = model.fit({"beta": start})
+        np.testing.assert_array_equal(
+            again.natural_parameters["rates"], posterior.natural_parameters["rates"]
+        )
+        assert again.natural_parameters["beta"].dtype == float
+
+
+def test_a_start_is_not_forgotten_where_its_factor_comes_first():
+    """The others follow from the indicators before these are updated, wherever they stand."""
+    model, start = built("normal mixture")
+    others = [name for name in model.factors if name != "z"]
+    first = MeanFieldModel({name: model.factors[name] for name in ("z", *others)}, model.terms)
+    posterior, expected = first.fit(start), model.fit(start)
+    np.testing.assert_array_equal(posterior.lower_bounds, expected.lower_bounds)
+    np.testing.assert_array_equal(posterior.mean("z"), expected.mean("z"))
+    assert abs(posterior.mean("mu.value")[0] - posterior.mean("mu.value")[1]).max() > 1
+
+
+def test_order_of_updates():
+    """One sweep: the default of what is updated first does not count, the starts of the rest do."""
+    model, _ = built("pumps")
+    near = model.fit().natural_parameters
+
+    def one_sweep(start):
+        with pytest.warns(ConvergenceWarning):
+            return model.fit(start, max_iter=1, tol=0.0)
+
+    for factor in model.factors:
+        update = model.log_joint.natural_parameters
+        other = next(name for name in model.factors if name != factor)
+        swept = one_sweep({factor: 1.1 * near[factor]})
+        means = {factor: model.factors[factor].family.mean_parameters(1.1 * near[factor])}
+        np.testing.assert_array_equal(swept.natural_parameters[other], update(means, other))
+        np.testing.assert_array_equal(swept.natural_parameters[factor], update(swept.mean_parameters, factor))
+    # where all have a start, the factors' order
+    swept = one_sweep(dict(reversed(near.items())))
+    last = list(model.factors)[-1]
+    np.testing.assert_array_equal(swept.natural_parameters[last], update(swept.mean_parameters, last))
+
+
+def shifted_normal(shift):
+    """Fifty observations with mean ``shift`` and standard deviation 1."""
+    x = np.linspace(-1.7, 1.7, 50) + shift
+    return MeanFieldModel(
+        {"mu": Factor(UnivariateNormal(), 2), "v": MultivariateNormal(2), "tau": Gamma()},
+        [
+            Term(25.0, "tau.log"),
+            Term(-0.5 * np.sum(x**2), "tau.value"),
+            Term([0.0, x.sum()], "mu.value", "tau.value"),
+            Term([0.0, -25.0], "mu.square", "tau.value"),
+            Term([-0.5, 0.0], "mu.square"),
+            Term(-0.5, "v.outer", subscripts=",pp"),
+            Term(-1.0, "tau.value"),
+        ],
+    )
+
+
+def test_data_far_from_zero():
+    near = shifted_normal(0.0).fit()
+    # mean over sd is 7 times the shift; the warning is due from 67,000
+    posterior = shifted_normal(5e3).fit(tol=1e-6)
+    assert posterior.lost_precision is None
+    np.testing.assert_allclose(posterior.std("mu.value"), near.std("mu.value"), rtol=1e-6)
+    message = (
+        r"mu.value\[1\] has mean 30000 and standard deviation 0.14: .* may be off by 1e-05 of themselves. "
+        "Centre the data."
+    )
+    with pytest.warns(UserWarning, match=message) as caught:
+        posterior = shifted_normal(3e4).fit(tol=1e-4)
+    assert caught[0].filename == __file__
+    np.testing.assert_allclose(posterior.std("mu.value"), near.std("mu.value"), rtol=1e-5)
+
+
+def test_no_alarm_over_what_has_no_origin():
+    """Sure indicators, large counts and small probabilities have means of many standard deviations."""
+    factors = {
+        "z": Factor(Categorical(2), 2),
+        "pi": Dirichlet(2),
+        "tau": Gamma(),
+        "Lambda": Wishart(2),
+    }
+    terms = [
+        Term([[40.0, 0.0], [0.0, 700.0]], "z"),
+        Term([1e12, 1.0], "pi"),
+        Term(-1e12, "tau.value"),
+        Term(1e12, "tau.log"),
+        Term(-1e12 * np.eye(2), "Lambda.value"),
+        Term(1e12, "Lambda.log_det"),
+    ]
+    assert MeanFieldModel(factors, terms).fit().lost_precision is None
 
 
 def test_default_axes_and_subscripts_agree():
@@ -182,10 +442,11 @@ def test_constants_shift_the_lower_bound_alone():
 
 def test_warm_start_is_converged_at_once():
     posterior = fitted("group means")
-    again = built("group means")[0].fit(posterior.natural_parameters)
-    assert again.converged
-    assert again.n_iter == 1
-    np.testing.assert_allclose(again.lower_bound, posterior.lower_bound, rtol=1e-13)
+    for start in (posterior.natural_parameters, posterior):
+        again = built("group means")[0].fit(start)
+        assert again.converged
+        assert again.n_iter == 1
+        np.testing.assert_allclose(again.lower_bound, posterior.lower_bound, rtol=1e-13)
 
 
 def test_fit_leaves_the_start_alone_and_the_posterior_is_read_only():
@@ -197,25 +458,32 @@ def test_fit_leaves_the_start_alone_and_the_posterior_is_read_only():
         posterior.natural_parameters["z"][0] = 0.0
     with pytest.raises(ValueError, match="read-only"):
         posterior.mean("mu.value")[0] = 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        posterior.lower_bounds[0] = 0.0
 
 
 def test_terms_keep_their_coefficients():
     coefficient = np.array([-1.0, -2.0])
     model = MeanFieldModel({"x": Factor(Gamma(), 2)}, [Term(coefficient, "x.value")])
     coefficient[:] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        model.terms[0].coefficient[0] = 1.0
     np.testing.assert_allclose(model.fit().mean("x.value"), [1.0, 0.5])
 
 
 def test_convergence_warning():
     model, start = built("latent classes")
-    with pytest.warns(ConvergenceWarning, match=r"sweep 3 \(= max_iter\) still moved q by .*tol=1e-08"):
+    message = r"sweep 3 \(= max_iter\) still moved q by .*tol=1e-08"
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
         posterior = model.fit(start, max_iter=3)
+    assert caught[0].filename == __file__
     assert not posterior.converged
     assert posterior.n_iter == 3
-    with pytest.warns(
-        UserWarning, match=r"posterior standard deviations from the optimum \(newton_decrement\)"
-    ):
-        posterior.covariance("classes")
+    far = r"posterior standard deviations from the optimum \(newton_decrement\)"
+    for report in (posterior.covariance, posterior.std):
+        with pytest.warns(UserWarning, match=far) as caught:
+            report("classes")
+        assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_stops_where_the_sweep_moves_little():
@@ -228,8 +496,6 @@ def test_stops_where_the_sweep_moves_little():
 
 def test_components_that_coincide_are_a_saddle():
     model, _ = built("normal mixture")
-    from sklearn_lrvb.linear_response import IndefiniteInformationError
-
     symmetric = MeanFieldModel(
         model.factors,
         [t for t in model.terms if "sticks" not in repr(t)]
@@ -241,10 +507,37 @@ def test_components_that_coincide_are_a_saddle():
     np.testing.assert_allclose(*symmetric.mean("mu.value"), rtol=1e-12)
     assert symmetric.newton_decrement == np.inf
     with pytest.raises(
-        IndefiniteInformationError, match=r"not a strict local optimum.*-\d.*\(a\).*\(b\)"
+        IndefiniteInformationError, match=r"not a strict local optimum.*-\d.*\(a\) q is a saddle.*\(b\)"
     ) as raised:
         symmetric.covariance("mu")
     named = re.findall(r"([\w.]+)\[\d[\d,]*\] \([+-]\d", str(raised.value))
     assert named
     assert {name.split(".")[0] for name in named} <= set(model.factors)
     assert raised.value.smallest_eigenvalue < 0
+    kept = [name for name in model.factors if name != "z"]
+    assert raised.value.names == tuple(np.concatenate([model.factors[name].labels(name) for name in kept]))
+    assert raised.value.direction.shape == (len(raised.value.names),)
+
+
+def test_causes_of_an_unstable_fixed_point():
+    """A normal precision that is indefinite, of which every update is proper."""
+    terms = [Term(-0.5, "x.square"), Term(-0.5, "y.square")]
+    factors = {"x": UnivariateNormal(), "y": UnivariateNormal()}
+    improper = MeanFieldModel(factors, [*terms, Term(1.5, "x.value", "y.value")]).fit()
+    with pytest.raises(IndefiniteInformationError) as raised:
+        improper.covariance("x.value")
+    message = str(raised.value)
+    assert "(a) q is a saddle" in message
+    assert "(b) The log joint is flat or improper along this direction: a prior is missing" in message
+    assert "max_iter" not in message
+    with pytest.warns(ConvergenceWarning):
+        stopped = MeanFieldModel(
+            factors, [*terms, Term(1.5, "x.value", "y.value"), Term(1.0, "x.value")]
+        ).fit(max_iter=3)
+    with pytest.raises(IndefiniteInformationError, match=r"\(a\) Coordinate ascent stopped early \(3 sweeps"):
+        stopped.std("x.value")
+    pull = [Term(1e6, "x.value"), Term(-1e6 * 0.5, "y.value"), Term(0.5, "x.value", "y.value")]
+    with pytest.warns(UserWarning, match=r"x.value has mean 1e\+06 and standard deviation 1:"):
+        far = MeanFieldModel(factors, [*terms, *pull]).fit(tol=1e-3)
+    error = far._unstable(["x"], IndefiniteInformationError("", -1.0, np.array([1.0, 0.0])))
+    assert "(c) x.value has mean 1e+06" in str(error)

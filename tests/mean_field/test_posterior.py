@@ -1,10 +1,13 @@
 """What a fitted posterior reports: shapes, names, draws, requests that are refused."""
 
+import re
+
 import numpy as np
 import pytest
-from mean_field_catalogue import built, fitted, mixture_terms
+from mean_field_catalogue import CATALOGUE, built, fitted, mixture_terms
 
-from sklearn_lrvb.mean_field import MeanFieldModel
+from sklearn_lrvb.exponential_families import Gamma, UnivariateNormal
+from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
 
 
 def test_names_follow_the_flat_vector():
@@ -91,6 +94,39 @@ def test_draws_are_those_of_q():
     assert not np.array_equal(draws["mu"], posterior.sample(4000, random_state=1)["mu"])
 
 
+def test_factors_do_not_share_their_noise():
+    """Two factors of the same parameters, drawn with one seed."""
+    factors = {"a": UnivariateNormal(), "b": UnivariateNormal(), "c": Factor(UnivariateNormal(), 2)}
+    model = MeanFieldModel(factors, [Term(-0.5, f"{name}.square") for name in factors])
+    draws = model.fit().sample(2000, random_state=0)
+    together = np.column_stack([draws["a"], draws["b"], draws["c"]])
+    correlations = np.corrcoef(together, rowvar=False) - np.eye(4)
+    assert np.abs(correlations).max() < 5 / np.sqrt(2000)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_standard_deviations_are_the_roots_of_the_covariance(name):
+    """Those of the largest factor come from another formula than its covariance."""
+    posterior = fitted(name)
+    for method in ("lrvb", "mean_field"):
+        for label in posterior._all_statistics:
+            own = posterior.factors[label.split(".")[0]]
+            covariance = posterior.covariance(label, method=method)
+            sd = posterior.std(label, method=method)
+            assert sd.shape == own.statistic_shape(label.split(".")[1])
+            np.testing.assert_allclose(sd.ravel() ** 2, np.diag(covariance), rtol=1e-7, atol=1e-14)
+
+
+def two_large_factors(copies):
+    return MeanFieldModel(
+        {"x": Factor(Gamma(), copies), "y": Factor(Gamma(), copies + 1), "tau": Gamma()},
+        [
+            *(Term(-1.0, name) for name in ("x.value", "y.value", "tau.value")),
+            *(Term(-1e-4, name, "tau.value") for name in ("x.value", "y.value")),
+        ],
+    ).fit()
+
+
 def test_many_rows_need_no_matrix_of_their_size():
     """20,000 indicators: their covariance alone would take 12 GB."""
     rng = np.random.default_rng(0)
@@ -102,6 +138,35 @@ def test_many_rows_need_no_matrix_of_their_size():
     complete = np.array([[12_000**-0.5], [8_000**-0.5]])
     assert np.all((sd > 1.01 * complete) & (sd < 1.3 * complete))
     assert posterior.newton_decrement < 1e-4
+    probabilities = posterior.mean("z")
+    mean_field = posterior.std("z", method="mean_field")
+    np.testing.assert_allclose(mean_field**2, probabilities * (1 - probabilities), rtol=1e-6, atol=1e-15)
+    lrvb = posterior.std("z")
+    np.testing.assert_allclose(lrvb[:, 0], lrvb[:, 1], rtol=1e-6, atol=1e-12)
+    assert np.all(lrvb >= mean_field * (1 - 1e-12))
+    assert np.any(lrvb > 1.0001 * mean_field)
+    message = (
+        "The covariance of 40014 statistics (40000 of factor 'z') would need 51.2 GB, more than 2 GB: ask "
+        "for fewer factors at once, or for standard deviations alone: std('z.indicator')."
+    )
+    with pytest.raises(MemoryError, match=re.escape(message)):
+        posterior.covariance("z")
+    with pytest.raises(MemoryError, match="The covariance of 40000 statistics"):
+        posterior.covariance("z", method="mean_field")
+    for whole in (posterior.mean_field_covariance, posterior.expected_hessian):
+        with pytest.raises(MemoryError, match="The covariance of 40026 statistics"):
+            whole()
+
+
+def test_two_large_factors_are_one_too_many():
+    posterior = two_large_factors(5000)
+    message = (
+        "eliminates one factor only, the largest that is not asked for; std('x.value', method='mean_field')"
+    )
+    with pytest.raises(MemoryError, match=re.escape(message)):
+        posterior.covariance("tau")
+    assert posterior.std("x.value", method="mean_field").shape == (5000,)
+    assert two_large_factors(5).covariance("tau").shape == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +177,9 @@ def test_many_rows_need_no_matrix_of_their_size():
             "Name the statistics to report; all are rates.value, rates.log, beta.value",
         ),
         (lambda p: p.covariance("beta", method="exact"), "method='exact' is neither 'lrvb' nor 'mean_field'"),
+        (lambda p: p.covariance(["beta"]), r"a statistic is named by a string, .*; got \['beta'\]"),
+        (lambda p: p.mean(0), "a statistic is named by a string, .*; got 0"),
+        (lambda p: p.std("beta.value", "exact"), "method='exact' is neither 'lrvb' nor 'mean_field'"),
         (lambda p: p.covariance("gamma"), "there is no factor 'gamma'; the factors are rates, beta"),
         (lambda p: p.mean("beta"), "'beta' names no statistic of Gamma; it has beta.value, beta.log"),
         (lambda p: p.std("beta.square"), "'beta.square' names no statistic of Gamma"),
