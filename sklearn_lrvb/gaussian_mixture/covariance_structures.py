@@ -23,6 +23,8 @@ from sklearn_lrvb.exponential_families.symmetric import (
     upper_triangle,
 )
 
+_MATRIX_BYTES = 2**21  # of P x P matrices at once: in cache
+
 
 class FullCovariance:
     """Every component has a precision matrix (P, P) of its own, with a Wishart factor.
@@ -119,25 +121,25 @@ class FullCovariance:
         kernel += quadratic
         return kernel
 
-    def features_from_monomials(self, monomials, origin):
-        """h from sums of the monomials (1, y, y_p y_q), along the first axis: (F, m) -> (F, m)."""
-        row, column = upper_triangle(self.n_features)
+    def features_from_monomials(self, monomials, turn, shift, origin):
+        """Sums of h of y = turn z + shift from those of z's monomials (1, z, z_p z_q): (F, m) -> (F, m)."""
         start = 1 + self.n_features
-        features = monomials.copy()
-        features[start:] -= origin[row, column, None] * monomials[0]
-        features[start:][row == column] *= np.sqrt(0.5)
+        counts, turned = monomials[0], turn @ monomials[1:start]
+        features = np.empty_like(monomials)
+        features[0] = counts
+        features[1:start] = turned + counts * shift[:, None]
+        at_once = max(1, _MATRIX_BYTES // (8 * self.n_features**2))
+        for chunk in range(0, monomials.shape[1], at_once):
+            columns = slice(chunk, chunk + at_once)
+            second = from_unique_entries(monomials[start:, columns].T, self.n_features)  # (m, P, P)
+            half = np.einsum("pm,q->mpq", turned[:, columns] + 0.5 * counts[columns] * shift[:, None], shift)
+            second = turn @ second @ turn.T
+            second += half
+            second += half.transpose(0, 2, 1)
+            second -= counts[columns, None, None] * origin
+            np.einsum("mpp->mp", second)[...] *= np.sqrt(0.5)
+            features[start:, columns] = unique_entries(second).T
         return features
-
-    def monomials_in(self, monomials, turn, shift):
-        """Sums of monomials of y as those of turn y + shift, along the first axis: (F, m) -> (F, m)."""
-        start = 1 + self.n_features
-        counts, first = monomials[0], monomials[1:start]
-        second = from_unique_entries(monomials[start:].T, self.n_features)  # (m, P, P)
-        turned = turn @ first
-        half = np.einsum("pm,q->mpq", turned + 0.5 * counts * shift[:, None], shift)
-        moved = turn @ second @ turn.T + half + half.transpose(0, 2, 1)
-        quadratic = unique_entries(moved).T
-        return np.concatenate([counts[None], turned + counts * shift[:, None], quadratic])
 
     def feature_moments(self, counts, first, second, origin):
         """Sums of h: moments about the frame -> (K, F). The transpose of `polynomials`."""

@@ -701,9 +701,11 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             raise ValueError(f"perturb must be 'location', got {perturb!r}.")
         uncertainty = self._uncertainty
         parameters = uncertainty.map
-        flat = np.concatenate(
-            [location_influence(rows, parameters.posterior, c) for c in uncertainty.coefficients(target)],
-            axis=1,
+        flat = location_influence(
+            rows,
+            parameters.posterior,
+            uncertainty.coefficients(target),
+            len(parameters.coordinates(target)),
         )
         by_feature = flat.transpose(0, 2, 1)
         return np.moveaxis(parameters.shaped(target, by_feature), 1, -1)
@@ -728,17 +730,12 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         squared_norms = np.zeros((n_components, n_components, n_features))
         squared_norms[np.arange(n_components), np.arange(n_components)] = 2.0 * self.means_
         batches = uncertainty.coefficients("means", squared_norms.reshape(n_components, -1))
-        return np.concatenate(
-            [
-                location_influence(
-                    rows,
-                    uncertainty.map.posterior,
-                    coefficients,
-                    lambda gradients: np.linalg.norm(gradients, axis=2),
-                )
-                for coefficients in batches
-            ],
-            axis=1,
+        return location_influence(
+            rows,
+            uncertainty.map.posterior,
+            batches,
+            n_components,
+            lambda gradients: np.linalg.norm(gradients, axis=2),
         )
 
 

@@ -82,25 +82,26 @@ class InfluenceFunctions:
         return gradients
 
 
-def location_influence(rows, posterior, coefficients, reduce=lambda gradients: gradients):
-    """d E[target_j] / d x_n for every row: (n_samples, *shape of ``reduce`` of (d, P)).
+def location_influence(rows, posterior, batches, n_targets, reduce=lambda gradients: gradients):
+    """d E[target_j] / d x_n for every row: (n_samples, n_targets, *rest of ``reduce``).
 
     Parameters
     ----------
     rows : CentredRows
-    coefficients : (d, K, F)
-    reduce : callable (n, d, P) -> (n, ...), applied block by block
+    batches : iterable of arrays (d, K, F), rows of J M^-1; n_targets in all
+    reduce : callable (n, d, P) -> (n, d, *rest), applied block by block
     """
-    functions = InfluenceFunctions(posterior, coefficients)
-    n_targets = len(coefficients)
-    # a block of gradients is as large as a block of X, n_targets times over
-    block_rows = max(64, rows_per_block(rows.n_features * max(1, n_targets // 8)))
-    parts = rows.map(lambda _, block: reduce(functions.gradients(block)), block_rows)
-    output = None
-    start = 0
-    for part in parts:
-        if output is None:
-            output = np.empty((rows.n_samples, *part.shape[1:]))
-        output[start : start + len(part)] = part
-        start += len(part)
+    output, first = None, 0
+    for coefficients in batches:
+        functions = InfluenceFunctions(posterior, coefficients)
+        last = first + len(coefficients)
+        # a block of gradients is as large as a block of X, as many times over as there are targets
+        block_rows = max(64, rows_per_block(rows.n_features * max(1, len(coefficients) // 8)))
+        start = 0
+        for part in rows.map(lambda _, block, f=functions: reduce(f.gradients(block)), block_rows):
+            if output is None:
+                output = np.empty((rows.n_samples, n_targets, *part.shape[2:]))
+            output[start : start + len(part), first:last] = part
+            start += len(part)
+        first = last
     return output

@@ -161,9 +161,12 @@ class _Pair:
 
     def features(self, component, monomials):
         """Sums of a component's h from those of z's monomials, along the first axis: (F, m) -> (F, m)."""
-        structure = self._posterior.structure
-        moved = structure.monomials_in(monomials, self._turns[component], self._shifts[component])
-        return structure.features_from_monomials(moved, self._posterior.second_moment_origin[component])
+        return self._posterior.structure.features_from_monomials(
+            monomials,
+            self._turns[component],
+            self._shifts[component],
+            self._posterior.second_moment_origin[component],
+        )
 
 
 class UncertainColumns:
