@@ -90,15 +90,31 @@ def missing_information(rows, posterior):
     For every pair of components and every row that is uncertain between them about 2 C(P + 4, 4) flops, or
     F^2 with few features (`quartic_moments`).
     """
-    structure, n_components = posterior.structure, posterior.n_components
+    n_components = posterior.n_components
+    missing = np.zeros((n_components, posterior.structure.n_coefficients) * 2)
     quartic = quartic_moments(posterior.n_features)
     pairs = [_Pair(posterior, k, l) for k in range(n_components) for l in range(k + 1, n_components)]
+    for pair, moments in zip(pairs, _pair_moments(rows, posterior, pairs, quartic), strict=True):
+        if moments is None:
+            continue
+        gram, k, l = quartic.gram(moments), pair.k, pair.l
+        in_k, in_l = pair.features(k, gram), pair.features(l, gram)  # (features, monomials)
+        own, other = pair.features(k, in_k.T), pair.features(l, in_l.T)
+        mixed = pair.features(l, in_k.T).T
+        missing[k, :, k] += 0.5 * (own + own.T)
+        missing[l, :, l] += 0.5 * (other + other.T)
+        missing[k, :, l] = -mixed
+        missing[l, :, k] = -mixed.T
+    return missing.reshape(2 * [missing.shape[0] * missing.shape[1]])
+
+
+def _pair_moments(rows, posterior, pairs, quartic):
+    """Moments of weight r_k r_l in every pair's frame; None where no row is uncertain between the two."""
     negligible = _NEGLIGIBLE_INFORMATION / (rows.n_samples * max(1, len(pairs)))
 
     def one_block(_, block):
         expectation = expect(posterior, block)
-        y, r = expectation.whitened, expectation.responsibilities
-        information = _information_of_rows(posterior, y)
+        r, information = expectation.responsibilities, _information_of_rows(posterior, expectation.whitened)
         moments = []
         for pair in pairs:
             weights = r[pair.k] * r[pair.l]
@@ -119,20 +135,7 @@ def missing_information(rows, posterior):
                 totals[number] = part
             elif part is not None:
                 totals[number] += part
-
-    missing = np.zeros((n_components, structure.n_coefficients) * 2)
-    for pair, total in zip(pairs, totals, strict=True):
-        if total is None:
-            continue
-        gram = quartic.gram(total)
-        in_k, in_l = pair.features(pair.k, gram), pair.features(pair.l, gram)  # (features, monomials)
-        own, other = pair.features(pair.k, in_k.T), pair.features(pair.l, in_l.T)
-        mixed = pair.features(pair.l, in_k.T).T
-        missing[pair.k, :, pair.k] += 0.5 * (own + own.T)
-        missing[pair.l, :, pair.l] += 0.5 * (other + other.T)
-        missing[pair.k, :, pair.l] = -mixed
-        missing[pair.l, :, pair.k] = -mixed.T
-    return missing.reshape(2 * [n_components * structure.n_coefficients])
+    return totals
 
 
 class _Pair:

@@ -78,7 +78,7 @@ def solver_costs(n_samples, posterior, n_columns, n_pair_rows):
     size, one_sweep = n_components * n_coefficients, sweep_cost(n_samples, posterior)
     n_pairs = n_components * (n_components - 1) // 2
     per_row = quartic_moments(n_features).flops_per_row + _FLOPS_PER_ENTRY * n_coefficients
-    in_frames = 8 * n_coefficients * n_features**3 + _FLOPS_PER_ENTRY * n_coefficients**2
+    in_frames = 40 * n_coefficients * n_features**3 + 5 * _FLOPS_PER_ENTRY * n_coefficients**2
     return SolverCosts(
         n_coefficients=size,
         n_columns=n_columns,

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-MAX_DENSE_SIZE = 14_000  # largest matrix that is formed and factored: 1.6 GB, and minutes
+# Largest matrix that is formed and factored: 1.6 GB, three or four such at work at once, and a minute.
+MAX_DENSE_SIZE = 14_000
 _PRODUCTS_PER_SOLUTION = 20  # that conjugate gradients take, or a little more than they do
 
 
