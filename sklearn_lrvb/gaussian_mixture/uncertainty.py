@@ -119,19 +119,20 @@ class PosteriorUncertainty:
         return rows
 
     def _formed(self, rows, n_targets, solver):
-        sizes = {"primal": len(self), "dual": self._fit.swept.n_alternatives}
+        sizes = {"primal": self._size, "dual": self._fit.swept.n_alternatives}
         if sizes.get(solver, 0) > MAX_DENSE_SIZE:
             raise MemoryError(self._too_large_message(f"The {solver} solver", sizes[solver]))
         with blas_threads(self._n_jobs):
             return observed_information(rows, self.map.posterior, self._fit.swept, n_targets, solver)
 
-    def __len__(self):
+    @property
+    def _size(self):
+        """K F, unknowns of the whole system."""
         posterior = self.map.posterior
         return posterior.n_components * posterior.structure.n_coefficients
 
-    def _too_large_message(self, what, size=None):
+    def _too_large_message(self, what, size):
         posterior = self.map.posterior
-        size = size or len(self)
         return (
             f"{what} of {posterior.n_components} components in {posterior.n_features} features has {size} "
             f"unknowns, a matrix of {8 * size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are solved. (a) "
@@ -243,7 +244,7 @@ class PosteriorUncertainty:
         """
         n_targets = len(self.map.coordinates(target)) if weights is None else len(weights)
         information = self._solver(n_targets)
-        at_once = max(1, _SOURCE_BYTES // (8 * len(self)))
+        at_once = max(1, _SOURCE_BYTES // (8 * self._size))
         for start in range(0, n_targets, at_once):
             stop = min(start + at_once, n_targets)
             rows = np.eye(stop - start, n_targets, start) if weights is None else weights[start:stop]

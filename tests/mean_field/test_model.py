@@ -181,7 +181,10 @@ def test_ambiguous_axes_of_a_scalar_are_refused(statistics, everything):
 
 @pytest.mark.parametrize("statistics", [("x.square",), ("z",), ("x.square", "tau.value"), ("tau.value",)])
 def test_axes_of_a_scalar_that_are_clear(statistics):
-    MeanFieldModel(AMBIGUOUS, [*PROPER, Term(-0.1, *statistics)])
+    posterior = MeanFieldModel(AMBIGUOUS, [*PROPER, Term(-0.1, *statistics)]).fit()
+    shape = sum((np.shape(posterior.mean(s)) for s in statistics), ())
+    written = MeanFieldModel(AMBIGUOUS, [*PROPER, Term(np.full(shape, -0.1), *statistics)])
+    assert posterior.lower_bound == pytest.approx(written.fit().lower_bound, rel=1e-13)
 
 
 def test_a_ridge_prior_is_a_trace():
