@@ -125,20 +125,16 @@ class FullCovariance:
         """Sums of h of y = turn z + shift from those of z's monomials (1, z, z_p z_q): (F, m) -> (F, m)."""
         start = 1 + self.n_features
         counts, turned = monomials[0], turn @ monomials[1:start]
+        first = (turned + counts * shift[:, None]).T
         features = np.empty_like(monomials)
-        features[0] = counts
-        features[1:start] = turned + counts * shift[:, None]
         at_once = max(1, _MATRIX_BYTES // (8 * self.n_features**2))
         for chunk in range(0, monomials.shape[1], at_once):
             columns = slice(chunk, chunk + at_once)
-            second = from_unique_entries(monomials[start:, columns].T, self.n_features)  # (m, P, P)
             half = np.einsum("pm,q->mpq", turned[:, columns] + 0.5 * counts[columns] * shift[:, None], shift)
-            second = turn @ second @ turn.T
+            second = turn @ from_unique_entries(monomials[start:, columns].T, self.n_features) @ turn.T
             second += half
             second += half.transpose(0, 2, 1)
-            second -= counts[columns, None, None] * origin
-            np.einsum("mpp->mp", second)[...] *= np.sqrt(0.5)
-            features[start:, columns] = unique_entries(second).T
+            features[:, columns] = self.feature_moments(counts[columns], first[columns], second, origin).T
         return features
 
     def feature_moments(self, counts, first, second, origin):

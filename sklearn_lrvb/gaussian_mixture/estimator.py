@@ -3,7 +3,6 @@
 import contextlib
 import warnings
 from numbers import Integral, Real
-from time import perf_counter
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
@@ -18,6 +17,7 @@ from sklearn_lrvb.gaussian_mixture.influence import location_influence
 from sklearn_lrvb.gaussian_mixture.initialization import starting_responsibilities
 from sklearn_lrvb.gaussian_mixture.newton import Ascent
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
+from sklearn_lrvb.gaussian_mixture.progress import Progress
 from sklearn_lrvb.gaussian_mixture.sweep import expect, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.uncertainty import PosteriorUncertainty
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
@@ -386,7 +386,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
 
     def _best_fit(self, rows, prior):
         """The state with the highest lower bound over the starts."""
-        progress = _Progress(self.verbose, self.verbose_interval)
+        progress = Progress(self.verbose, self.verbose_interval)
         ascent = Ascent(rows, self.tol, self.max_iter, progress.step)
         best, failure = None, None
         for number, start in enumerate(self._starts(rows, prior)):
@@ -742,37 +742,3 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
 def _check_target(target, choices=TARGETS):
     if not isinstance(target, str) or target not in choices:
         raise ValueError(f"target must be one of {', '.join(choices)}, got {target!r}.")
-
-
-class _Progress:
-    """Prints of ``verbose``, in scikit-learn's words."""
-
-    def __init__(self, verbose, interval):
-        self._verbose = verbose
-        self._interval = interval
-        self._started = self._last = perf_counter()
-
-    def start(self, number):
-        if self._verbose:
-            print(f"Initialization {number}")
-            self._started = self._last = perf_counter()
-
-    def step(self, n_iter, gain):
-        if not self._verbose or n_iter % self._interval:
-            return
-        now = perf_counter()
-        detail = f"\t time lapse {now - self._last:.5f}s\t ll change {gain:.5f}"
-        print(f"  Iteration {n_iter}{detail if self._verbose > 1 else ''}")
-        self._last = now
-
-    def fail(self, error):
-        if self._verbose:
-            print(f"Initialization failed: {error}")
-
-    def end(self, fit):
-        if not self._verbose:
-            return
-        outcome = "converged" if fit.converged else "did not converge"
-        lapse = perf_counter() - self._started
-        detail = f" time lapse {lapse:.5f}s\t lower bound {fit.lower_bound:.5f}."
-        print(f"Initialization {outcome}.{detail if self._verbose > 1 else ''}")

@@ -151,12 +151,12 @@ class _Pair:
         n_features = posterior.n_features
         whiteners, offsets = posterior.whiteners[[k, l]], posterior.offsets[[k, l]]
         Q, self._whitener = np.linalg.qr(whiteners.reshape(2 * n_features, n_features))
-        # c minimises the sum of both distances
-        distance = Q[n_features:].T @ (whiteners[1] @ (offsets[1] - offsets[0]))
-        step = solve_triangular(self._whitener, distance)
+        gap = offsets[1] - offsets[0]
+        # c minimises the sum of both squared distances
+        step = solve_triangular(self._whitener, Q[n_features:].T @ (whiteners[1] @ gap))
         self._center = offsets[0] + step
         self._turns = {k: Q[:n_features], l: Q[n_features:]}
-        self._shifts = {k: whiteners[0] @ step, l: whiteners[1] @ (step - (offsets[1] - offsets[0]))}
+        self._shifts = {k: whiteners[0] @ step, l: whiteners[1] @ (step - gap)}
 
     def rows(self, block):
         """z of a centred block, (P, n)."""

@@ -1,0 +1,41 @@
+"""What ``verbose`` prints while a mixture is fitted."""
+
+from time import perf_counter
+
+
+class Progress:
+    """Prints of ``verbose``, in scikit-learn's words."""
+
+    def __init__(self, verbose, interval):
+        self._verbose = verbose
+        self._interval = interval
+        self._started = self._last = perf_counter()
+
+    def start(self, number):
+        """A start begins."""
+        if self._verbose:
+            print(f"Initialization {number}")
+            self._started = self._last = perf_counter()
+
+    def step(self, n_iter, gain):
+        """A step was taken, with its gain in the lower bound."""
+        if not self._verbose or n_iter % self._interval:
+            return
+        now = perf_counter()
+        detail = f"\t time lapse {now - self._last:.5f}s\t ll change {gain:.5f}"
+        print(f"  Iteration {n_iter}{detail if self._verbose > 1 else ''}")
+        self._last = now
+
+    def fail(self, error):
+        """A start ended in an error."""
+        if self._verbose:
+            print(f"Initialization failed: {error}")
+
+    def end(self, fit):
+        """A start ended in a fit."""
+        if not self._verbose:
+            return
+        outcome = "converged" if fit.converged else "did not converge"
+        lapse = perf_counter() - self._started
+        detail = f" time lapse {lapse:.5f}s\t lower bound {fit.lower_bound:.5f}."
+        print(f"Initialization {outcome}.{detail if self._verbose > 1 else ''}")
