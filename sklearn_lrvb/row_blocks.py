@@ -8,7 +8,7 @@ on their size alone and come back in row order, so results do not depend on ``n_
 import collections
 import functools
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -49,20 +49,33 @@ class CentredRows:
     X : array of shape (n_samples, n_features), any float dtype; not copied
     origin : float64 array of shape (n_features,)
     n_jobs : int or None, threads over blocks, as in joblib
+    weights : float64 array of shape (n_samples,), how often each row counts; None for once
     """
 
     X: np.ndarray
     origin: np.ndarray
     n_jobs: int | None = None
+    weights: np.ndarray | None = None
 
     @classmethod
-    def around_mean(cls, X, n_jobs=None):
+    def around_mean(cls, X, n_jobs=None, weights=None):
         """Centre X at its mean, accumulated in float64 block by block."""
-        mean = X[0].astype(np.float64)
-        # A second pass removes the rounding of the first one's sums.
-        for _ in range(2):
-            mean = mean + sum(cls(X, mean, n_jobs).map(lambda _, block: block.sum(axis=1))) / len(X)
-        return cls(X, mean, n_jobs)
+        rows = cls(X, X[0].astype(np.float64), n_jobs, weights)
+        # The second pass removes the rounding of the first one's sums.
+        return rows._recentred()._recentred()
+
+    def _recentred(self):
+        sums = sum(self.map(lambda selected, block: self.weighted(block, selected).sum(axis=1)))
+        return replace(self, origin=self.origin + sums / self.total_weight)
+
+    @property
+    def total_weight(self):
+        """How many rows there are, counted by weight."""
+        return self.n_samples if self.weights is None else float(self.weights.sum())
+
+    def weighted(self, values, selected):
+        """Values of selected rows (..., n) times how often these count."""
+        return values if self.weights is None else values * self.weights[selected]
 
     @property
     def n_samples(self):

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.linear_response import SolverCosts
 
+COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 PRIORS = ("conjugate", "flat")
 FACTORIZATIONS = ("joint", "independent")
 WEIGHT_PRIORS = ("dirichlet_process", "dirichlet_distribution")
@@ -17,13 +18,14 @@ INFORMATION = ("primal", "dual", "matrix_free")
 # a flat prior has no kind of weights to choose
 MODELS = tuple(
     {
+        "covariance_type": covariance_type,
         "prior": prior,
         "factorization": factorization,
         "weight_concentration_prior_type": weights,
         "reg_covar": reg_covar,
     }
-    for prior, factorization, weights, reg_covar in itertools.product(
-        PRIORS, FACTORIZATIONS, WEIGHT_PRIORS, (0.0, 0.05)
+    for covariance_type, prior, factorization, weights, reg_covar in itertools.product(
+        COVARIANCE_TYPES, PRIORS, FACTORIZATIONS, WEIGHT_PRIORS, (0.0, 0.05)
     )
     if prior == "conjugate" or weights == "dirichlet_distribution"
 )
@@ -33,7 +35,7 @@ def model_id(model):
     """Short name of a model for test ids."""
     weights = "sticks" if model["weight_concentration_prior_type"] == "dirichlet_process" else "dirichlet"
     noise = "noise" if model["reg_covar"] else "exact"
-    return "-".join([model["prior"], model["factorization"], weights, noise])
+    return "-".join([model["covariance_type"], model["prior"], model["factorization"], weights, noise])
 
 
 def use_information(solver, monkeypatch):
@@ -76,3 +78,31 @@ def mixture(model, n_components=2, **parameters):
 def fitted(model, n_components=2):
     """The model fitted to `overlapping()`; shared between tests, so not to be changed."""
     return _fitted(tuple(model.items()), n_components)
+
+
+def dense(model, values, n_components=2):
+    """Every component's matrix, of precisions or covariances in the shape of the attribute: (K, P, P)."""
+    covariance_type = model.get("covariance_type", "full")
+    if covariance_type == "tied":
+        return np.repeat(values[None], n_components, axis=0)
+    if covariance_type == "diag":
+        return values[:, :, None] * np.eye(values.shape[1])
+    if covariance_type == "spherical":
+        return values[:, None, None] * np.eye(2)
+    return values
+
+
+def of_structure(model, matrix):
+    """The covariance prior that a structure makes of a matrix (P, P)."""
+    covariance_type = model.get("covariance_type", "full")
+    if covariance_type == "diag":
+        return np.diag(matrix)
+    return np.diag(matrix).mean() if covariance_type == "spherical" else matrix
+
+
+def unique(model, values):
+    """Unique entries of precisions or covariances in the shape of the attribute, (d,)."""
+    if model.get("covariance_type", "full") in ("full", "tied"):
+        row, column = np.triu_indices(values.shape[-1])
+        values = values[..., row, column]
+    return values.ravel()

@@ -2,6 +2,7 @@
 
 import contextlib
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -9,17 +10,20 @@ from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.hyperparameters import resolve_prior
 from sklearn_lrvb.gaussian_mixture.influence import location_influence
-from sklearn_lrvb.gaussian_mixture.initialization import starting_responsibilities
+from sklearn_lrvb.gaussian_mixture.initialization import (
+    checked_responsibilities,
+    starting_responsibilities,
+)
 from sklearn_lrvb.gaussian_mixture.newton import Ascent
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
 from sklearn_lrvb.gaussian_mixture.progress import Progress
 from sklearn_lrvb.gaussian_mixture.sweep import expect, posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.uncertainty import PosteriorUncertainty
+from sklearn_lrvb.gaussian_mixture.uncertainty import PosteriorUncertainty, frames_inside_the_package
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     DegenerateComponentError,
     VariationalPosterior,
@@ -254,7 +258,11 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         "reg_covar": [Interval(Real, 0.0, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "init_params": [StrOptions({"kmeans", "random", "random_from_data", "k-means++"})],
+        "init_params": [
+            StrOptions({"kmeans", "random", "random_from_data", "k-means++"}),
+            "array-like",
+            callable,
+        ],
         "weight_concentration_prior_type": [StrOptions(set(WEIGHT_PRIORS))],
         "weight_concentration_prior": [None, Interval(Real, 0.0, None, closed="neither")],
         "mean_precision_prior": [None, Interval(Real, 0.0, None, closed="neither")],
@@ -321,7 +329,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     # Fitting.
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Fit the variational posterior.
 
         Parameters
@@ -331,6 +339,11 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
 
         y : Ignored
             Present for API consistency by convention.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts, non-negative: weight 2 is the row twice, for the priors' defaults, the
+            start and the posterior alike; weight 0 is no row. Weights need not be whole numbers, but
+            their sum is the number of rows that the posterior takes for observed: do not normalise it away.
 
         Returns
         -------
@@ -342,11 +355,11 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             On bad input, a prior outside its domain, or a component without a proper posterior. The
             estimator is then as it was before the call.
         """
-        self._fit(X)
+        self._fit(X, sample_weight)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit_predict(self, X, y=None):
+    def fit_predict(self, X, y=None, sample_weight=None):
         """Fit, and return the most probable component of every training row.
 
         Parameters
@@ -357,42 +370,58 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         y : Ignored
             Present for API consistency by convention.
 
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts, as in :meth:`fit`.
+
         Returns
         -------
         labels : ndarray of shape (n_samples,)
             The same as ``fit(X).predict(X)``.
         """
-        return self._labels(self._fit(X))
+        return self._labels(self._fit(X, sample_weight))
 
-    def _fit(self, X):
-        """Fit all or nothing, and return the training rows."""
+    def _fit(self, X, sample_weight, starts=None):
+        """Fit all or nothing, and return the rows of X, those without weight included.
+
+        Parameters
+        ----------
+        starts : callable (rows, prior, init_params) -> starts, in place of `_starts`
+        """
         with _unchanged_on_error(self), blas_threads(self.n_jobs):
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-            if X.shape[0] < self.n_components:
+            kept, weights = _counted(sample_weight, X)
+            counted = X if kept is None else X[kept]
+            if counted.shape[0] < self.n_components:
                 raise ValueError(
                     "Expected n_samples >= n_components but got n_components = "
-                    f"{self.n_components}, n_samples = {X.shape[0]}"
+                    f"{self.n_components}, n_samples = {counted.shape[0]}"
                 )
-            rows = CentredRows.around_mean(X, self.n_jobs)
-            self._unpack(self._best_fit(rows, resolve_prior(self, rows)), rows)
+            init_params = self.init_params
+            if not (isinstance(init_params, str) or callable(init_params)):
+                init_params = checked_responsibilities(init_params, len(X), self.n_components, "init_params")
+                init_params = init_params if kept is None else init_params[kept]
+            rows = CentredRows.around_mean(counted, self.n_jobs, weights)
+            prior = resolve_prior(self, rows)
+            best = self._best_fit(rows, (starts or self._starts)(rows, prior, init_params))
+            self._unpack(best, rows)
         if not self.converged_ and self.max_iter > 0:
             warnings.warn(
                 "Best performing initialization did not converge. Try different init parameters, or "
                 "increase max_iter, tol, or check for degenerate data.",
                 ConvergenceWarning,
-                stacklevel=4,  # fit's caller, past its context
+                stacklevel=frames_inside_the_package(),
             )
-        return rows
+        return CentredRows(X, rows.origin, self.n_jobs)
 
-    def _best_fit(self, rows, prior):
+    def _best_fit(self, rows, starts):
         """The state with the highest lower bound over the starts."""
         progress = Progress(self.verbose, self.verbose_interval)
         ascent = Ascent(rows, self.tol, self.max_iter, progress.step)
         best, failure = None, None
-        for number, start in enumerate(self._starts(rows, prior)):
+        for number, start in enumerate(starts):
             progress.start(number)
             try:
-                fit = ascent.start(start())
+                fit = ascent.start(*start())
                 fit = ascent.newton(fit) if self.solver == "newton" else ascent.coordinate_ascent(fit)
             except DegenerateComponentError as error:
                 progress.fail(error)
@@ -405,37 +434,41 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             raise failure
         return best
 
-    def _starts(self, rows, prior):
-        """Callables that make the posteriors to start from."""
+    def _starts(self, rows, prior, init_params):
+        """Callables that make the posteriors to start from, and the path that led there."""
         if self.warm_start and hasattr(self, "converged_"):
-            return [lambda: self._last_posterior(rows, prior)]
+            return [lambda: self._last_state(rows, prior)]
+        if not (isinstance(init_params, str) or callable(init_params)):
+            return [lambda: (posterior_from_responsibilities(rows, prior, init_params),)]
         random_state = check_random_state(self.random_state)
 
         def drawn():
             responsibilities = starting_responsibilities(
-                rows.X, self.n_components, self.init_params, random_state, not prior.flat
+                rows.X, self.n_components, init_params, random_state, not prior.flat, rows.weights
             )
-            return posterior_from_responsibilities(rows, prior, responsibilities)
+            return (posterior_from_responsibilities(rows, prior, responsibilities),)
 
         return [drawn] * self.n_init
 
-    def _last_posterior(self, rows, prior):
-        """The last fit's q under the present prior."""
-        last = self._uncertainty.map
+    def _last_state(self, rows, prior):
+        """The last fit's q under the present prior, and its path."""
+        last, path = self._uncertainty.map, self._uncertainty.path
         now = (self.n_components, rows.n_features, type(prior.structure))
         then = (*last.posterior.offsets.shape, type(last.posterior.structure))
         if now != then:
             raise ValueError(
                 "warm_start=True continues the last fit, which had "
-                f"{then[0]} components in {then[1]} features; now n_components={now[0]} and X has "
-                f"{now[1]} features. Set warm_start=False, or fit a clone."
+                f"{then[0]} components in {then[1]} features ({then[2].__name__}); now n_components={now[0]} "
+                f"and X has {now[1]} features ({now[2].__name__}). Set warm_start=False, or fit a clone."
             )
         offsets = last.posterior.offsets + (last.origin - rows.origin)
-        return VariationalPosterior(prior, last.posterior.counts, offsets, last.posterior.roots)
+        posterior = VariationalPosterior(prior, last.posterior.counts, offsets, last.posterior.roots)
+        return posterior, path
 
     def _unpack(self, fit, rows):
         """Set every fitted attribute; nothing can fail here."""
         posterior, prior, origin = fit.posterior, fit.posterior.prior, rows.origin
+        structure = prior.structure
         iterations = (
             f"n_iter_ = {fit.n_iter}, max_iter = {self.max_iter}, "
             f"{'converged' if fit.converged else 'not converged'}"
@@ -446,19 +479,19 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         self.means_ = values("means")
         self.covariances_ = values("covariances")
         self.precisions_ = values("precisions")
-        self.precisions_cholesky_ = posterior.whiteners.transpose(0, 2, 1).copy()
+        self.precisions_cholesky_ = structure.reported(structure.transposed(posterior.whiteners)).copy()
         self.weight_concentration_ = prior.weights.concentration(posterior.counts)
         self.mean_precision_ = posterior.mean_precision.copy()
-        self.degrees_of_freedom_ = posterior.degrees_of_freedom.copy()
+        self.degrees_of_freedom_ = structure.reported_number(posterior.degrees_of_freedom)
         self.weight_concentration_prior_ = prior.weights.prior_concentration
         self.mean_precision_prior_ = prior.mean_precision
         self.mean_prior_ = np.zeros_like(origin) if prior.flat else origin + prior.mean
         self.degrees_of_freedom_prior_ = prior.degrees_of_freedom
-        self.covariance_prior_ = prior.covariance.copy()
+        self.covariance_prior_ = prior.covariance.reshape(structure.prior_shape).copy()[()]
         self.converged_ = fit.converged
         self.n_iter_ = fit.n_iter
         self.lower_bound_ = fit.lower_bound
-        self.lower_bounds_ = list(fit.path[1:])
+        self.lower_bounds_ = list(fit.path[1 + fit.n_before :])
 
     # The mixture.
 
@@ -466,6 +499,12 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return CentredRows(X, self._uncertainty.map.origin, self.n_jobs)
+
+    def _counted_rows(self, X, sample_weight):
+        """Training rows that are given again, without those of no weight."""
+        rows = self._rows(X)
+        kept, weights = _counted(sample_weight, rows.X)
+        return replace(rows, X=rows.X if kept is None else rows.X[kept], weights=weights)
 
     def _expected(self, rows, part):
         """``part`` of the E-step of every block, concatenated over rows (the last axis)."""
@@ -516,8 +555,8 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         """
         return self._expected(self._rows(X), lambda expectation: expectation.log_normalizer)
 
-    def score(self, X, y=None):
-        """Mean of :meth:`score_samples`.
+    def score(self, X, y=None, sample_weight=None):
+        """Mean of :meth:`score_samples`, weighted where weights are given.
 
         Parameters
         ----------
@@ -526,12 +565,16 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         y : Ignored
             Present for API consistency by convention.
 
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts, non-negative.
+
         Returns
         -------
         log_likelihood : float
             Nats per row.
         """
-        return float(np.mean(self.score_samples(X)))
+        scores = self.score_samples(X)
+        return float(np.average(scores, weights=_checked_weights(sample_weight, scores)))
 
     def sample(self, n_samples=1):
         """Draw rows from the mixture at the posterior means.
@@ -555,12 +598,16 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
                 f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample."
             )
         random_state = check_random_state(self.random_state)
-        weights, means, covariances = map(self._uncertainty.map.value, ("weights", "means", "covariances"))
-        counts = random_state.multinomial(n_samples, weights)
+        parameters = self._uncertainty.map
+        counts = random_state.multinomial(n_samples, parameters.value("weights"))
+        structure = parameters.posterior.structure
+        covariances = structure.per_component(structure.by_slot(parameters.value("covariances")))
         X = np.vstack(
             [
-                random_state.multivariate_normal(mean, covariance, int(count))
-                for mean, covariance, count in zip(means, covariances, counts, strict=True)
+                structure.draw(random_state, mean, covariance, int(count))
+                for mean, covariance, count in zip(
+                    parameters.value("means"), covariances, counts, strict=True
+                )
             ]
         )
         return X, np.repeat(np.arange(len(counts)), counts)
@@ -620,7 +667,9 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         return self._uncertainty.std("precisions")
 
-    def get_posterior_covariance(self, target="all", method="lrvb", X=None, solver="auto"):
+    def get_posterior_covariance(
+        self, target="all", method="lrvb", X=None, sample_weight=None, solver="auto"
+    ):
         """Posterior covariance of some of the parameters.
 
         Parameters
@@ -639,6 +688,9 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features), default=None
             The training rows, where they are needed and did not stay with the estimator: after a pickle that
             was too large to carry the matrix, or for another `solver` than the one in use.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights of X in the fit, where there were any.
 
         solver : {'auto', 'primal', 'dual', 'matrix_free'}, default='auto'
             How the observed information is solved with. 'primal' forms the matrix (KF x KF), 'dual' one
@@ -670,7 +722,9 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         for name in named:
             _check_target(name, (*TARGETS, "all"))
         targets = [name for t in named for name in (PARAMETERS if t == "all" else (t,))]
-        rows = None if X is None else self._rows(X)
+        if X is None and sample_weight is not None:
+            raise ValueError("sample_weight goes with X: pass the training rows too.")
+        rows = None if X is None else self._counted_rows(X, sample_weight)
         return self._uncertainty.covariance(targets, method, None if solver == "auto" else solver, rows)
 
     # Influence.
@@ -737,6 +791,26 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             n_components,
             lambda gradients: np.linalg.norm(gradients, axis=2),
         )
+
+
+def _checked_weights(sample_weight, X):
+    """Weights as a float64 array, finite, non-negative and not all zero; None stays None."""
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weights
+
+
+def _counted(sample_weight, X):
+    """Which rows count, None for all, and how often each of them does, None for once."""
+    weights = _checked_weights(sample_weight, X)
+    if weights is None:
+        return None, None
+    kept = np.flatnonzero(weights)
+    weights = weights[kept]
+    return None if len(kept) == len(X) else kept, None if np.all(weights == 1) else weights
 
 
 def _check_target(target, choices=TARGETS):

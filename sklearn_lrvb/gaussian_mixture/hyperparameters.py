@@ -3,7 +3,6 @@
 import numpy as np
 from sklearn.utils import check_array
 
-from sklearn_lrvb.exponential_families.symmetric import cholesky_factor
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     ILL_DEFINED_COVARIANCE,
@@ -40,25 +39,48 @@ def _given_degrees_of_freedom(degrees_of_freedom, n_features):
     return degrees_of_freedom
 
 
-def _given_covariance(covariance_prior, n_features, covariance_type):
-    _check_shape(covariance_prior, (n_features, n_features), f"{covariance_type} covariance_prior")
-    covariance = check_array(covariance_prior, dtype=np.float64, copy=True, input_name="covariance_prior")
-    symmetric = np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max())
-    if not symmetric or cholesky_factor(covariance) is None:
-        raise ValueError(f"'{covariance_type} precision' should be symmetric, positive-definite")
+def _given_covariance(covariance_prior, structure, covariance_type):
+    shape = structure.prior_shape
+    _check_shape(covariance_prior, shape, f"{covariance_type} covariance_prior")
+    covariance = check_array(
+        np.atleast_1d(covariance_prior),
+        dtype=np.float64,
+        ensure_2d=False,
+        copy=True,
+        input_name="covariance_prior",
+    )
+    matrix = len(shape) == 2
+    symmetric = not matrix or np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max())
+    if not symmetric or structure.prior_log_determinant(covariance) is None:
+        wanted = "symmetric, positive-definite" if matrix else "positive"
+        raise ValueError(f"'{covariance_type} precision' should be {wanted}")
     return covariance
 
 
-def _empirical_covariance(rows, reg_covar):
+def _empirical_covariance(rows, structure, reg_covar):
     """Covariance of X (ddof = 1); where it is singular, of X with its noise, reg_covar."""
-    covariance = sum(rows.map(lambda _, block: block @ block.T)) / (rows.n_samples - 1)
-    if cholesky_factor(covariance) is not None:
+    if not rows.total_weight > 1:
+        raise ValueError(
+            f"sample_weight sums to {rows.total_weight:g}: weights are frequencies, and the default "
+            "covariance_prior, the covariance of X, needs more than one row in all. (a) Scale the weights so "
+            "that they count rows. (b) Pass a covariance_prior."
+        )
+
+    def scatter(selected, block):
+        return structure.scatter(block, None if rows.weights is None else rows.weights[selected])
+
+    def diagonal(covariance):
+        return np.diag(covariance) if covariance.ndim == 2 else covariance
+
+    covariance = sum(rows.map(scatter)) / (rows.total_weight - 1)
+    # what the rounding of the rows alone makes of a constant column
+    resolution = np.square(4 * np.finfo(float).eps) * structure.scatter(rows.origin[:, None], None)
+    constant = np.flatnonzero(diagonal(covariance) <= diagonal(resolution))
+    if not constant.size and structure.prior_log_determinant(covariance) is not None:
         return covariance
-    noisy = covariance + reg_covar * np.eye(rows.n_features)
-    if cholesky_factor(noisy) is not None:
+    noisy = covariance + reg_covar * structure.one
+    if structure.prior_log_determinant(noisy) is not None:
         return noisy
-    variance = np.diag(covariance)
-    constant = np.flatnonzero(variance <= np.square(4 * np.finfo(float).eps * rows.origin))
     what = (
         f"column {', '.join(map(str, constant[:5]))} constant"
         if constant.size
@@ -89,8 +111,9 @@ def resolve_prior(estimator, rows):
         Where an argument is outside its domain, has the wrong shape, or contradicts ``prior="flat"``.
     """
     n_components, n_features = estimator.n_components, rows.n_features
+    structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features)
     choices = {
-        "structure": COVARIANCE_STRUCTURES[estimator.covariance_type](n_features),
+        "structure": structure,
         "independent": estimator.factorization == "independent",
         "reg_covar": float(estimator.reg_covar),
     }
@@ -107,8 +130,8 @@ def resolve_prior(estimator, rows):
             weights=DirichletWeights(0.0, n_components),
             mean_precision=0.0,
             mean=np.zeros(n_features),
-            degrees_of_freedom=float(n_features),
-            covariance=np.zeros((n_features, n_features)),
+            degrees_of_freedom=structure.flat_degrees_of_freedom,
+            covariance=np.zeros_like(structure.one),
             **choices,
         )
     concentration = given["weight_concentration_prior"]
@@ -129,9 +152,9 @@ def resolve_prior(estimator, rows):
             else _given_degrees_of_freedom(degrees_of_freedom, n_features)
         ),
         covariance=(
-            _empirical_covariance(rows, estimator.reg_covar)
+            _empirical_covariance(rows, structure, estimator.reg_covar)
             if covariance is None
-            else _given_covariance(covariance, n_features, estimator.covariance_type)
+            else _given_covariance(covariance, structure, estimator.covariance_type)
         ),
         **choices,
     )

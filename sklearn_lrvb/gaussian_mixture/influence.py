@@ -6,7 +6,7 @@ influence function
     f_j(x) = sum_k r_k(x) p_jk(y_k(x)),
 
 whose value is the weight influence of a training point at x, d E[target_j] / d w, and whose gradient is its
-location influence, d E[target_j] / d x. About 4 K P^2 flops a target and row; no N x KF matrix.
+location influence, d E[target_j] / d x. About 4 K P^2 flops a target and row; no N x D matrix.
 """
 
 import numpy as np
@@ -25,34 +25,23 @@ class InfluenceFunctions:
     Parameters
     ----------
     posterior : VariationalPosterior
-    coefficients : (d, K, F), rows of J M^-1
+    coefficients : (d, D), rows of J M^-1
     """
 
     def __init__(self, posterior, coefficients):
         self.posterior = posterior
-        constant, linear, quadratic = posterior.structure.polynomials(
+        structure = posterior.structure
+        self._constant, self._linear, self._curvature = structure.polynomials(
             coefficients, posterior.second_moment_origin
         )
-        n_targets, n_components, n_features = linear.shape
-        self._n_targets = n_targets
-        # values a + b.y + y'B y: per component maps that act on rows of y from the right
-        self._constant = constant  # (d, K)
-        self._linear = linear.transpose(1, 2, 0)  # (K, P, d)
-        self._quadratic = quadratic.transpose(1, 2, 0, 3).reshape(n_components, n_features, -1)
-        # gradients: d(beta.h)/dx = W'(b + 2 B y), stacked for one product over (r_k, r_k y_k)
-        back = posterior.whiteners.transpose(0, 2, 1)
-        slope = np.einsum("kpq,dkq->kdp", back, linear)
-        curvature = 2.0 * np.einsum("kpq,dkqr->krdp", back, quadratic)
-        self._gradient_map = np.concatenate([slope[:, None], curvature], axis=1).reshape(
-            n_components * (1 + n_features), -1
-        )
+        # of p_jk alone, at fixed responsibilities
+        self._gradients = structure.gradients(posterior.whiteners, self._linear, self._curvature)
 
     def _polynomials(self, k, rows_k):
         """p_jk of whitened rows (n, P): (n, d)."""
-        n_rows, n_features = rows_k.shape
-        curved = (rows_k @ self._quadratic[k]).reshape(n_rows, self._n_targets, n_features)
-        values = np.einsum("ndp,np->nd", curved, rows_k)
-        values += rows_k @ self._linear[k]
+        structure = self.posterior.structure
+        values = structure.curvature_values(self._curvature[:, structure.slot(k)], rows_k)
+        values += rows_k @ self._linear[:, k].T
         values += self._constant[:, k]
         return values
 
@@ -61,14 +50,12 @@ class InfluenceFunctions:
         expectation = expect(self.posterior, block)
         r = expectation.responsibilities
         whitened = np.ascontiguousarray(expectation.whitened.transpose(0, 2, 1))
-        n_rows, n_features = whitened.shape[1:]
-        weighted = np.concatenate(
-            [part for k, rows_k in enumerate(whitened) for part in (r[k][:, None], r[k][:, None] * rows_k)],
-            axis=1,
-        )
-        gradients = (weighted @ self._gradient_map).reshape(n_rows, self._n_targets, n_features)
+        n_rows = r.shape[1]
+        gradients = self._gradients(r, whitened)
         # d r_k/dx = r_k (d rho_k - sum_l r_l d rho_l), d rho_k/dx = -W' y_k
-        slopes = centred_on_average(-(whitened @ self.posterior.whiteners), r)
+        slopes = centred_on_average(
+            -self.posterior.structure.pulled_back(self.posterior.whiteners, whitened), r
+        )
         others = r.copy()
         others[r.argmax(axis=0), np.arange(n_rows)] = 0.0
         uncertain = np.flatnonzero(others.sum(axis=0) > _CERTAIN)
@@ -88,7 +75,7 @@ def location_influence(rows, posterior, batches, n_targets, reduce=lambda gradie
     Parameters
     ----------
     rows : CentredRows
-    batches : iterable of arrays (d, K, F), rows of J M^-1; n_targets in all
+    batches : iterable of arrays (d, D), rows of J M^-1; n_targets in all
     reduce : callable (n, d, P) -> (n, d, *rest), applied block by block
     """
     output, first = None, 0

@@ -1,12 +1,26 @@
-"""Starting responsibilities, by scikit-learn's names and from the same random numbers."""
+"""Starting responsibilities, by scikit-learn's names and from the same random numbers.
+
+Weights count rows, so a weighted start is one from the rows repeated: k-means and its seeds as
+scikit-learn draws them there, random seeds with chances proportional to the weights.
+"""
 
 import numpy as np
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils import check_array
+
+_SUM_TOLERANCE = 1e-5  # of responsibilities in float32
 
 
-def _kmeans(X, n_components, random_state):
-    return KMeans(n_clusters=n_components, n_init=1, random_state=random_state).fit(X).labels_
+def _kmeans(X, n_components, random_state, weights):
+    kmeans = KMeans(n_clusters=n_components, n_init=1, random_state=random_state)
+    if weights is not None:
+        # KMeans measures its tolerance in variances of X without weights
+        mean = np.average(X, axis=0, weights=weights)
+        variance = np.average(np.square(X - mean), axis=0, weights=weights).mean()
+        without = np.var(X, axis=0).mean()
+        kmeans.set_params(tol=kmeans.tol * variance / without if without > 0 else 0.0)
+    return kmeans.fit(X, sample_weight=weights).labels_
 
 
 def _random(X, n_components, random_state):
@@ -14,12 +28,13 @@ def _random(X, n_components, random_state):
     return responsibilities / responsibilities.sum(axis=1, keepdims=True)
 
 
-def _random_seeds(X, n_components, random_state):
-    return random_state.choice(len(X), size=n_components, replace=False)
+def _random_seeds(X, n_components, random_state, weights):
+    chances = None if weights is None else weights / weights.sum()
+    return random_state.choice(len(X), size=n_components, replace=False, p=chances)
 
 
-def _kmeans_plusplus_seeds(X, n_components, random_state):
-    return kmeans_plusplus(X, n_components, random_state=random_state)[1]
+def _kmeans_plusplus_seeds(X, n_components, random_state, weights):
+    return kmeans_plusplus(X, n_components, sample_weight=weights, random_state=random_state)[1]
 
 
 def _one_hot(n_samples, rows, components, n_components):
@@ -28,27 +43,62 @@ def _one_hot(n_samples, rows, components, n_components):
     return responsibilities
 
 
-def starting_responsibilities(X, n_components, init_params, random_state, seeds_alone):
+def checked_responsibilities(responsibilities, n_samples, n_components, source):
+    """A user's responsibilities as a float array, (n_samples, n_components).
+
+    Raises
+    ------
+    ValueError
+        Where they are not finite, of another shape, negative, or do not sum to one in every row.
+    """
+    checked = check_array(
+        responsibilities, dtype=[np.float64, np.float32], ensure_2d=False, input_name=source
+    )
+    if checked.shape != (n_samples, n_components):
+        raise ValueError(
+            f"{source} must have one row for every row of X and one column for every component, shape "
+            f"{(n_samples, n_components)}, but has {checked.shape}."
+        )
+    if checked.min() < 0:
+        row = np.unravel_index(checked.argmin(), checked.shape)[0]
+        raise ValueError(f"{source} must not be negative; row {row} has {checked.min():.3g}.")
+    sums = checked.sum(axis=1, dtype=np.float64)
+    worst = np.argmax(np.abs(sums - 1.0))
+    if abs(sums[worst] - 1.0) > _SUM_TOLERANCE:
+        raise ValueError(
+            f"{source} must sum to one in every row; row {worst} sums to {sums[worst]:.6g}. Divide every row "
+            "by its sum."
+        )
+    return checked
+
+
+def starting_responsibilities(X, n_components, init_params, random_state, seeds_alone, weights=None):
     """Responsibilities to start from, (n_samples, n_components).
 
     Parameters
     ----------
     X : array (n_samples, n_features)
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"} or callable (X, n_components, \
+            random_state) -> responsibilities
     random_state : RandomState
     seeds_alone : bool
         What "k-means++" and "random_from_data" do with their seeds: True, each component starts from
-        its seed alone and the prior, as in scikit-learn; False, every row goes to the nearest
+        one point at its seed and the prior, as in scikit-learn; False, every row goes to the nearest
         seed (the limit of the former, and all that can be done without a proper prior).
+    weights : (n_samples,) or None, how often each row counts, positive
     """
+    if callable(init_params):
+        made = init_params(X, n_components, random_state)
+        return checked_responsibilities(made, len(X), n_components, "What init_params returns")
     everything = np.arange(len(X))
     if init_params == "kmeans":
-        labels = _kmeans(X, n_components, random_state)
+        labels = _kmeans(X, n_components, random_state, weights)
         return _one_hot(len(X), everything, labels, n_components)
     if init_params == "random":
         return _random(X, n_components, random_state)
     draw = {"random_from_data": _random_seeds, "k-means++": _kmeans_plusplus_seeds}[init_params]
-    seeds = draw(X, n_components, random_state)
+    seeds = draw(X, n_components, random_state, weights)
     if seeds_alone:
-        return _one_hot(len(X), seeds, np.arange(n_components), n_components)
+        responsibilities = _one_hot(len(X), seeds, np.arange(n_components), n_components)
+        return responsibilities if weights is None else responsibilities / weights[:, None]
     return _one_hot(len(X), everything, pairwise_distances_argmin(X, X[seeds]), n_components)

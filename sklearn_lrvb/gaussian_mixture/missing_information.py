@@ -1,22 +1,18 @@
 """G, what not knowing the assignments loses: as a product, as a matrix, and as a factor.
 
-    G = sum_n [(r_nk delta_kl - r_nk r_nl) h_nk h_nl']_kl = sum_n B_n B_n'
+    G = sum_n w_n [(r_nk delta_kl - r_nk r_nl) h_nk h_nl']_kl = sum_n B_n B_n'
 
-Rows whose assignment is certain carry none of it. Three passes over the rows give what the three solvers of
-`sklearn_lrvb.linear_response` need:
+with w_n how often row n counts. Rows whose assignment is certain carry none of it. Three passes over the rows
+give what the three solvers of `sklearn_lrvb.linear_response` need:
 
 * `missing_information_product`: G v, the price of a sweep and a half, memory O(1) in the rows;
-* `missing_information`: the matrix, one Gram matrix of weight r_k r_l >= 0 for every pair of components,
-  because diag(r) - r r' = sum_{k<l} r_k r_l (e_k - e_l)(e_k - e_l)'. It is accumulated in the frame of the
-  product of the two Gaussians, at least as tight as either in every direction, so that taking it over into
-  theirs loses no digits;
+* `missing_information`: the matrix, one Gram matrix of weight r_k r_l >= 0 for every pair of components
+  (`covariance_structures.pairs`);
 * `UncertainColumns`: the columns of B, few where few rows are uncertain, with their kernels.
 """
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from sklearn_lrvb.gaussian_mixture.quartic_moments import quartic_moments
 from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect, sums_over_blocks
 from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments
 
@@ -28,18 +24,17 @@ _SLAB = 512  # columns of the kernel at once
 
 
 def feature_products(posterior, coefficients, whitened):
-    """beta_k . h_nk: (K F,), (K, P, n) -> (K, n)."""
-    constant, linear, quadratic = posterior.structure.polynomials(
-        coefficients.reshape(posterior.n_components, -1), posterior.second_moment_origin
-    )
-    products = np.einsum("kpn,kpn->kn", np.matmul(quadratic, whitened), whitened)
+    """beta_k . h_nk: (D,), (K, P, n) -> (K, n)."""
+    structure = posterior.structure
+    constant, linear, curvature = structure.polynomials(coefficients, posterior.second_moment_origin)
+    products = structure.curvature_products(curvature, whitened)
     products += np.einsum("kp,kpn->kn", linear, whitened)
     products += constant[:, None]
     return products
 
 
 def weighted_moments(posterior, whitened, weights):
-    """Sums of weight (1, y, y y') where weights may be negative: (K, P, n), (K, n) -> Moments."""
+    """Sums of weight (1, y, s(y)) where weights may be negative: (K, P, n), (K, n) -> Moments."""
     return Moments(
         weights.sum(axis=1),
         np.einsum("kpn,kn->kp", whitened, weights),
@@ -48,23 +43,24 @@ def weighted_moments(posterior, whitened, weights):
 
 
 def features_of(posterior, moments):
-    """Sums of weight h from those of (1, y, y y'): (K F,). The transpose of `feature_products`."""
+    """Sums of weight h from those of (1, y, s(y)): (D,). The transpose of `feature_products`."""
     return posterior.structure.feature_moments(
         moments.counts, moments.first, moments.second, posterior.second_moment_origin
-    ).ravel()
+    )
 
 
 def missing_information_product(rows, posterior, coefficients):
-    """G times the columns of ``coefficients``, (K F, m) -> (K F, m): one pass over the rows."""
+    """G times the columns of ``coefficients``, (D, m) -> (D, m): one pass over the rows."""
 
-    def one_block(_, block):
+    def one_block(selected, block):
         expectation = expect(posterior, block)
         y, r = expectation.whitened, expectation.responsibilities
+        weights = rows.weighted(r, selected)
         moments = []
         for column in coefficients.T:
             # d rho = beta . h, d r = V_z d rho, then the moments of d r
             moved = centred_on_average(feature_products(posterior, column, y), r)
-            moved *= r
+            moved *= weights
             moments.append(weighted_moments(posterior, y, moved))
         return moments
 
@@ -74,7 +70,8 @@ def missing_information_product(rows, posterior, coefficients):
 
 def _information_of_rows(posterior, whitened):
     """|T' h_nk|^2 from above: a row's features in units of the complete information, (K, n)."""
-    origin_norm = np.sqrt(np.einsum("kpq,kpq->k", *2 * [posterior.second_moment_origin]))[:, None]
+    structure = posterior.structure
+    origin_norm = structure.norm(posterior.second_moment_origin)[:, None]
     intercepts = np.square(posterior.intercept_root).sum(axis=1)[:, None]
     squared = np.einsum("kpn,kpn->kn", whitened, whitened)
     return (
@@ -85,45 +82,37 @@ def _information_of_rows(posterior, whitened):
 
 
 def missing_information(rows, posterior):
-    """G, (K F, K F): one pass over the rows, memory independent of their number.
+    """G, (D, D): one pass over the rows, memory independent of their number.
 
-    For every pair of components and every row that is uncertain between them about 2 C(P + 4, 4) flops, or
-    F^2 with few features (`quartic_moments`).
+    The flops for every pair of components and every row that is uncertain between them are the
+    structure's ``pair_flops``.
     """
-    n_components = posterior.n_components
-    missing = np.zeros((n_components, posterior.structure.n_coefficients) * 2)
-    quartic = quartic_moments(posterior.n_features)
-    pairs = [_Pair(posterior, k, l) for k in range(n_components) for l in range(k + 1, n_components)]
-    for pair, moments in zip(pairs, _pair_moments(rows, posterior, pairs, quartic), strict=True):
-        if moments is None:
-            continue
-        gram, k, l = quartic.gram(moments), pair.k, pair.l
-        in_k, in_l = pair.features(k, gram), pair.features(l, gram)  # (features, monomials)
-        own, other = pair.features(k, in_k.T), pair.features(l, in_l.T)
-        mixed = pair.features(l, in_k.T).T
-        missing[k, :, k] += 0.5 * (own + own.T)
-        missing[l, :, l] += 0.5 * (other + other.T)
-        missing[k, :, l] = -mixed
-        missing[l, :, k] = -mixed.T
-    return missing.reshape(2 * [missing.shape[0] * missing.shape[1]])
+    structure, n_components = posterior.structure, posterior.n_components
+    pairs = [structure.pair(posterior, k, l) for k in range(n_components) for l in range(k + 1, n_components)]
+    missing = np.zeros(2 * (structure.n_coefficients,))
+    for pair, moments in zip(pairs, _pair_moments(rows, posterior, pairs), strict=True):
+        if moments is not None:
+            pair.add_to(missing, moments)
+    return missing
 
 
-def _pair_moments(rows, posterior, pairs, quartic):
-    """Moments of weight r_k r_l in every pair's frame; None where no row is uncertain between the two."""
+def _pair_moments(rows, posterior, pairs):
+    """Moments of weight r_k r_l of every pair; None where no row is uncertain between the two."""
     negligible = _NEGLIGIBLE_INFORMATION / (rows.n_samples * max(1, len(pairs)))
 
-    def one_block(_, block):
+    def one_block(selected, block):
         expectation = expect(posterior, block)
         r, information = expectation.responsibilities, _information_of_rows(posterior, expectation.whitened)
+        counted = rows.weighted(r, selected)
         moments = []
         for pair in pairs:
-            weights = r[pair.k] * r[pair.l]
+            weights = counted[pair.k] * r[pair.l]
             share = weights * (information[pair.k] + information[pair.l])
             counting = np.flatnonzero(share > 0.5 * negligible)
             if counting.size > _COMPACTED * weights.size:
-                moments.append(quartic.moments(pair.rows(block), weights))
+                moments.append(pair.moments(block, weights))
             elif counting.size:
-                moments.append(quartic.moments(pair.rows(block[:, counting]), weights[counting]))
+                moments.append(pair.moments(block[:, counting], weights[counting]))
             else:
                 moments.append(None)
         return moments
@@ -138,45 +127,11 @@ def _pair_moments(rows, posterior, pairs, quartic):
     return totals
 
 
-class _Pair:
-    """Two components, and the frame of the product of their Gaussians: z = R (x - c).
-
-    With Q R the factorization of their whiteners, one above the other, R' R = E Lambda_k + E Lambda_l, and
-    y_k = Q_k z + W_k (c - m_k), where the rows Q_k of Q are a contraction.
-    """
-
-    def __init__(self, posterior, k, l):
-        self.k, self.l = k, l
-        self._posterior = posterior
-        n_features = posterior.n_features
-        whiteners, offsets = posterior.whiteners[[k, l]], posterior.offsets[[k, l]]
-        Q, self._whitener = np.linalg.qr(whiteners.reshape(2 * n_features, n_features))
-        gap = offsets[1] - offsets[0]
-        # c minimises the sum of both squared distances
-        step = solve_triangular(self._whitener, Q[n_features:].T @ (whiteners[1] @ gap))
-        self._center = offsets[0] + step
-        self._turns = {k: Q[:n_features], l: Q[n_features:]}
-        self._shifts = {k: whiteners[0] @ step, l: whiteners[1] @ (step - gap)}
-
-    def rows(self, block):
-        """z of a centred block, (P, n)."""
-        return self._whitener @ (block - self._center[:, None])
-
-    def features(self, component, monomials):
-        """Sums of a component's h from those of z's monomials, along the first axis: (F, m) -> (F, m)."""
-        return self._posterior.structure.features_from_monomials(
-            monomials,
-            self._turns[component],
-            self._shifts[component],
-            self._posterior.second_moment_origin[component],
-        )
-
-
 class UncertainColumns:
     """B with G = B B': for every row up to K - 1 columns, those that are not negligible.
 
-    Column (n, j) is a_nj,k h_nk in component k, where a_nj is column j of the Cholesky factor of diag(r) -
-    r r': the change of the assignment when component j is decided, those before it being refused.
+    Column (n, j) is a_nj,k h_nk in component k, where a_nj is column j of the Cholesky factor of
+    w (diag(r) - r r'): the change of the assignment when component j is decided, those before it refused.
 
     Parameters
     ----------
@@ -198,18 +153,19 @@ class UncertainColumns:
         n_columns = max(1, posterior.n_components - 1)
         negligible = _NEGLIGIBLE_INFORMATION / (rows.n_samples * n_columns)
 
-        def one_block(_, block):
+        def one_block(selected, block):
             expectation = expect(posterior, block)
             y, r = expectation.whitened, expectation.responsibilities
-            information = _information_of_rows(posterior, y)
-            # intercepts are correlated: the norms of their parts bound that of the whole K times
-            share = posterior.n_components * np.einsum("kn,kn->n", r * _others(r), information)
+            # intercepts and shared precisions correlate: norms of parts bound that of the whole K times
+            information = rows.weighted(posterior.n_components * _information_of_rows(posterior, y), selected)
+            share = np.einsum("kn,kn->n", r * _others(r), information)
             uncertain = np.flatnonzero(share > negligible)
             weights = _assignment_root(r[:, uncertain])
             trace = np.einsum("kjn,kn->jn", np.square(weights), information[:, uncertain])
-            column, row = np.nonzero(posterior.n_components * trace > negligible)
-            kept, row = np.unique(row, return_inverse=True)
-            return y[:, :, uncertain[kept]], row, weights[:, column, kept[row]]
+            column, row = np.nonzero(trace > negligible)
+            root = np.sqrt(rows.weighted(np.ones(len(r[0])), selected)[uncertain])
+            kept, place = np.unique(row, return_inverse=True)
+            return y[:, :, uncertain[kept]], place, weights[:, column, row] * root[row]
 
         whitened, row, weights = zip(*rows.map(one_block), strict=True)
         first = np.cumsum([0] + [part.shape[2] for part in whitened[:-1]])
@@ -228,40 +184,62 @@ class UncertainColumns:
         posterior, structure = self._posterior, self._posterior.structure
         half = posterior.intercept_root.T @ self._weights
         kernel = half.T @ half
-        for k, weights in enumerate(self._weights):
-            used = np.flatnonzero(weights)
-            rows, origin = self._whitened[k][:, self._row[used]], posterior.second_moment_origin[k]
-            for start in range(0, used.size, _SLAB):
-                slab = slice(start, start + _SLAB)
-                products = structure.feature_kernel(
-                    rows[:, slab], rows, origin, posterior.mean_precision[k], posterior.information[k]
-                )
-                products *= weights[used[slab], None]
-                products *= weights[used]
-                kernel[np.ix_(used[slab], used)] += products
+        for k in range(posterior.n_components):
+            for l in structure.neighbours(k):
+                self._add_component_kernel(kernel, k, l)
         return 0.5 * (kernel + kernel.T)
+
+    def _add_component_kernel(self, kernel, k, l):
+        """Add what features of component k and of component l, in the same slot, have in common."""
+        posterior, structure, slot = (
+            self._posterior,
+            self._posterior.structure,
+            self._posterior.structure.slot(k),
+        )
+        used, others = (np.flatnonzero(self._weights[component]) for component in (k, l))
+        rows, other_rows = self._whitened[k][:, self._row[used]], self._whitened[l][:, self._row[others]]
+        variance = structure.power / posterior.information[slot]
+        for start in range(0, used.size, _SLAB):
+            slab = slice(start, start + _SLAB)
+            inner_products = rows[:, slab].T @ other_rows
+            products = structure.quadratic_kernel(
+                rows[:, slab], other_rows, inner_products, posterior.second_moment_origin[slot]
+            )
+            products *= variance
+            if k == l:
+                inner_products /= posterior.mean_precision[k]
+                products += inner_products
+            products *= self._weights[k, used[slab], None]
+            products *= self._weights[l, others]
+            kernel[np.ix_(used[slab], others)] += products
 
     def responses(self, index):
         """B' R[:, index], (m, len(index))."""
         posterior, structure = self._posterior, self._posterior.structure
-        component, feature = np.divmod(np.asarray(index), structure.n_coefficients)
-        responses = np.empty((len(self), len(component)))
+        index, parts = np.asarray(index), structure.parts()
+        responses = np.zeros((len(self), len(index)))
+        variance = 1.0 / structure.complete_information(posterior.mean_precision, posterior.information)
+        intercept = np.flatnonzero(index < parts["intercept"].stop)
         counts = posterior.intercept_root @ (posterior.intercept_root.T @ self._weights)
-        for k in np.unique(component):
-            chosen = np.flatnonzero((component == k) & (feature > 0))
-            rows = self._whitened[k][:, self._row]
-            entries = structure.feature_entries(rows, posterior.second_moment_origin[k], feature[chosen])
-            variance = 1.0 / structure.complete_information(
-                posterior.mean_precision[k : k + 1], posterior.information[k : k + 1]
-            )
-            entries *= self._weights[k]
-            responses[:, chosen] = entries.T * variance[0, feature[chosen] - 1]
-            intercept = np.flatnonzero((component == k) & (feature == 0))
-            responses[:, intercept] = counts[k][:, None]
+        responses[:, intercept] = counts[index[intercept]].T
+        in_slot, entry = np.divmod(index - parts["quadratic"].start, structure.n_quadratic)
+        component, feature = np.divmod(index - parts["linear"].start, structure.n_features)
+        behind = index - parts["intercept"].stop  # place on the diagonal of R
+        for k, weights in enumerate(self._weights):
+            rows, slot = self._whitened[k][:, self._row], structure.slot(k)
+            linear = np.flatnonzero(component == k)
+            responses[:, linear] += (rows[feature[linear]] * weights).T
+            quadratic = np.flatnonzero(in_slot == slot)
+            origin = posterior.second_moment_origin[slot]
+            entries = structure.quadratic_entries(rows, origin, entry[quadratic])
+            entries *= weights
+            responses[:, quadratic] += entries.T
+        diagonal = np.flatnonzero(behind >= 0)
+        responses[:, diagonal] *= variance[behind[diagonal]]
         return responses
 
     def product(self, weights):
-        """B weights: (m, c) -> (K F, c)."""
+        """B weights: (m, c) -> (D, c)."""
         posterior = self._posterior
         n_components, _, n_rows = self._whitened.shape
         columns = []
@@ -273,7 +251,7 @@ class UncertainColumns:
         return np.stack(columns, axis=1)
 
     def transposed_product(self, array):
-        """B' array: (K F, c) -> (m, c)."""
+        """B' array: (D, c) -> (m, c)."""
         columns = []
         for column in array.T:
             products = feature_products(self._posterior, column, self._whitened)

@@ -42,15 +42,17 @@ class Fit:
     posterior : VariationalPosterior
     swept : Sweep at the posterior
     path : tuple of float, the lower bound at the start and after every step
+    n_before : int, steps at the head of the path that earlier fits took
     converged : bool
     information : ObservedInformation at the posterior, or None
-    direction : Newton's step at the posterior, (K F,), or None
+    direction : Newton's step at the posterior, (D,), or None
     decrement : float, Newton decrement at the posterior, or NaN
     """
 
     posterior: VariationalPosterior
     swept: Sweep
     path: tuple
+    n_before: int = 0
     converged: bool = False
     information: object = None
     direction: np.ndarray | None = None
@@ -61,8 +63,14 @@ class Fit:
         return self.path[-1]
 
     @property
-    def n_iter(self):
+    def n_steps(self):
+        """Steps so far, those of earlier fits that this one continues included."""
         return len(self.path) - 1
+
+    @property
+    def n_iter(self):
+        """Steps of this fit."""
+        return self.n_steps - self.n_before
 
     @property
     def gain(self):
@@ -71,7 +79,7 @@ class Fit:
 
     @property
     def residual(self):
-        """EM(s) - s, (K F,)."""
+        """EM(s) - s, (D,)."""
         return sweep_residual(self.posterior, self.swept.moments)
 
     @property
@@ -97,13 +105,17 @@ class Ascent:
     max_iter: int
     on_step: Callable = lambda n_iter, gain: None
 
-    def start(self, posterior):
-        """State before the first step."""
+    def start(self, posterior, path=()):
+        """State before the first step; ``path`` is that of the fit that this one may continue."""
         swept = sweep(self.rows, posterior)
-        return Fit(posterior, swept, (swept.lower_bound,))
+        fit = Fit(posterior, swept, (swept.lower_bound,))
+        if path and abs(path[-1] - fit.lower_bound) <= self._round_off(fit):
+            path = path[-_PATIENCE - 1 :]
+            fit = replace(fit, path=path, n_before=len(path) - 1)
+        return fit
 
     def _arrive(self, fit, posterior, swept):
-        arrived = Fit(posterior, swept, (*fit.path, swept.lower_bound))
+        arrived = Fit(posterior, swept, (*fit.path, swept.lower_bound), fit.n_before)
         self.on_step(arrived.n_iter, arrived.gain)
         return arrived
 
@@ -152,14 +164,14 @@ class Ascent:
 
     def _newton_pays(self, fit):
         """Whether a Newton step is due: sweeps have converged, or would take longer to."""
-        if fit.n_iter and fit.gain <= self._round_off(fit):
+        if fit.n_steps and fit.gain <= self._round_off(fit):
             return True
-        if fit.n_iter < _FIRST_SWEEPS:
+        if fit.n_steps < _FIRST_SWEEPS:
             return False
         before = fit.path[-2] - fit.path[-3]
         if fit.gain >= before:
             # leaving a plateau: curvature here belongs to the saddle behind, for a while
-            return fit.n_iter >= _PATIENCE
+            return fit.n_steps >= _PATIENCE
         rate = fit.gain / before
         to_gain = fit.gain * rate / (1.0 - rate)
         if to_gain <= self.tol:
@@ -175,7 +187,7 @@ class Ascent:
 
     def _round_off(self, fit):
         """Differences of the lower bound below this mean nothing."""
-        return _ROUND_OFF * (abs(fit.lower_bound) + self.rows.n_samples)
+        return _ROUND_OFF * (abs(fit.lower_bound) + self.rows.total_weight)
 
     def _newton_step(self, fit):
         """One safeguarded Newton step; a sweep where no fraction of it raises the lower bound."""

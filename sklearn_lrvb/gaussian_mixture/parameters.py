@@ -1,9 +1,9 @@
 """The parameters reported to users, as functions of q and of its linear response.
 
 theta = (log pi; mu; the unique precision entries), and pi and Sigma_k = Lambda_k^-1 by the delta method. A
-response beta (..., K, F) moves each of them linearly, through one part of beta: weights through the
-intercepts, means through the linear coefficients, matrices through the quadratic ones. These maps are J: the
-LRVB covariance of g is J M^-1 J' plus an excess, Cov_q(g) - J R J', that is zero but for log pi and,
+response beta (..., D) moves each of them linearly, through one part of beta: weights through the
+intercepts, means through the linear coefficients, precisions through the quadratic ones. These maps are J:
+the LRVB covariance of g is J M^-1 J' plus an excess, Cov_q(g) - J R J', that is zero but for log pi and,
 under joint factors, mu (the Student t's).
 """
 
@@ -26,7 +26,7 @@ _PART = {
 }
 
 _ROOT_BYTES = 2**26  # of responses held at once
-_GROUP = 4096  # coordinates of components that are taken together
+_GROUP = 4096  # coordinates of components or slots that are taken together
 
 
 class ParameterMap:
@@ -52,11 +52,11 @@ class ParameterMap:
         flat = intercepts.reshape(-1, intercepts.shape[-1]).T
         return cho_solve((self.posterior.intercept_root, True), flat).T.reshape(intercepts.shape)
 
-    def respond(self, target, part, components=slice(None)):
-        """d target, given the part of the coefficients that it depends on.
+    def respond(self, target, part, units=slice(None)):
+        """d target, given the part of the coefficients that it depends on, by component or by slot.
 
-        (..., K, width of the part) -> (..., *shape of the attribute); means and matrices also for some of the
-        ``components`` alone.
+        (..., units, width) -> (..., units) or (..., units, ...); means and precisions also for some of the
+        components or slots alone.
         """
         posterior = self.posterior
         structure = posterior.structure
@@ -65,28 +65,35 @@ class ParameterMap:
         if target == "weights":
             return self._count_response(part[..., 0]) @ self._weight_jacobian.T
         if target == "means":
-            return structure.mean_response(part, posterior.roots[components])
+            return structure.mean_response(part, structure.per_component(posterior.roots)[units])
         if target == "precisions":
-            return structure.precision_response(part, posterior.whiteners[components])
-        return structure.covariance_response(part, posterior.roots[components])
+            return structure.precision_response(part, posterior.whiteners[units])
+        return structure.covariance_response(part, posterior.roots[units])
 
-    def coordinates(self, target, components=slice(None)):
-        """Flat coordinates (of K F) of the part that a target depends on, component by component."""
+    def _units(self, target):
+        """How many components or slots a target has entries of, and how many coefficients belong to each."""
         structure = self.posterior.structure
-        part = structure.parts()[_PART[target]]
-        starts = np.arange(self.posterior.n_components)[components] * structure.n_coefficients
-        return (starts[:, None] + np.arange(part.start, part.stop)).ravel()
+        return {
+            "intercept": (structure.n_components, 1),
+            "linear": (structure.n_components, structure.n_features),
+            "quadratic": (structure.n_slots, structure.n_quadratic),
+        }[_PART[target]]
+
+    def coordinates(self, target, units=slice(None)):
+        """Coordinates (of D) of the part that a target depends on, component by component or by slot."""
+        n_units, width = self._units(target)
+        start = self.posterior.structure.parts()[_PART[target]].start
+        return start + np.arange(n_units * width).reshape(n_units, width)[units].ravel()
 
     def _groups(self, target):
-        """Components whose entries of a target depend on each other: weights all, others as memory allows."""
-        n_components = self.posterior.n_components
-        width = len(self.coordinates(target)) // n_components
-        at_once = n_components if _PART[target] == "intercept" else max(1, _GROUP // width)
-        return [slice(start, start + at_once) for start in range(0, n_components, at_once)]
+        """Units whose entries of a target depend on each other: weights all, others as memory allows."""
+        n_units, width = self._units(target)
+        at_once = n_units if _PART[target] == "intercept" else max(1, _GROUP // width)
+        return [slice(start, start + at_once) for start in range(0, n_units, at_once)]
 
     def value(self, target):
-        """E_q of the target, or its value at E_q Lambda for "covariances"."""
-        posterior = self.posterior
+        """E_q of the target, or its value at E_q Lambda for "covariances", in the shape of the attribute."""
+        posterior, structure = self.posterior, self.posterior.structure
         if target == "log_weights":
             return posterior.expected_log_weights
         if target == "weights":
@@ -94,28 +101,34 @@ class ParameterMap:
         if target == "means":
             return self.origin + posterior.offsets
         if target == "precisions":
-            return posterior.whiteners.transpose(0, 2, 1) @ posterior.whiteners
-        return posterior.roots @ posterior.roots.transpose(0, 2, 1)
+            maps = structure.transposed(posterior.whiteners)
+            return structure.reported(structure.congruence(maps, structure.one))
+        return structure.reported(structure.congruence(posterior.roots, structure.one))
 
-    def is_matrix(self, target):
-        """Whether only the target's unique entries are reported."""
-        return target in ("precisions", "covariances")
+    def size(self, target):
+        """Number of flat entries."""
+        return len(self.coordinates(target))
 
     def flat(self, target, values):
-        """Unique entries, component by component: (*lead, *shape) -> (*lead, d)."""
-        if self.is_matrix(target):
-            values = self.posterior.structure.unique_entries(values)
-        n_lead = values.ndim - (1 if target in ("log_weights", "weights") else 2)
-        return values.reshape(*values.shape[:n_lead], -1)
+        """Unique entries, component by component: (*shape of the attribute) -> (d,)."""
+        if _PART[target] == "quadratic":
+            return self._flat_by_slot(target, self.posterior.structure.by_slot(values))
+        return values.ravel()
+
+    def _flat_by_slot(self, target, values):
+        """The same of responses by component or slot: (..., units, ...) -> (..., d)."""
+        if _PART[target] == "quadratic":
+            return self.posterior.structure.unique_entries(values)
+        return values if _PART[target] == "intercept" else values.reshape(*values.shape[:-2], -1)
 
     def shaped(self, target, flat):
         """Inverse of `flat`: (*lead, d) -> (*lead, *shape of the attribute)."""
-        if target in ("log_weights", "weights"):
+        if _PART[target] == "intercept":
             return flat
-        entries = flat.reshape(*flat.shape[:-1], self.posterior.n_components, -1)
-        if self.is_matrix(target):
-            return self.posterior.structure.from_unique_entries(entries)
-        return entries
+        if _PART[target] == "linear":
+            return flat.reshape(*flat.shape[:-1], *self.posterior.offsets.shape)
+        structure = self.posterior.structure
+        return structure.reported(structure.from_unique_entries(flat))
 
     def labels(self, target, feature_names):
         """Names of the flat entries, such as "mean[0,x1]"."""
@@ -125,20 +138,20 @@ class ParameterMap:
             return [f"{singular}[{k}]" for k in range(n_components)]
         if target == "means":
             return [f"mean[{k},{name}]" for k in range(n_components) for name in feature_names]
-        entries = self.posterior.structure.entry_labels(n_components, feature_names)
+        entries = self.posterior.structure.entry_labels(feature_names)
         return [f"{singular}[{entry}]" for entry in entries]
 
     # Covariances.
 
-    def _flat_responses(self, target, root, components=slice(None)):
+    def _flat_responses(self, target, root, units=slice(None)):
         """Yield responses (n, d) to some rows after others of ``root``, (rows, coordinates)."""
-        n_components = len(np.arange(self.posterior.n_components)[components])
-        width = 8 * n_components * (self.posterior.n_features + 1) ** 2
+        n_units = len(np.arange(self._units(target)[0])[units])
+        width = 8 * n_units * (self.posterior.n_features + 1) ** 2
         at_once = max(1, _ROOT_BYTES // width)
         for start in range(0, len(root), at_once):
             part = root[start : start + at_once]
-            part = part.reshape(len(part), n_components, -1)
-            yield self.flat(target, self.respond(target, part, components))
+            part = part.reshape(len(part), n_units, -1)
+            yield self._flat_by_slot(target, self.respond(target, part, units))
 
     def covariance(self, targets, covariance_root):
         """J M^-1 J' + excess, (d, d): exactly symmetric.
@@ -159,7 +172,7 @@ class ParameterMap:
             axis=1,
         )
         covariance = responses.T @ responses
-        stops = np.cumsum([0] + [self.flat(t, self.value(t)).size for t in targets])
+        stops = np.cumsum([0] + [self.size(target) for target in targets])
         for i, first in enumerate(targets):
             for j, second in enumerate(targets):
                 excess = self._excess(first, second)
@@ -170,33 +183,34 @@ class ParameterMap:
     def variance(self, target, covariance_root):
         """Diagonal of `covariance` for one target, without the matrix, (d,)."""
         variances = []
-        for components in self._groups(target):
-            root = covariance_root(self.coordinates(target, components))
-            responses = self._flat_responses(target, root, components)
+        for units in self._groups(target):
+            root = covariance_root(self.coordinates(target, units))
+            responses = self._flat_responses(target, root, units)
             variances.append(sum(np.square(part).sum(axis=0) for part in responses))
         variance = np.concatenate(variances)
+        if target == "means":
+            return variance + np.einsum("kpp->kp", self._mean_excess).ravel()
         excess = self._excess(target, target)
         return variance if excess is None else variance + np.diag(excess)
 
     def sources(self, target, weights):
-        """J' weights': the coefficients of combinations of a flat target, (n, d) -> (K F, n)."""
-        structure = self.posterior.structure
-        sources = np.zeros((self.posterior.n_components * structure.n_coefficients, len(weights)))
+        """J' weights': the coefficients of combinations of a flat target, (n, d) -> (D, n)."""
+        sources = np.zeros((self.posterior.structure.n_coefficients, len(weights)))
         start = 0
-        for components in self._groups(target):
-            coordinates = self.coordinates(target, components)
+        for units in self._groups(target):
+            coordinates = self.coordinates(target, units)
             own = weights[:, start : start + len(coordinates)]
             start += len(coordinates)
             if own.any():
                 identity = np.eye(len(coordinates))
-                jacobian = np.concatenate(list(self._flat_responses(target, identity, components)))  # J'
+                jacobian = np.concatenate(list(self._flat_responses(target, identity, units)))  # J'
                 sources[coordinates] = jacobian @ own.T
         return sources
 
     def _excess(self, first, second):
         """Cov_q - J R J' between two targets, or None where it is zero."""
         if first == second == "means":
-            return self._mean_excess
+            return block_diag(*self._mean_excess)
         if {first, second} <= {"log_weights", "weights"}:
             return self._weight_excess[first, second]
         return None
@@ -204,7 +218,7 @@ class ParameterMap:
     @cached_property
     def _weight_excess(self):
         """V_pi - V_pi (V_pi + C)^-1 V_pi = C (V_pi + C)^-1 V_pi of log pi, and what it makes of pi."""
-        counts = self._count_response(np.diag(self.posterior.intercept_excess))  # C (V_pi + C)^-1
+        counts = self._count_response(self.posterior.intercept_excess)  # C (V_pi + C)^-1
         log_weights = counts @ self.posterior.log_weight_covariance
         crossed = counts @ self._weight_jacobian.T
         weights = self._weights_per_log_weights @ crossed
@@ -224,15 +238,13 @@ class ParameterMap:
         scaled = lstsq(covariance / np.outer(scale, scale), self._weight_jacobian.T / scale[:, None])[0]
         return scaled.T / scale
 
-    @cached_property
+    @property
     def _mean_excess(self):
-        """Excess of the Student t over the normal, (K P, K P); None under independent factors."""
-        posterior = self.posterior
-        if posterior.prior.independent:
-            return None
-        factor = posterior.structure.mean_excess_factor(posterior.information)
+        """Excess of the Student t over the normal in every mean's covariance, (K, P, P)."""
+        posterior, structure = self.posterior, self.posterior.structure
+        factor = structure.mean_excess_factor(posterior.information) * (not posterior.prior.independent)
         scale = factor / posterior.mean_precision
-        return block_diag(*(scale[:, None, None] * self.value("covariances")))
+        return scale[:, None, None] * structure.dense(structure.congruence(posterior.roots, structure.one))
 
     def mean_field_root(self, coordinates):
         """`covariance_root` of q's own covariance, in place of that of M^-1."""

@@ -52,11 +52,11 @@ def centred_on_average(changes, responsibilities):
     return relative - np.einsum("kn,kn...->n...", responsibilities, relative)
 
 
-def _moments(posterior, whitened, responsibilities):
+def _moments(posterior, whitened, weights):
     return Moments(
-        responsibilities.sum(axis=1),
-        np.einsum("kpn,kn->kp", whitened, responsibilities),
-        posterior.structure.second_moments(whitened, responsibilities),
+        weights.sum(axis=1),
+        np.einsum("kpn,kn->kp", whitened, weights),
+        posterior.structure.second_moments(whitened, weights),
     )
 
 
@@ -86,13 +86,14 @@ class Sweep:
 def sweep(rows, posterior):
     """One pass: the ELBO at ``posterior`` and the moments of its M-step."""
 
-    def one_block(_, block):
+    def one_block(selected, block):
         expectation = expect(posterior, block)
         r = expectation.responsibilities
         possible = np.count_nonzero(r > _POSSIBLE, axis=0)
         alternatives, pairs = (possible - 1).sum(), (possible * (possible - 1)).sum() // 2
-        moments = _moments(posterior, expectation.whitened, r)
-        return moments, expectation.log_normalizer.sum(), alternatives, pairs
+        moments = _moments(posterior, expectation.whitened, rows.weighted(r, selected))
+        evidence = rows.weighted(expectation.log_normalizer, selected).sum()
+        return moments, evidence, alternatives, pairs
 
     moments, evidence, alternatives, pairs = sums_over_blocks(rows.map(one_block))
     return Sweep(
@@ -110,19 +111,20 @@ def posterior_from_responsibilities(rows, prior, responsibilities):
     """
 
     def block_means(selected, block):
-        weights = responsibilities[selected].astype(np.float64)
-        return weights.sum(axis=0), block @ weights, np.square(block).sum(axis=1)
+        weights = rows.weighted(responsibilities[selected].T.astype(np.float64), selected)
+        return weights.sum(axis=1), weights @ block.T, rows.weighted(np.square(block), selected).sum(axis=1)
 
     counts, sums, squares = sums_over_blocks(rows.map(block_means))
-    centers = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), 0.0).T
-    scale = np.sqrt(squares / rows.n_samples)
+    centers = np.where(counts > 0, sums.T / np.where(counts > 0, counts, 1.0), 0.0).T
+    scale = np.sqrt(squares / rows.total_weight)
     scale[scale == 0] = 1.0
-    roots = np.repeat(np.diag(scale)[None], len(counts), axis=0)
+    roots = prior.structure.scaled_frames(scale)
     start = VariationalPosterior(prior, counts, centers, roots)
 
     def block_moments(selected, block):
         weights = np.ascontiguousarray(responsibilities[selected].T, dtype=np.float64)
-        return _moments(start, start.structure.whiten(start.whiteners, centers, block), weights)
+        whitened = start.structure.whiten(start.whiteners, centers, block)
+        return _moments(start, whitened, rows.weighted(weights, selected))
 
     total = functools.reduce(operator.add, rows.map(block_moments))
     return start.moved(start.with_prior(total))

@@ -30,10 +30,10 @@ def _read_only(array):
     return array
 
 
-def _frames_inside_the_package():
+def frames_inside_the_package():
     """``stacklevel`` that attributes a warning to the first caller outside."""
     frame, level = sys._getframe(1), 1
-    while frame.f_globals.get("__name__", "").startswith(("sklearn_lrvb.", "functools")):
+    while frame.f_globals.get("__name__", "").startswith(("sklearn_lrvb.", "functools", "sklearn.base")):
         frame, level = frame.f_back, level + 1
     return level
 
@@ -127,9 +127,8 @@ class PosteriorUncertainty:
 
     @property
     def _size(self):
-        """K F, unknowns of the whole system."""
-        posterior = self.map.posterior
-        return posterior.n_components * posterior.structure.n_coefficients
+        """D, unknowns of the whole system."""
+        return self.map.posterior.structure.n_coefficients
 
     def _too_large_message(self, what, size):
         posterior = self.map.posterior
@@ -160,6 +159,11 @@ class PosteriorUncertainty:
         return information
 
     @property
+    def path(self):
+        """Lower bounds after every step of the fit."""
+        return self._fit.path
+
+    @property
     def decrement(self):
         """Distance of the fit from its optimum in posterior standard deviations."""
         if self._decrement is None:
@@ -175,16 +179,20 @@ class PosteriorUncertainty:
                 f"optimum ({self._iterations}), so the linear response at it is rough. Use "
                 "solver='newton', lower tol, or raise max_iter.",
                 UserWarning,
-                stacklevel=_frames_inside_the_package(),
+                stacklevel=frames_inside_the_package(),
             )
 
     def _indefinite_message(self, error):
-        posterior = self.map.posterior
-        share = np.square(error.direction.reshape(posterior.n_components, -1))
-        most = np.sort(np.argsort(share.sum(axis=1))[::-1][:2])
+        structure = self.map.posterior.structure
+        intercepts, linear, quadratic = (np.square(part) for part in structure.split(error.direction))
+        kind = PARAMETERS[np.argmax([part.sum() for part in (intercepts, linear, quadratic)])].replace(
+            "_", " "
+        )
+        share = intercepts + linear.sum(axis=1)
+        if structure.n_slots == structure.n_components:
+            share += quadratic.sum(axis=1)
+        most = np.sort(np.argsort(share)[::-1][:2])
         pair = " and ".join(str(k) for k in most)
-        edges = [part.start for part in posterior.structure.parts().values()]
-        kind = PARAMETERS[np.add.reduceat(share.sum(axis=0), edges).argmax()].replace("_", " ")
         return (
             "The posterior covariance is undefined at this fit, which is no strict local optimum: the "
             f"smallest eigenvalue of the observed information is {error.smallest_eigenvalue:.1e} of the "
@@ -236,7 +244,7 @@ class PosteriorUncertainty:
         return _read_only(np.concatenate([self._flat_std(target) for target in PARAMETERS]))
 
     def coefficients(self, target, weights=None):
-        """Yield rows of J M^-1, (n, K, F): influence functions of a flat target or of combinations of it.
+        """Yield rows of J M^-1, (n, D): influence functions of a flat target or of combinations of it.
 
         Parameters
         ----------
@@ -250,4 +258,4 @@ class PosteriorUncertainty:
             rows = np.eye(stop - start, n_targets, start) if weights is None else weights[start:stop]
             with blas_threads(self._n_jobs):
                 solved = information.solve(self.map.sources(target, rows))
-            yield solved.T.reshape(stop - start, self.map.posterior.n_components, -1)
+            yield solved.T

@@ -2,11 +2,12 @@
 
 *Conventions.* Shapes: K components, P features. Positions are measured from the origin of the
 centred rows (`row_blocks`), so that nothing is lost for data far from zero. q is a function of the
-expected counts N_k, the means m_k and the root of E(Lambda_k)^-1 = A_k / c_k alone; the update of a
-sweep and the step of Newton's method both end in `VariationalPosterior.moved`.
+expected counts N_k, the means m_k and the roots of E(Lambda)^-1 = A/c alone; the update of a
+sweep and the step of Newton's method both end in `VariationalPosterior.moved`. Precisions and their
+statistics come by slot, one for each component or one for all (`covariance_structures`).
 
-Both factorizations share every moment but E log|Lambda| (the paper's q(mu) q(Lambda) has one more
-degree of freedom in its Wishart factor than the joint q(mu, Lambda)).
+Both factorizations share every moment but E log|Lambda| (the paper's q(mu) q(Lambda) has more
+degrees of freedom in its Wishart factor than the joint q(mu, Lambda)).
 """
 
 from dataclasses import dataclass
@@ -14,8 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.exponential_families import wishart
-from sklearn_lrvb.exponential_families.symmetric import cholesky_equilibrated, cholesky_factor
+from sklearn_lrvb.exponential_families.symmetric import cholesky_equilibrated
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 
@@ -43,7 +43,7 @@ class Moments:
     ----------
     counts : (K,), sums of weights
     first : (K, P), sums of weight y
-    second : (K, P, P), sums of weight y y'
+    second : (S, ...), sums of weight s(y), y y' or what the structure keeps of it
     """
 
     counts: np.ndarray
@@ -64,8 +64,8 @@ class MixturePrior:
     structure : covariance structure (`covariance_structures`)
     mean_precision : float, b0; 0 under the flat prior
     mean : (P,), m0, measured from the origin
-    degrees_of_freedom : float, nu0; P under the flat prior
-    covariance : (P, P), C0, the inverse of the Wishart's scale; 0 under the flat prior
+    degrees_of_freedom : float, nu0; under the flat prior what makes the density constant
+    covariance : C0 in the structure's shape, the inverse of the Wishart's scale; 0 under the flat prior
     independent : bool, q(mu) q(Lambda) (the paper) instead of q(mu, Lambda)
     reg_covar : float, variance of known noise on every coordinate of x
     """
@@ -86,8 +86,8 @@ class MixturePrior:
 
     @cached_property
     def log_det_covariance(self):
-        """log|C0| of a proper prior."""
-        return 2.0 * np.log(np.diag(cholesky_factor(self.covariance))).sum()
+        """Sum of log|C0| over a slot's blocks, of a proper prior."""
+        return self.structure.prior_log_determinant(self.covariance)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class VariationalPosterior:
     prior : MixturePrior
     counts : (K,), N_k
     offsets : (K, P), m_k, measured from the origin
-    roots : (K, P, P), lower Cholesky factors of E(Lambda_k)^-1
+    roots : (S, ...), roots of E(Lambda)^-1: lower Cholesky factors, or standard deviations
     """
 
     prior: MixturePrior
@@ -121,12 +121,12 @@ class VariationalPosterior:
 
     @cached_property
     def whiteners(self):
-        """W_k with y = W_k (x - m_k), W_k' W_k = E Lambda_k, (K, P, P)."""
+        """W with y = W_k (x - m_k), W' W = E Lambda, (S, ...)."""
         return self.structure.whiteners(self.roots)
 
     @cached_property
     def second_moment_origin(self):
-        """O_k of the features (`covariance_structures`), (K, P, P)."""
+        """O of the features (`covariance_structures`), (S, ...)."""
         return self.structure.second_moment_origin(self.whiteners, self.prior.reg_covar)
 
     @cached_property
@@ -136,25 +136,24 @@ class VariationalPosterior:
 
     @cached_property
     def information(self):
-        """c_k, with E Lambda_k = c_k A_k^-1, (K,)."""
+        """c, with E Lambda = c A^-1, (S,)."""
         return self.structure.information(self.counts, self.prior.degrees_of_freedom)
 
     @cached_property
     def degrees_of_freedom(self):
-        """nu_k of the Wishart factors, (K,)."""
+        """nu of the Wishart factors, (S,)."""
         return self.structure.degrees_of_freedom(self.information, self.prior.independent)
 
     @cached_property
     def _log_det_inverse_scale(self):
-        log_det = self.structure.log_determinants(self.roots)
-        return log_det + self.n_features * np.log(self.degrees_of_freedom)
+        return self.structure.log_det_inverse_scale(
+            self.structure.log_determinants(self.roots), self.degrees_of_freedom
+        )
 
     @cached_property
     def expected_log_determinant(self):
-        """E log|Lambda_k|, (K,)."""
-        return wishart.expected_log_determinant(
-            self.degrees_of_freedom, self._log_det_inverse_scale, self.n_features
-        )
+        """E log|Lambda|, (S,)."""
+        return self.structure.expected_log_determinant(self.degrees_of_freedom, self._log_det_inverse_scale)
 
     @cached_property
     def expected_log_weights(self):
@@ -168,19 +167,21 @@ class VariationalPosterior:
 
     @cached_property
     def intercept_excess(self):
-        """C_k: what log|Lambda_k| and tau_k add to the variance of an intercept, (K,)."""
-        log_det_variance = self.structure.log_determinant_excess_variance(self.degrees_of_freedom)
-        return 0.25 * log_det_variance + 0.5 * self.n_features / self.mean_precision**2
+        """C: what log|Lambda| and tau_k add to the covariance of the intercepts, (K, K)."""
+        structure = self.structure
+        log_det_variance = structure.log_determinant_excess_variance(self.degrees_of_freedom)
+        shared = structure.between_components(0.25 * log_det_variance)
+        return shared + np.diag(0.5 * self.n_features / self.mean_precision**2)
 
     @cached_property
     def intercept_root(self):
         """Lower Cholesky factor of V_pi + C, (K, K)."""
-        return cholesky_equilibrated(self.log_weight_covariance + np.diag(self.intercept_excess))[0]
+        return cholesky_equilibrated(self.log_weight_covariance + self.intercept_excess)[0]
 
     @cached_property
     def log_density_constants(self):
         """rho_nk + |y_nk|^2/2, (K,): all of the log density that does not depend on x."""
-        noise = self.prior.reg_covar * np.einsum("kpq,kpq->k", self.whiteners, self.whiteners)
+        noise = self.prior.reg_covar * self.structure.precision_trace(self.whiteners)
         return (
             self.expected_log_weights
             + 0.5 * self.expected_log_determinant
@@ -188,67 +189,76 @@ class VariationalPosterior:
             - 0.5 * noise
         )
 
-    def _prior_in_frame(self):
-        """Whitened distance m0 - m_k, (K, P), and W_k C0 W_k', (K, P, P)."""
-        distance = np.einsum("kpq,kq->kp", self.whiteners, self.prior.mean - self.offsets)
-        scatter = self.whiteners @ self.prior.covariance @ self.whiteners.transpose(0, 2, 1)
-        return distance, scatter
+    @cached_property
+    def _whitened_prior_mean(self):
+        """W_k (m0 - m_k), (K, P)."""
+        return self.structure.transformed(self.whiteners, self.prior.mean - self.offsets)
+
+    @cached_property
+    def _whitened_prior_scatter(self):
+        """s of C0 in the slots' frames, (S, ...)."""
+        return self.structure.congruence(self.whiteners, self.prior.covariance)
 
     @cached_property
     def kl_divergence(self):
         """KL(q || prior) of weights, means and precisions; a flat prior's density counts as 1."""
-        components = self._expected_log_density()
+        divergence = self._expected_log_density()
         if not self.prior.flat:
-            components = components - self._expected_log_prior()
-        return self.prior.weights.kl_divergence(self.counts) + components.sum()
+            divergence -= self._expected_log_prior()
+        return self.prior.weights.kl_divergence(self.counts) + divergence
+
+    def _log_density_of_means(self, mean_precision, log_determinant, spread):
+        """Sum over k of E log N(mu_k; tau_k Lambda), given E log|Lambda| (S,) and E of the squares (K,)."""
+        n_features = self.n_features
+        densities = 0.5 * n_features * (np.log(mean_precision) - _LOG_2_PI) + 0.5 * (log_determinant - spread)
+        return densities.sum()
 
     def _expected_log_density(self):
-        """E_q log q(mu_k, Lambda_k), (K,)."""
-        n_features = self.n_features
+        """E_q log q(mu, Lambda)."""
+        structure = self.structure
         log_det_mean_precision = (
-            -self.structure.log_determinants(self.roots)
+            -structure.log_determinants(self.roots)
             if self.prior.independent
             else self.expected_log_determinant
         )
-        means = 0.5 * n_features * (np.log(self.mean_precision) - _LOG_2_PI - 1.0) + (
-            0.5 * log_det_mean_precision
-        )
-        precisions = wishart.expected_log_density(
+        means = self._log_density_of_means(self.mean_precision, log_det_mean_precision, self.n_features)
+        precisions = structure.expected_log_density(
             self.degrees_of_freedom,
             self._log_det_inverse_scale,
             self.expected_log_determinant,
-            self.degrees_of_freedom * n_features,
-            n_features,
+            structure.expected_own_trace(self.degrees_of_freedom),
         )
-        return means + precisions
+        return means + precisions.sum()
 
     def _expected_log_prior(self):
-        """E_q log p(mu_k, Lambda_k), (K,)."""
-        n_features, prior = self.n_features, self.prior
-        distance, scatter = self._prior_in_frame()
-        spread = n_features / self.mean_precision + np.einsum("kp,kp->k", distance, distance)
-        means = 0.5 * n_features * (np.log(prior.mean_precision) - _LOG_2_PI) + 0.5 * (
-            self.expected_log_determinant - prior.mean_precision * spread
+        """E_q log p(mu, Lambda)."""
+        prior, distance = self.prior, self._whitened_prior_mean
+        spread = self.n_features / self.mean_precision + np.einsum("kp,kp->k", distance, distance)
+        means = self._log_density_of_means(
+            prior.mean_precision, self.expected_log_determinant, prior.mean_precision * spread
         )
-        precisions = wishart.expected_log_density(
+        precisions = self.structure.expected_log_density(
             prior.degrees_of_freedom,
             prior.log_det_covariance,
             self.expected_log_determinant,
-            np.einsum("kpp->k", scatter),
-            n_features,
+            self.structure.trace(self._whitened_prior_scatter),
         )
-        return means + precisions
+        return means + precisions.sum()
+
+    def _sum_of_squares(self, vectors, weights):
+        """Sums of weight s(v) within the slots: (K, P), (K,) -> (S, ...)."""
+        return self.structure.signed_second_moments(vectors[:, :, None], weights[:, None])
 
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
-        distance, scatter = self._prior_in_frame()
-        noise = np.eye(self.n_features) - self.second_moment_origin
-        weight = self.prior.mean_precision
-        outer = distance[:, :, None] * distance[:, None, :]
+        structure, weight, distance = self.structure, self.prior.mean_precision, self._whitened_prior_mean
+        noise = structure.unit - self.second_moment_origin
+        prior = self._sum_of_squares(distance, np.full(self.n_components, weight))
+        prior += self._whitened_prior_scatter
         return Moments(
             moments.counts,
             moments.first + weight * distance,
-            moments.second + moments.counts[:, None, None] * noise + weight * outer + scatter,
+            moments.second + structure.expand(structure.per_slot(moments.counts)) * noise + prior,
         )
 
     def moved(self, moments):
@@ -260,27 +270,26 @@ class VariationalPosterior:
             Where a component is left without points under the flat prior, or its covariance is
             singular to working precision.
         """
-        counts, prior = moments.counts, self.prior
+        counts, prior, structure = moments.counts, self.prior, self.structure
         mean_precision = prior.mean_precision + counts
         empty = np.flatnonzero(~(counts >= (_EMPTY_COUNT if prior.flat else 0.0)))
         if empty.size:
             raise DegenerateComponentError(_empty_component_message(empty[0], counts, prior))
         shift = moments.first / mean_precision[:, None]
-        scatter = moments.second - (mean_precision[:, None, None] * shift[:, :, None] * shift[:, None, :])
-        information = self.structure.information(counts, prior.degrees_of_freedom)
-        factors = np.empty_like(self.roots)
-        for k, covariance in enumerate(scatter / information[:, None, None]):
-            factor = cholesky_factor(covariance)
+        scatter = moments.second - self._sum_of_squares(shift, mean_precision)
+        information = structure.information(counts, prior.degrees_of_freedom)
+        improper = np.flatnonzero(~structure.is_proper(information, prior.independent))
+        if improper.size:
+            raise DegenerateComponentError(_singular_slot_message(improper[0], counts, prior))
+        factors = structure.factors(scatter / structure.expand(information))
+        for slot, factor in enumerate(factors):
             if factor is None:
-                raise DegenerateComponentError(
-                    _singular_component_message(k, counts[k], self.n_features, prior)
-                )
-            factors[k] = factor
+                raise DegenerateComponentError(_singular_slot_message(slot, counts, prior))
         return VariationalPosterior(
             prior,
             counts,
-            self.offsets + np.einsum("kpq,kq->kp", self.roots, shift),
-            self.roots @ factors,
+            self.offsets + structure.transformed(self.roots, shift),
+            structure.composed(self.roots, np.stack(factors)),
         )
 
 
@@ -294,11 +303,13 @@ def _empty_component_message(component, counts, prior):
     )
 
 
-def _singular_component_message(component, count, n_features, prior):
+def _singular_slot_message(slot, counts, prior):
     remedy = " (b) Use prior='conjugate'." if prior.flat else ""
+    structure = prior.structure
+    owner = f"component {slot}" if structure.n_slots == len(counts) else "all components together"
     return (
-        f"{ILL_DEFINED_COVARIANCE} Here: the covariance of component"
-        f" {component} (expected count {count:.3g}, {n_features} features) is singular "
+        f"{ILL_DEFINED_COVARIANCE} Here: the covariance of {owner} (expected count "
+        f"{structure.per_slot(counts)[slot]:.3g}, {structure.n_features} features) is singular "
         f"to working precision, with reg_covar={prior.reg_covar:g}. (a) Drop constant or "
         f"duplicated columns and repeated rows.{remedy}"
     )

@@ -8,19 +8,28 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from catalogue import (
+    COVARIANCE_TYPES,
     INFORMATION,
     MODELS,
+    dense,
     fitted,
     mixture,
     model_id,
+    of_structure,
     overlapping,
     three_blobs,
+    unique,
     use_information,
 )
 from dense_reference import DenseReference
 
+from sklearn_lrvb.exponential_families.symmetric import svec
 from sklearn_lrvb.gaussian_mixture import parameters, uncertainty
-from sklearn_lrvb.gaussian_mixture.covariance_structures import FullCovariance
+from sklearn_lrvb.gaussian_mixture.covariance_structures.matrices import FullCovariance, TiedCovariance
+from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
+    DiagonalCovariance,
+    SphericalCovariance,
+)
 from sklearn_lrvb.gaussian_mixture.missing_information import (
     UncertainColumns,
     missing_information,
@@ -36,7 +45,9 @@ catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 
 
 @pytest.mark.parametrize(
-    "model", [model for model in MODELS if model["factorization"] == "independent"], ids=model_id
+    "model",
+    [m for m in MODELS if m["factorization"] == "independent" and m["covariance_type"] == "full"],
+    ids=model_id,
 )
 @pytest.mark.parametrize("n_components", [1, 2, 3])
 def test_equals_the_papers_dense_formula(model, n_components):
@@ -53,13 +64,20 @@ def test_equals_the_papers_dense_formula(model, n_components):
 def test_mean_field_covariance_is_that_of_q(model):
     estimator = fitted(model)
     sd = np.sqrt(np.diag(estimator.get_posterior_covariance(method="mean_field")))
-    nu, precision = estimator.degrees_of_freedom_, estimator.precisions_
-    diagonal = np.einsum("kpp->kp", precision)
-    wishart = (precision**2 + diagonal[:, :, None] * diagonal[:, None, :]) / nu[:, None, None]
-    student = nu / (nu - 3) if model["factorization"] == "joint" else np.ones(2)
-    means = np.einsum("kpp->kp", estimator.covariances_) * (student / estimator.mean_precision_)[:, None]
-    upper = np.triu_indices(2)
-    expected = np.concatenate([means.ravel(), *(block[upper] for block in wishart)])
+    matrices, precision = model["covariance_type"] in ("full", "tied"), estimator.precisions_
+    nu = np.broadcast_to(estimator.degrees_of_freedom_, 2)
+    if matrices:
+        diagonal = np.einsum("...pp->...p", precision)
+        wishart = precision**2 + diagonal[..., :, None] * diagonal[..., None, :]
+    else:
+        wishart = 2 * precision**2  # a gamma variable with shape nu/2
+    wishart = wishart / (
+        nu[0] if model["covariance_type"] == "tied" else nu.reshape(2, *[1] * (wishart.ndim - 1))
+    )
+    student = nu / (nu - (3 if matrices else 2)) if model["factorization"] == "joint" else np.ones(2)
+    variances = np.einsum("kpp->kp", dense(model, estimator.covariances_))
+    means = variances * (student / estimator.mean_precision_)[:, None]
+    expected = np.concatenate([means.ravel(), unique(model, wishart)])
     np.testing.assert_allclose(sd[2:] ** 2, expected, rtol=1e-10)
 
 
@@ -68,7 +86,7 @@ def test_lrvb_exceeds_mean_field_where_components_overlap(model):
     estimator = fitted(model)
     lrvb = estimator.get_posterior_covariance()
     mean_field = estimator.get_posterior_covariance(method="mean_field")
-    slack = 1.0 + (model["factorization"] == "independent") / estimator.degrees_of_freedom_.min()
+    slack = 1.0 + 2 * (model["factorization"] == "independent") / np.min(estimator.degrees_of_freedom_)
     assert np.linalg.eigvalsh(slack * lrvb - mean_field)[0] > -1e-9
     assert np.all(np.diag(lrvb) > 1.01 * np.diag(mean_field))
 
@@ -84,10 +102,13 @@ def test_covariance_is_symmetric_positive_and_agrees_with_its_parts(model):
     order = np.r_[2:6, 0:2]
     np.testing.assert_allclose(reordered, covariance[np.ix_(order, order)], rtol=1e-12)
     np.testing.assert_allclose(estimator.means_std_.ravel(), estimator.posterior_std_[2:6], rtol=1e-12)
-    upper = np.triu_indices(2)
-    stacked = np.concatenate([sd[upper] for sd in estimator.precisions_std_])
-    np.testing.assert_allclose(stacked, estimator.posterior_std_[6:], rtol=1e-12)
-    np.testing.assert_array_equal(estimator.precisions_std_, estimator.precisions_std_.transpose(0, 2, 1))
+    np.testing.assert_allclose(
+        unique(model, estimator.precisions_std_), estimator.posterior_std_[6:], rtol=1e-12
+    )
+    for values in (estimator.precisions_std_, estimator.covariances_std_):
+        assert values.shape == estimator.precisions_.shape
+        if model["covariance_type"] in ("full", "tied"):
+            np.testing.assert_array_equal(values, values.swapaxes(-1, -2))
 
 
 @catalogue
@@ -95,24 +116,27 @@ def test_covariances_and_weights_follow_by_the_delta_method(model):
     estimator = fitted(model)
     lrvb = estimator.get_posterior_covariance(["precisions", "covariances", "log_weights", "weights"])
     step = 1e-6
+    inverse = np.linalg.inv if model["covariance_type"] in ("full", "tied") else np.reciprocal
     jacobian = []
-    for k in range(2):
-        for p, q in zip(*np.triu_indices(2), strict=True):
-            moved = estimator.precisions_.copy()
-            moved[k, p, q] += step
-            moved[k, q, p] = moved[k, p, q]
-            change = np.linalg.inv(moved) - np.linalg.inv(estimator.precisions_)
-            jacobian.append(np.concatenate([block[np.triu_indices(2)] for block in change]) / step)
+    for place in np.ndindex(estimator.precisions_.shape):
+        moved = estimator.precisions_.copy()
+        moved[place] += step
+        if model["covariance_type"] in ("full", "tied"):
+            if place[-2] > place[-1]:
+                continue
+            moved[(*place[:-2], place[-1], place[-2])] = moved[place]
+        jacobian.append(unique(model, inverse(moved) - inverse(estimator.precisions_)) / step)
     delta = np.transpose(jacobian)
-    np.testing.assert_allclose(
-        lrvb[6:12, 6:12], delta @ lrvb[:6, :6] @ delta.T, rtol=1e-4, atol=1e-4 * lrvb[6:12, 6:12].max()
-    )
+    n = len(delta)
+    precisions, covariances = lrvb[:n, :n], lrvb[n : 2 * n, n : 2 * n]
+    expected = delta @ precisions @ delta.T
+    np.testing.assert_allclose(covariances, expected, rtol=1e-4, atol=1e-4 * covariances.max())
     np.testing.assert_allclose(lrvb[-2:, -2:].sum(axis=0), 0, atol=1e-12)  # weights sum to one
     # pi_0 as a function of log pi; log pi itself is no function of pi alone, hence the tolerance
     weight = estimator.weights_[0] * estimator.weights_[1]
     contrast = np.array([weight, -weight])
     assert estimator.weights_std_[0] == pytest.approx(
-        np.sqrt(contrast @ lrvb[12:14, 12:14] @ contrast), rel=0.02
+        np.sqrt(contrast @ lrvb[2 * n : 2 * n + 2, 2 * n : 2 * n + 2] @ contrast), rel=0.02
     )
 
 
@@ -122,21 +146,22 @@ def test_covariances_and_weights_follow_by_the_delta_method(model):
     ids=model_id,
 )
 def test_covariance_with_the_precisions_is_the_response_to_the_covariance_prior(model):
-    # log p gains -dC_ij Lambda_k,ij (all k): an identity of E_q theta for either factorization
-    X = overlapping()
-    prior = np.cov(X.T)
-    estimator = mixture(model, covariance_prior=prior).fit(X)
-    covariance = estimator.posterior_covariance_
-    step = 1e-3
-    for (p, q), name in zip([(0, 0), (0, 1), (1, 1)], ["x0,x0", "x0,x1", "x1,x1"], strict=True):
-        change = np.zeros((2, 2))
-        change[p, q] = change[q, p] = step
+    # log p gains -trace(dC Lambda)/2 for every precision: an identity of E_q theta for either factorization
+    X, step = overlapping(), 1e-3
+    prior = np.asarray(of_structure(model, np.cov(X.T)))
+    estimator = mixture(model, covariance_prior=prior[()]).fit(X)
+    to_precisions = estimator.posterior_covariance_[:, 6:]
+    for place in np.ndindex(prior.shape):
+        change = np.zeros_like(prior)
+        change[place] = change[place[::-1]] = step
         above, below = (
-            mixture(model, covariance_prior=prior + s * change).fit(X).posterior_mean_ for s in (1, -1)
+            mixture(model, covariance_prior=(prior + s * change)[()]).fit(X).posterior_mean_ for s in (1, -1)
         )
         refit = (above - below) / (2 * step)
-        columns = [list(estimator.posterior_names_).index(f"precision[{k},{name}]") for k in range(2)]
-        predicted = -(0.5 if p == q else 1.0) * covariance[:, columns].sum(axis=1)
+        pull = unique(model, change / step)  # an off-diagonal entry stands for two
+        pull = pull * (0.5 if place[:1] == place[-1:] else 1.0)
+        n_slots = to_precisions.shape[1] // len(pull)
+        predicted = -to_precisions @ np.tile(pull, n_slots)
         np.testing.assert_array_less(np.abs(refit - predicted), 1e-5 * estimator.posterior_std_)
 
 
@@ -154,31 +179,56 @@ def test_covariance_with_the_log_weights_is_the_response_to_the_concentration(fa
     )
 
 
+def quadratic_features(structure, y, y_noise):
+    """The quadratic features of one whitened row, given the noise on it, by mathematics.md's table."""
+    n_features = len(y)
+    square = np.outer(y, y) - np.eye(n_features) + y_noise
+    if isinstance(structure, DiagonalCovariance):
+        return np.diag(square) / np.sqrt(2)
+    if isinstance(structure, SphericalCovariance):
+        return np.array([np.trace(square)]) / np.sqrt(2 * n_features)
+    return svec(square) / np.sqrt(2)
+
+
 def missing_by_definition(posterior, rows, responsibilities):
-    """sum_n [(r_k delta_kl - r_k r_l) h_k h_l'], row by row, (K F, K F)."""
+    """sum_n w_n [(r_k delta_kl - r_k r_l) h_k h_l'], row by row, (D, D)."""
     structure = posterior.structure
-    missing = 0.0
-    for x, r in zip(rows.block(slice(0, rows.n_samples)).T, responsibilities, strict=True):
-        y = np.einsum("kpq,kq->kp", posterior.whiteners, x - posterior.offsets)
-        features = [
-            structure.feature_moments(
-                np.ones(1), y_k[None], np.outer(y_k, y_k)[None], posterior.second_moment_origin[k : k + 1]
-            )[0]
-            for k, y_k in enumerate(y)
-        ]
-        missing = missing + np.einsum("kl,kf,lg->kflg", np.diag(r) - np.outer(r, r), features, features)
-    return missing.reshape(2 * [len(r) * structure.n_coefficients])
+    whiteners = structure.dense(posterior.whiteners)
+    n_components, n_features = posterior.offsets.shape
+    n_quadratic = len(quadratic_features(structure, np.ones(n_features), 0))
+    tied = isinstance(structure, TiedCovariance)
+    size = n_components * (1 + n_features) + (1 if tied else n_components) * n_quadratic
+    missing = np.zeros((size, size))
+    weights = np.ones(rows.n_samples) if rows.weights is None else rows.weights
+    for x, r, weight in zip(rows.block(slice(0, rows.n_samples)).T, responsibilities, weights, strict=True):
+        features = np.zeros((n_components, size))
+        for k, W in enumerate(whiteners):
+            y, linear = W @ (x - posterior.offsets[k]), n_components + k * n_features
+            quadratic = n_components * (1 + n_features) + (0 if tied else k) * n_quadratic
+            features[k, k] = 1.0
+            features[k, linear : linear + n_features] = y
+            noise = posterior.prior.reg_covar * W @ W.T
+            features[k, quadratic : quadratic + n_quadratic] = quadratic_features(structure, y, noise)
+        missing += weight * features.T @ (np.diag(r) - np.outer(r, r)) @ features
+    return missing
 
 
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 @pytest.mark.parametrize(("n_features", "n_components"), [(1, 2), (2, 2), (3, 3), (4, 1), (14, 2)])
 @pytest.mark.parametrize("reg_covar", [0.0, 0.05])
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_missing_information_is_its_definition(n_features, n_components, reg_covar, n_jobs):
-    X = np.random.default_rng(0).normal(size=(150, n_features)) + np.eye(3, n_features)[np.arange(150) % 3]
+def test_missing_information_is_its_definition(
+    covariance_type, n_features, n_components, reg_covar, weighted, n_jobs
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, n_features)) + np.eye(3, n_features)[np.arange(150) % 3]
+    weights = rng.uniform(0.1, 3.0, size=150) if weighted else None
     model = {"reg_covar": reg_covar, "solver": "coordinate_ascent", "tol": 1e9}
-    estimator = mixture(model, n_components, n_jobs=n_jobs).fit(X)
+    estimator = mixture({**model, "covariance_type": covariance_type}, n_components, n_jobs=n_jobs)
+    estimator.fit(X, sample_weight=weights)
     posterior = estimator._uncertainty.map.posterior
-    rows = CentredRows(X, estimator._uncertainty.map.origin, n_jobs)
+    rows = CentredRows(X, estimator._uncertainty.map.origin, n_jobs, weights)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     scale = max(np.abs(missing).max(), 1e-3)
     np.testing.assert_allclose(missing_information(rows, posterior), missing, atol=1e-12 * scale)
@@ -191,8 +241,8 @@ def test_missing_information_is_its_definition(n_features, n_components, reg_cov
     assert len(columns) <= 150 * (n_components - 1)
     root = columns.transposed_product(np.eye(len(missing))).T
     np.testing.assert_allclose(root @ root.T, missing, atol=1e-12 * scale)
-    weights = np.random.default_rng(1).normal(size=(len(columns), 2))
-    np.testing.assert_allclose(columns.product(weights), root @ weights, atol=1e-11 * scale)
+    combinations = rng.normal(size=(len(columns), 2))
+    np.testing.assert_allclose(columns.product(combinations), root @ combinations, atol=1e-11 * scale)
     scaled = complete_information(posterior).times_root_transposed(root)
     np.testing.assert_allclose(columns.kernel(), scaled.T @ scaled, atol=1e-13 * scale)
     index = np.random.default_rng(2).permutation(len(missing))[:7]
@@ -466,7 +516,7 @@ def test_warnings_and_errors_name_the_callers_line():
 def test_cost_model_on_problems_of_every_kind():
     def cheapest(n_samples, n_features, n_components, n_alternatives, n_targets=1):
         posterior = SimpleNamespace(
-            offsets=np.empty((n_components, n_features)), structure=FullCovariance(n_features)
+            offsets=np.empty((n_components, n_features)), structure=FullCovariance(n_components, n_features)
         )
         costs = solver_costs(n_samples, posterior, n_alternatives, n_alternatives)
         return costs.cheapest(n_targets)
@@ -482,6 +532,6 @@ def test_cost_model_on_problems_of_every_kind():
 
 
 def test_many_pairs_cost_more_than_their_columns():
-    posterior = SimpleNamespace(offsets=np.empty((10, 2)), structure=FullCovariance(2))
+    posterior = SimpleNamespace(offsets=np.empty((10, 2)), structure=FullCovariance(10, 2))
     few, many = (solver_costs(10_000, posterior, 65_000, pairs).gram for pairs in (65_000, 248_000))
     assert many > 1.5 * few

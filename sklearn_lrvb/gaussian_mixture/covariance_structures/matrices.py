@@ -1,0 +1,288 @@
+"""Structures whose precisions are matrices with Wishart factors: full and tied."""
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from sklearn_lrvb.exponential_families.symmetric import (
+    cholesky_factor,
+    from_unique_entries,
+    smat,
+    svec,
+    unique_entries,
+    upper_triangle,
+)
+from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import FullPair, TiedPair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.quartic_moments import quartic_moments
+from sklearn_lrvb.gaussian_mixture.covariance_structures.structure import CovarianceStructure
+
+
+class MatrixStructure(CovarianceStructure):
+    """Precision matrices (P, P)."""
+
+    def __init__(self, n_components, n_features):
+        super().__init__(n_components, n_features)
+        self.block = n_features
+        self.n_quadratic = n_features * (n_features + 1) // 2
+        self.unit = self.one = np.eye(n_features)
+
+    # Statistics and maps.
+
+    def flattened(self, matrices):
+        """svec: (..., P, P) -> (..., Q)."""
+        return svec(matrices)
+
+    def unflattened(self, vectors):
+        """smat: (..., Q) -> (..., P, P)."""
+        return smat(vectors, self.n_features)
+
+    def transposed(self, maps):
+        """(S, P, P) -> (S, P, P)."""
+        return maps.swapaxes(-1, -2)
+
+    def transformed(self, maps, vectors):
+        """Every component's map of its vector: (S, P, P), (..., K, P) -> (..., K, P)."""
+        by_component = np.moveaxis(vectors, -2, 0)
+        n_components, *lead, n_features = by_component.shape
+        images = by_component.reshape(n_components, -1, n_features) @ self.transposed(maps)
+        return np.moveaxis(images.reshape(n_components, *lead, n_features), 0, -2)
+
+    def congruence(self, maps, matrices):
+        """M s M': (S, P, P), (..., S, P, P) -> (..., S, P, P)."""
+        return maps @ matrices @ self.transposed(maps)
+
+    def trace(self, matrices):
+        """(S, P, P) -> (S,)."""
+        return np.einsum("spp->s", matrices)
+
+    def norm(self, matrices):
+        """Root sum of squares, (S, P, P) -> (S,)."""
+        return np.sqrt(np.einsum("spq,spq->s", matrices, matrices))
+
+    # Frames.
+
+    def scaled_frames(self, scale):
+        """Roots that stretch by the columns' scale, (P,) -> (S, P, P)."""
+        return np.repeat(np.diag(scale)[None], self.n_slots, axis=0)
+
+    def whiteners(self, roots):
+        """W with W root = I, where the root is the Cholesky factor of E(Lambda)^-1."""
+        return np.stack([solve_triangular(root, self.unit, lower=True) for root in roots])
+
+    def log_determinants(self, roots):
+        """log|E(Lambda)^-1|, (S,)."""
+        return 2.0 * np.log(np.einsum("spp->sp", roots)).sum(axis=1)
+
+    def factors(self, covariances):
+        """Lower Cholesky factors; None where a matrix is singular to working precision."""
+        return [cholesky_factor(covariance) for covariance in covariances]
+
+    def composed(self, roots, factors):
+        """Roots of root factor factor' root', (S, P, P)."""
+        return roots @ factors
+
+    def precision_trace(self, whiteners):
+        """trace E Lambda, (S,)."""
+        return np.einsum("spq,spq->s", whiteners, whiteners)
+
+    def signed_second_moments(self, whitened, weights):
+        """Sums of weight y y' in every slot: (K, P, n), (K, n) -> (S, P, P)."""
+        moments = np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1))
+        moments = 0.5 * (moments + self.transposed(moments))
+        return moments if len(moments) == self.n_slots else moments.sum(axis=0, keepdims=True)
+
+    # Features.
+
+    def curvature_products(self, curvature, whitened):
+        """y' B y: (S, P, P), (K, P, n) -> (K, n)."""
+        return np.einsum("kpn,kpn->kn", np.matmul(curvature, whitened), whitened)
+
+    def quadratic_entries(self, whitened, origin, entries):
+        """Some quadratic features of one component: (P, n), (P, P), int array (m,) -> (m, n)."""
+        row, column = (part[entries] for part in upper_triangle(self.n_features))
+        products = whitened[row] * whitened[column] - origin[row, column, None]
+        products *= np.where(row == column, np.sqrt(0.5), 1.0)[:, None]
+        return products
+
+    def quadratic_kernel(self, whitened, others, inner_products, origin):
+        """Inner products of quadratic features: (P, n), (P, m), (n, m) -> (n, m)."""
+        kernel = np.square(inner_products)
+        kernel -= np.einsum("pn,pn->n", whitened, origin @ whitened)[:, None]
+        kernel -= np.einsum("pn,pn->n", others, origin @ others)
+        kernel += np.einsum("pq,pq->", origin, origin)
+        kernel *= 0.5
+        return kernel
+
+    # Influence functions: values and gradients of a + b.y + y'B y.
+
+    def curvature_values(self, curvature, rows):
+        """y' B y of many functions: (d, P, P), (n, P) -> (n, d)."""
+        n_functions, n_features = len(curvature), self.n_features
+        stacked = curvature.transpose(1, 0, 2).reshape(n_features, -1)
+        curved = (rows @ stacked).reshape(len(rows), n_functions, n_features)
+        return np.einsum("ndp,np->nd", curved, rows)
+
+    def gradients(self, whiteners, linear, curvature):
+        """Sums over components of weight W'(b + 2 B y), for many functions.
+
+        Parameters
+        ----------
+        linear : (d, K, P)
+        curvature : (d, S, P, P)
+
+        Returns
+        -------
+        callable, weights (K, n), whitened rows (K, n, P) -> (n, d, P)
+        """
+        n_functions, n_features = len(linear), self.n_features
+        back = self.transposed(whiteners)
+        slope = self.transformed(back, linear).transpose(1, 0, 2)  # (K, d, P)
+        bent = np.broadcast_to(
+            2.0 * back @ curvature, (n_functions, self.n_components, n_features, n_features)
+        ).transpose(1, 3, 0, 2)
+        gradient_map = np.concatenate([slope[:, None], bent], axis=1)
+        gradient_map = gradient_map.reshape(self.n_components * (1 + n_features), -1)
+
+        def gradients(weights, whitened):
+            stacked = [
+                part for w, y in zip(weights[:, :, None], whitened, strict=True) for part in (w, w * y)
+            ]
+            products = np.concatenate(stacked, axis=1) @ gradient_map
+            return products.reshape(-1, n_functions, n_features)
+
+        return gradients
+
+    def pulled_back(self, whiteners, whitened):
+        """W'y: (K, n, P) -> (K, n, P)."""
+        return whitened @ whiteners
+
+    # The prior and what is reported.
+
+    def scatter(self, block, weights):
+        """Sum of weight x x', of which `default_prior` makes a prior: (P, n), (n,) or None -> (P, P)."""
+        weighted = block if weights is None else weights * block
+        return weighted @ block.T
+
+    def prior_log_determinant(self, covariance):
+        """Sum of log|C0| over the blocks, or None where C0 is not positive definite."""
+        factor = cholesky_factor(covariance)
+        return None if factor is None else 2.0 * np.log(np.diag(factor)).sum()
+
+    def dense(self, by_slot):
+        """Every component's matrix: (S, P, P) -> (K, P, P)."""
+        return self.per_component(by_slot)
+
+    def draw(self, random_state, mean, covariance, n_rows):
+        """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
+        return random_state.multivariate_normal(mean, covariance, n_rows)
+
+    def unique_entries(self, matrices):
+        """What of a precision array is reported once: (..., S, P, P) -> (..., S Q)."""
+        entries = unique_entries(matrices)
+        return entries.reshape(*entries.shape[:-2], -1)
+
+    def from_unique_entries(self, entries):
+        """Inverse of `unique_entries`: (..., S Q) -> (..., S, P, P)."""
+        by_slot = entries.reshape(*entries.shape[:-1], self.n_slots, self.n_quadratic)
+        return from_unique_entries(by_slot, self.n_features)
+
+    def _entry_labels(self, feature_names):
+        rows, columns = upper_triangle(self.n_features)
+        return [f"{feature_names[p]},{feature_names[q]}" for p, q in zip(rows, columns, strict=True)]
+
+    @property
+    def prior_shape(self):
+        """Shape of `covariance_prior`."""
+        return (self.n_features, self.n_features)
+
+
+class FullCovariance(MatrixStructure):
+    """Every component has a precision matrix of its own."""
+
+    def whiten(self, whiteners, offsets, block):
+        """Rows in every component's frame: (P, n) -> (K, P, n)."""
+        return np.matmul(whiteners, block - offsets[:, :, None])
+
+    def second_moments(self, whitened, weights):
+        """`signed_second_moments` for weights >= 0, exactly symmetric."""
+        moments = np.empty((len(whitened), self.n_features, self.n_features))
+        for k, scaled in enumerate(np.sqrt(weights)[:, None, :] * whitened):
+            np.matmul(scaled, scaled.T, out=moments[k])  # one array twice: half the flops
+        return moments
+
+    def pair(self, posterior, k, l):
+        """The two components' share of the missing information."""
+        return FullPair(posterior, k, l)
+
+    @property
+    def sweep_flops(self):
+        """Matrix products of one component and row in a sweep."""
+        return 4 * self.n_features**2
+
+    @property
+    def pair_flops(self):
+        """Per uncertain row, and per pair."""
+        n_features, n_monomials = self.n_features, 1 + self.n_features + self.n_quadratic
+        return quartic_moments(n_features).flops_per_row, 40 * n_monomials * n_features**3
+
+    def reported(self, by_slot):
+        """In the shape of the attribute: (..., K, P, P)."""
+        return by_slot
+
+    def by_slot(self, reported):
+        """Inverse of `reported`."""
+        return reported
+
+    def entry_labels(self, feature_names):
+        """Labels of the unique entries: "0,x1,x2"."""
+        own = self._entry_labels(feature_names)
+        return [f"{k},{label}" for k in range(self.n_components) for label in own]
+
+
+class TiedCovariance(MatrixStructure):
+    """All components share one precision matrix."""
+
+    @property
+    def n_slots(self):
+        """One."""
+        return 1
+
+    def whiten(self, whiteners, offsets, block):
+        """Rows in every component's frame: (P, n) -> (K, P, n)."""
+        return (whiteners[0] @ block)[None] - self.transformed(whiteners, offsets)[:, :, None]
+
+    def second_moments(self, whitened, weights):
+        """`signed_second_moments` for weights >= 0, exactly symmetric."""
+        moments = np.zeros((1, self.n_features, self.n_features))
+        for scaled in np.sqrt(weights)[:, None, :] * whitened:
+            moments[0] += scaled @ scaled.T  # one array twice: half the flops
+        return moments
+
+    def pair(self, posterior, k, l):
+        """The two components' share of the missing information."""
+        return TiedPair(posterior, k, l)
+
+    @property
+    def sweep_flops(self):
+        """Matrix products of one component and row in a sweep."""
+        return (2 + 2 / self.n_components) * self.n_features**2
+
+    @property
+    def pair_flops(self):
+        """Per uncertain row, and per pair."""
+        return (1 + self.n_features) ** 2, 4 * self.n_quadratic**2 * self.n_features
+
+    def reported(self, by_slot):
+        """In the shape of the attribute: (..., P, P)."""
+        return by_slot[..., 0, :, :]
+
+    def by_slot(self, reported):
+        """Inverse of `reported`: (P, P) -> (1, P, P)."""
+        return reported[None]
+
+    def reported_number(self, by_slot):
+        """One number in all: (1,) -> float."""
+        return float(by_slot[0])
+
+    def entry_labels(self, feature_names):
+        """Labels of the unique entries: "x1,x2"."""
+        return self._entry_labels(feature_names)

@@ -1,0 +1,260 @@
+"""Structures whose precisions are numbers with gamma factors: diagonal and spherical."""
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import ScalePair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.structure import CovarianceStructure
+
+# A variance that falls below this share of itself in one step is round-off of a constant column.
+_LEAST_VARIANCE = 1e-28
+
+
+class ScaleStructure(CovarianceStructure):
+    """Precisions are numbers, one for every feature or one for all."""
+
+    block = 1
+
+    # Statistics and maps.
+
+    def flattened(self, sums):
+        """(..., Q) as it is."""
+        return sums
+
+    def unflattened(self, vectors):
+        """(..., Q) as it is."""
+        return vectors
+
+    def transposed(self, maps):
+        """(K, Q) as it is."""
+        return maps
+
+    def transformed(self, maps, vectors):
+        """Every component's map of its vector: (K, Q), (..., K, P) -> (..., K, P)."""
+        return maps * vectors
+
+    def congruence(self, maps, sums):
+        """s of stretched vectors, from s: (K, Q), (..., K, Q) -> (..., K, Q)."""
+        return np.square(maps) * sums
+
+    def trace(self, sums):
+        """(K, Q) -> (K,)."""
+        return sums.sum(axis=1)
+
+    def norm(self, sums):
+        """Root sum of squares, (K, Q) -> (K,)."""
+        return np.sqrt(np.square(sums).sum(axis=1))
+
+    # Frames.
+
+    def whiteners(self, roots):
+        """Reciprocals of the standard deviations."""
+        return 1.0 / roots
+
+    def log_determinants(self, roots):
+        """log|E(Lambda)^-1|, (K,)."""
+        return 2.0 * self.power * np.log(roots).sum(axis=1)
+
+    def factors(self, variances):
+        """Square roots; None where a variance is zero to working precision."""
+        return [np.sqrt(own) if np.all(own > _LEAST_VARIANCE) else None for own in variances]
+
+    def composed(self, roots, factors):
+        """Standard deviations, (K, Q)."""
+        return roots * factors
+
+    def precision_trace(self, whiteners):
+        """trace E Lambda, (K,)."""
+        return self.power * np.square(whiteners).sum(axis=1)
+
+    def whiten(self, whiteners, offsets, block):
+        """Rows in every component's frame: (P, n) -> (K, P, n)."""
+        whitened = block - offsets[:, :, None]
+        whitened *= whiteners[:, :, None]
+        return whitened
+
+    def second_moments(self, whitened, weights):
+        """Sums of weight s(y): (K, P, n), (K, n) -> (K, Q)."""
+        return self.signed_second_moments(whitened, weights)
+
+    def signed_second_moments(self, whitened, weights):
+        """Sums of weight s(y), weights of any sign: (K, P, n), (K, n) -> (K, Q)."""
+        return np.matmul(self.statistic(whitened), weights[:, :, None])[:, :, 0]
+
+    # Features.
+
+    def curvature_products(self, curvature, whitened):
+        """B.s(y): (K, Q), (K, P, n) -> (K, n)."""
+        return np.matmul(curvature[:, None, :], self.statistic(whitened))[:, 0]
+
+    def quadratic_entries(self, whitened, origin, entries):
+        """Some quadratic features of one component: (P, n), (Q,), int array (m,) -> (m, n)."""
+        return (self.statistic(whitened)[entries] - origin[entries, None]) / self._feature_norm
+
+    def quadratic_kernel(self, whitened, others, inner_products, origin):
+        """Inner products of quadratic features: (P, n), (P, m), unused -> (n, m)."""
+        everything = np.arange(self.n_quadratic)
+        one, other = (self.quadratic_entries(rows, origin, everything) for rows in (whitened, others))
+        return one.T @ other
+
+    # Influence functions: values and gradients of a + b.y + B.s(y).
+
+    def curvature_values(self, curvature, rows):
+        """B.s(y) of many functions: (d, Q), (n, P) -> (n, d)."""
+        return self.statistic(rows.T).T @ curvature.T
+
+    def gradients(self, whiteners, linear, curvature):
+        """Sums over components of weight W'(b + 2 B y), for many functions.
+
+        Parameters
+        ----------
+        linear : (d, K, P)
+        curvature : (d, K, Q)
+
+        Returns
+        -------
+        callable, weights (K, n), whitened rows (K, n, P) -> (n, d, P)
+        """
+        slope = (whiteners * linear).transpose(2, 1, 0)  # (P, K, d)
+        bent = np.broadcast_to(2.0 * whiteners * curvature, linear.shape).transpose(2, 1, 0)
+        gradient_map = np.concatenate([slope, bent], axis=1)
+
+        def gradients(weights, whitened):
+            bending = weights[:, :, None] * whitened
+            stacked = np.concatenate([np.broadcast_to(weights[:, :, None], bending.shape), bending])
+            return np.matmul(stacked.transpose(2, 1, 0), gradient_map).transpose(1, 2, 0)
+
+        return gradients
+
+    def pulled_back(self, whiteners, whitened):
+        """W'y: (K, n, P) -> (K, n, P)."""
+        return whitened * whiteners[:, None, :]
+
+    # The missing information.
+
+    def pair(self, posterior, k, l):
+        """The two components' share of the missing information."""
+        return ScalePair(posterior, k, l)
+
+    @property
+    def sweep_flops(self):
+        """Matrix products of one component and row in a sweep."""
+        return 0
+
+    @property
+    def pair_flops(self):
+        """Per uncertain row, and per pair."""
+        n_monomials = 1 + self.n_features + self.n_quadratic
+        return n_monomials**2, 10 * n_monomials**3
+
+    # The prior and what is reported.
+
+    def scatter(self, block, weights):
+        """Sum of weight times squares, of which `default_prior` makes a prior: (P, n) -> (Q,)."""
+        squares = self.statistic(block) / self.power
+        return squares.sum(axis=1) if weights is None else squares @ weights
+
+    def prior_log_determinant(self, covariance):
+        """Sum of log C0, or None where C0 is not positive."""
+        return np.log(covariance).sum() if np.all(covariance > 0) else None
+
+    def dense(self, by_slot):
+        """Every component's matrix: (K, Q) -> (K, P, P)."""
+        return by_slot[:, :, None] * np.eye(self.n_features)
+
+    def draw(self, random_state, mean, variance, n_rows):
+        """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
+        return mean + random_state.standard_normal(size=(n_rows, self.n_features)) * np.sqrt(variance)
+
+    def unique_entries(self, numbers):
+        """What of a precision array is reported once: (..., K, Q) -> (..., K Q)."""
+        return numbers.reshape(*numbers.shape[:-2], -1)
+
+    def from_unique_entries(self, entries):
+        """Inverse of `unique_entries`: (..., K Q) -> (..., K, Q)."""
+        return entries.reshape(*entries.shape[:-1], self.n_components, self.n_quadratic)
+
+
+class DiagonalCovariance(ScaleStructure):
+    """Every component has a precision for every feature, features being independent within it."""
+
+    def __init__(self, n_components, n_features):
+        super().__init__(n_components, n_features)
+        self.n_blocks = self.n_quadratic = n_features
+        self.unit = self.one = np.ones(n_features)
+
+    def statistic(self, vectors):
+        """s(y) = (y_p^2): (..., P, n) -> (..., P, n)."""
+        return np.square(vectors)
+
+    def scaled_frames(self, scale):
+        """Roots that stretch by the columns' scale, (P,) -> (K, P)."""
+        return np.repeat(scale[None], self.n_components, axis=0)
+
+    def monomial_map(self, turn, shift, origin):
+        """From (1, z, z^2) to the features of y = turn z + shift, (F, F)."""
+        nothing = np.zeros((len(turn), len(turn)))
+        linear = np.hstack([shift[:, None], np.diag(turn), nothing])
+        quadratic = np.hstack(
+            [(np.square(shift) - origin)[:, None], np.diag(2.0 * turn * shift), np.diag(np.square(turn))]
+        )
+        intercept = np.eye(1, linear.shape[1])
+        return np.vstack([intercept, linear, quadratic / self._feature_norm])
+
+    def reported(self, by_slot):
+        """In the shape of the attribute: (..., K, P)."""
+        return by_slot
+
+    def by_slot(self, reported):
+        """Inverse of `reported`."""
+        return reported
+
+    def entry_labels(self, feature_names):
+        """Labels of the entries: "0,x1"."""
+        return [f"{k},{name}" for k in range(self.n_components) for name in feature_names]
+
+    @property
+    def prior_shape(self):
+        """Shape of `covariance_prior`."""
+        return (self.n_features,)
+
+
+class SphericalCovariance(ScaleStructure):
+    """Every component has one precision, the same in every direction."""
+
+    n_quadratic = 1
+
+    def __init__(self, n_components, n_features):
+        super().__init__(n_components, n_features)
+        self.power = n_features
+        self.unit, self.one = np.array([float(n_features)]), np.ones(1)
+
+    def statistic(self, vectors):
+        """s(y) = |y|^2: (..., P, n) -> (..., 1, n)."""
+        return np.einsum("...pn,...pn->...n", vectors, vectors)[..., None, :]
+
+    def scaled_frames(self, scale):
+        """Roots that stretch by the columns' common scale, (P,) -> (K, 1)."""
+        return np.full((self.n_components, 1), np.sqrt(np.mean(np.square(scale))))
+
+    def monomial_map(self, turn, shift, origin):
+        """From (1, z, |z|^2) to the features of y = turn z + shift, (F, F)."""
+        linear = np.hstack([shift[:, None], turn * np.eye(len(shift)), np.zeros((len(shift), 1))])
+        quadratic = np.concatenate([shift @ shift - origin, 2.0 * turn * shift, np.square(turn)])
+        return np.vstack([np.eye(1, linear.shape[1]), linear, quadratic / self._feature_norm])
+
+    def reported(self, by_slot):
+        """In the shape of the attribute: (..., K)."""
+        return by_slot[..., 0]
+
+    def by_slot(self, reported):
+        """Inverse of `reported`: (K,) -> (K, 1)."""
+        return reported[:, None]
+
+    def entry_labels(self, feature_names):
+        """Labels of the entries: "0"."""
+        return [f"{k}" for k in range(self.n_components)]
+
+    @property
+    def prior_shape(self):
+        """Shape of `covariance_prior`."""
+        return ()

@@ -1,0 +1,252 @@
+"""What all covariance structures share: the posterior of the precisions, features and their coefficients.
+
+*Conventions.* K components, P features, S slots: a slot is one precision, Lambda_s, that one component or
+all of them have (S = K or 1). Component k is seen in its own frame, y = W_k (x - m_k) with
+W_k' W_k = E Lambda_k, where E Lambda is the identity. Rows come feature-major: a block is (P, n), whitened
+(K, P, n). A structure looks at y through a statistic s(y) of degree two,
+
+    full, tied: y y' (P, P)      diagonal: y_p^2 (P,)      spherical: |y|^2 (1,)
+
+summed within a slot, with s(I) = E s(y) for y ~ N(0, I) its ``unit``. Maps between frames and x (``roots``,
+``whiteners``) are (S, P, P), or (S, P), (S, 1) where they only stretch. The features of a row in component
+k are the Hermite polynomials of degree <= 2 (mathematics in `response`),
+
+    h = (1, y, (s(y) - O_k)/a),        O_k = s(I) - reg_covar s(W_k W_k'),     a^2 = 2 power,
+
+O_k being the unit less the known noise on x, which enters every s(y); matrices as `svec`. Coefficients beta,
+flat (..., D), stand for the change d rho_k = beta . h_k of the log responsibilities: first K intercepts,
+then (K, P) linear ones, then (S, Q) quadratic ones, those of a slot shared by its components.
+
+Every slot's precision is made of ``n_blocks`` independent Wishart matrices (``block``, ``block``), and
+|Lambda| is the product of their determinants to the ``power``: one matrix of size P; P numbers (a
+Wishart matrix of size 1 is a gamma variable with shape nu/2); one number whose P-th power it is.
+"""
+
+import numpy as np
+
+from sklearn_lrvb.exponential_families import wishart
+
+
+class CovarianceStructure:
+    """One precision for each component, or one for all.
+
+    Parameters
+    ----------
+    n_components : int, K
+    n_features : int, P
+
+    Attributes
+    ----------
+    n_slots : int, S
+    n_quadratic : int, Q, quadratic coefficients of a slot
+    block, n_blocks, power : int, how |Lambda| is made of Wishart determinants
+    unit : s(I)
+    one : what a slot's precision is in its own frame, the identity
+    """
+
+    n_blocks = 1
+    power = 1
+
+    def __init__(self, n_components, n_features):
+        self.n_components = n_components
+        self.n_features = n_features
+
+    @property
+    def n_slots(self):
+        """S."""
+        return self.n_components
+
+    @property
+    def n_coefficients(self):
+        """D."""
+        return self.n_components * (1 + self.n_features) + self.n_slots * self.n_quadratic
+
+    @property
+    def _feature_norm(self):
+        """a."""
+        return np.sqrt(2.0 * self.power)
+
+    def per_slot(self, by_component):
+        """Sums over the components of every slot: (..., K) -> (..., S)."""
+        if self.n_slots == self.n_components:
+            return by_component
+        return by_component.sum(axis=-1, keepdims=True)
+
+    def per_component(self, by_slot):
+        """Each component's own: (S, ...) -> (K, ...), without a copy."""
+        return np.broadcast_to(by_slot, (self.n_components, *by_slot.shape[1:]))
+
+    def between_components(self, by_slot):
+        """Covariance of what the components of a slot share: (S,) -> (K, K)."""
+        return (
+            np.diag(by_slot)
+            if self.n_slots == self.n_components
+            else np.full((self.n_components, self.n_components), by_slot[0])
+        )
+
+    def slot(self, component):
+        """Number of a component's slot."""
+        return component if self.n_slots > 1 else 0
+
+    def neighbours(self, component):
+        """Components that share a component's slot, itself among them."""
+        return range(self.n_components) if self.n_slots < self.n_components else (component,)
+
+    def expand(self, by_slot):
+        """Trailing axes of length one, to go with the statistics of slots."""
+        return np.reshape(by_slot, (*np.shape(by_slot), *[1] * self.unit.ndim))
+
+    def reported_number(self, by_slot):
+        """A number of every slot, in the shape of the attribute: (S,) -> (K,), or a float."""
+        return by_slot.copy()
+
+    # The posterior of the precisions, given expected counts.
+
+    @property
+    def _freedom_of_means(self):
+        """Degrees of freedom that the means of a slot take from a joint factor."""
+        return self.power * self.n_components // self.n_slots
+
+    @property
+    def flat_degrees_of_freedom(self):
+        """nu0 of the improper prior that is constant in means and precisions."""
+        return float(self.block + 1 - self._freedom_of_means)
+
+    def information(self, counts, prior_degrees_of_freedom):
+        """c, with E Lambda = c A^-1: (K,) -> (S,)."""
+        return prior_degrees_of_freedom + self.power * self.per_slot(counts)
+
+    def degrees_of_freedom(self, information, independent):
+        """Wishart degrees of freedom nu, (S,)."""
+        return information + self._freedom_of_means if independent else information
+
+    def is_proper(self, information, independent):
+        """Whether the slots' Wishart factors exist, (S,) of bool."""
+        degrees_of_freedom = self.degrees_of_freedom(information, independent)
+        return (information > 0) & (degrees_of_freedom > self.block - 1)
+
+    def log_det_inverse_scale(self, log_determinants, degrees_of_freedom):
+        """Sum of log|A| over the blocks, from log|E(Lambda)^-1|, (S,)."""
+        size = self.block * self.n_blocks
+        return log_determinants / self.power + size * np.log(degrees_of_freedom)
+
+    def expected_log_determinant(self, degrees_of_freedom, log_det_inverse_scale):
+        """E log|Lambda|, (S,)."""
+        of_block = wishart.expected_log_determinant(
+            degrees_of_freedom, log_det_inverse_scale / self.n_blocks, self.block
+        )
+        return self.power * self.n_blocks * of_block
+
+    def log_determinant_excess_variance(self, degrees_of_freedom):
+        """Var log|Lambda| that Lambda does not explain, (S,)."""
+        of_block = wishart.log_determinant_excess_variance(degrees_of_freedom, self.block)
+        return self.power**2 * self.n_blocks * of_block
+
+    def expected_log_density(
+        self, degrees_of_freedom, log_det_inverse_scale, expected_log_determinant, expected_trace
+    ):
+        """E log density of the slots' Wishart factors, (S,)."""
+        return self.n_blocks * wishart.expected_log_density(
+            degrees_of_freedom,
+            log_det_inverse_scale / self.n_blocks,
+            expected_log_determinant / (self.power * self.n_blocks),
+            expected_trace / self.n_blocks,
+            self.block,
+        )
+
+    def expected_own_trace(self, degrees_of_freedom):
+        """E trace(A Lambda) of a slot's own factors, (S,)."""
+        return self.block * self.n_blocks * degrees_of_freedom
+
+    def mean_excess_factor(self, information):
+        """Student-t excess of Cov(mu) under joint factors over E Sigma/tau, (S,).
+
+        Left out, as zero, where the variance is infinite (c <= block + 1).
+        """
+        beyond = information - (self.block + 1)
+        return np.divide(self.block + 1, beyond, out=np.zeros_like(beyond), where=beyond > 0)
+
+    # Features and their coefficients.
+
+    def parts(self):
+        """Where the kinds of coefficients stand: name -> slice of D."""
+        linear = self.n_components
+        quadratic = linear + self.n_components * self.n_features
+        return {
+            "intercept": slice(0, linear),
+            "linear": slice(linear, quadratic),
+            "quadratic": slice(quadratic, self.n_coefficients),
+        }
+
+    def split(self, coefficients):
+        """(..., D) -> intercepts (..., K), linear (..., K, P), quadratic (..., S, Q)."""
+        lead = coefficients.shape[:-1]
+        intercepts, linear, quadratic = (coefficients[..., part] for part in self.parts().values())
+        return (
+            intercepts,
+            linear.reshape(*lead, self.n_components, self.n_features),
+            quadratic.reshape(*lead, self.n_slots, self.n_quadratic),
+        )
+
+    def places(self, component):
+        """Slices of D with a component's intercept, linear and quadratic coefficients."""
+        parts, slot = self.parts(), self.slot(component)
+        linear = parts["linear"].start + component * self.n_features
+        quadratic = parts["quadratic"].start + slot * self.n_quadratic
+        return (
+            slice(component, component + 1),
+            slice(linear, linear + self.n_features),
+            slice(quadratic, quadratic + self.n_quadratic),
+        )
+
+    def second_moment_origin(self, whiteners, reg_covar):
+        """O, (S, ...)."""
+        return self.unit - reg_covar * self.congruence(whiteners, self.unit)
+
+    def quadratic_features(self, sums):
+        """(s - O)/a, given s - O: (S, ...) -> (S, Q)."""
+        return self.flattened(sums) / self._feature_norm
+
+    def feature_moments(self, counts, first, second, origin):
+        """Sums of h: moments about the frames -> (D,). The transpose of `polynomials`."""
+        centred = second - self.expand(self.per_slot(counts)) * origin
+        return np.concatenate([counts, first.ravel(), self.quadratic_features(centred).ravel()])
+
+    def moments(self, coefficients):
+        """Inverse of `feature_moments` for O = s(I): (D,) -> counts, first, second."""
+        counts, first, quadratic = self.split(coefficients)
+        second = self._feature_norm * self.unflattened(quadratic)
+        return counts, first, second + self.expand(self.per_slot(counts)) * self.unit
+
+    def polynomials(self, coefficients, origin):
+        """beta . h as a + b.y + B.s(y): (..., D) -> (..., K), (..., K, P), (..., S, ...)."""
+        intercepts, linear, quadratic = self.split(coefficients)
+        curvature = self.unflattened(quadratic) / self._feature_norm
+        axes = tuple(range(-self.unit.ndim, 0))
+        return intercepts - (curvature * origin).sum(axis=axes), linear, curvature
+
+    def complete_information(self, mean_precision, information):
+        """Diagonal of R^-1 behind the intercepts: tau on y, c/power on the quadratic ones, (D - K,)."""
+        return np.concatenate(
+            [
+                np.repeat(mean_precision, self.n_features),
+                np.repeat(information / self.power, self.n_quadratic),
+            ]
+        )
+
+    # What coefficients say of the parameters: weights depend on the intercepts alone, means on the linear
+    # part, precisions and covariances on the quadratic one.
+
+    def mean_response(self, linear, roots):
+        """d mu = W^-1 b: (..., K, P) -> (..., K, P)."""
+        return self.transformed(roots, linear)
+
+    def precision_response(self, quadratic, whiteners):
+        """d Lambda = -a/power W' B W: (..., S, Q) -> (..., S, ...)."""
+        scale = -self._feature_norm / self.power
+        return scale * self.congruence(self.transposed(whiteners), self.unflattened(quadratic))
+
+    def covariance_response(self, quadratic, roots):
+        """d Lambda^-1 = a/power W^-1 B W^-T: (..., S, Q) -> (..., S, ...)."""
+        scale = self._feature_norm / self.power
+        return scale * self.congruence(roots, self.unflattened(quadratic))

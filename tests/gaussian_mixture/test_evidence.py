@@ -1,0 +1,341 @@
+"""The lower bound against the exact log evidence of small samples, for every covariance type.
+
+Given the assignments z the evidence has a closed form (normal-Wishart and normal-gamma), and the assignments
+of a dozen rows can be enumerated: log p(X) = logsumexp over z of log p(z) + log p(X | z). Importance sampling
+of weights, means and precisions, which knows no assignments, finds the same number.
+
+A precision is a block (d, d): a matrix (P, P) for every component (full) or for all of them (tied), or one
+number for every component and feature (diag) or every component (spherical), a Wishart of d = 1.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from catalogue import mixture
+from scipy.special import betaln, entr, gammaln, logsumexp, multigammaln
+from scipy.stats import wishart
+
+COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
+every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+every_size = pytest.mark.parametrize("n_features", [1, 2])
+every_weights = pytest.mark.parametrize("sticks", [False, True], ids=["dirichlet", "sticks"])
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Hyperparameters of a mixture whose weights are Dirichlet or sticks."""
+
+    covariance_type: str
+    n_features: int
+    sticks: bool = False
+    concentration: float = 1.5
+    mean_precision: float = 0.4
+    degrees_of_freedom: float = 3.2
+
+    @property
+    def mean(self):
+        return np.linspace(0.5, -0.4, self.n_features)
+
+    @property
+    def covariance(self):
+        """C0 in the shape that the covariance type takes."""
+        full = 0.3 + np.diag(np.linspace(1.0, 1.6, self.n_features))
+        return {"diag": np.diag(full), "spherical": full[0, 0]}.get(self.covariance_type, full)
+
+    def fit(self, X, n_components, factorization="joint"):
+        """The fitted mixture, the best of several starts."""
+        model = {
+            "prior": "conjugate",
+            "factorization": factorization,
+            "covariance_type": self.covariance_type,
+            "reg_covar": 0.0,
+            "weight_concentration_prior_type": (
+                "dirichlet_process" if self.sticks else "dirichlet_distribution"
+            ),
+            "weight_concentration_prior": self.concentration,
+            "mean_precision_prior": self.mean_precision,
+            "mean_prior": self.mean,
+            "degrees_of_freedom_prior": self.degrees_of_freedom,
+            "covariance_prior": self.covariance,
+        }
+        return mixture(model, n_components, init_params="random_from_data", n_init=4).fit(X)
+
+    def blocks(self, n_components):
+        """C0 of every precision, (B, d, d)."""
+        if self.covariance_type in ("full", "tied"):
+            return np.broadcast_to(
+                self.covariance,
+                (n_components if self.covariance_type == "full" else 1, self.n_features, self.n_features),
+            )
+        return np.tile(np.ravel(self.covariance), n_components)[:, None, None]
+
+
+def clusters(n_samples, n_features, distance=5.0):
+    """Two clusters of equal size, the second ``distance`` standard deviations away."""
+    X = np.random.default_rng(5).normal(size=(n_samples, n_features))
+    X[n_samples // 2 :] += distance / np.sqrt(n_features)
+    return X - X.mean(axis=0)
+
+
+# The evidence in closed form.
+
+
+def seen_by_precisions(covariance_type, counts, scatter):
+    """Counts (S, B) and scatter (S, B, d, d) of every precision, from those of the components."""
+    n_sets, n_features = len(scatter), scatter.shape[-1]
+    diagonals = np.einsum("skpp->skp", scatter)
+    if covariance_type == "full":
+        return counts, scatter
+    if covariance_type == "tied":
+        return counts.sum(axis=1, keepdims=True), scatter.sum(axis=1, keepdims=True)
+    if covariance_type == "diag":
+        return np.repeat(counts, n_features, axis=1), diagonals.reshape(n_sets, -1, 1, 1)
+    return n_features * counts, diagonals.sum(axis=2).reshape(n_sets, -1, 1, 1)
+
+
+def log_wishart_integral(degrees_of_freedom, inverse_scale):
+    """log of the integral of |L|^((nu - d - 1)/2) exp(-tr(A L)/2) over L: (...), (..., d, d) -> (...)."""
+    size, half = inverse_scale.shape[-1], 0.5 * np.asarray(degrees_of_freedom)
+    log_det = np.linalg.slogdet(0.5 * inverse_scale)[1]
+    return multigammaln(half, size) - half * log_det
+
+
+def log_evidence_given(assignments, X, prior):
+    """log p(X | z) of indicators z (S, N, K): (S,)."""
+    n_samples, n_features = X.shape
+    b0, m0 = prior.mean_precision, prior.mean
+    counts = assignments.sum(axis=1)
+    tau = counts + b0
+    means = (np.einsum("snk,np->skp", assignments, X) + b0 * m0) / tau[:, :, None]
+    # sum (x - m)(x - m)' + b0 (m0 - m)(m0 - m)', as second moments about m0
+    moments = np.einsum("snk,np,nq->skpq", assignments, X - m0, X - m0, optimize=True)
+    shift = means - m0
+    scatter = moments - tau[:, :, None, None] * shift[:, :, :, None] * shift[:, :, None, :]
+    C0 = prior.blocks(assignments.shape[2])
+    own_counts, own_scatter = seen_by_precisions(prior.covariance_type, counts, scatter)
+    posterior = log_wishart_integral(prior.degrees_of_freedom + own_counts, C0 + own_scatter)
+    return (
+        -0.5 * n_samples * n_features * np.log(2.0 * np.pi)
+        + 0.5 * n_features * np.log(b0 / tau).sum(axis=1)
+        + (posterior - log_wishart_integral(prior.degrees_of_freedom, C0)).sum(axis=1)
+    )
+
+
+def log_assignment_probability(assignments, prior):
+    """log p(z): (S, N, K) -> (S,)."""
+    counts, gamma = assignments.sum(axis=1), prior.concentration
+    n_components = counts.shape[1]
+    if prior.sticks:
+        later = counts.sum(axis=1, keepdims=True) - np.cumsum(counts, axis=1)
+        return (betaln(1.0 + counts, gamma + later) - betaln(1.0, gamma)).sum(axis=1)
+    total = n_components * gamma
+    return (gammaln(gamma + counts) - gammaln(gamma)).sum(axis=1) + (
+        gammaln(total) - gammaln(total + counts.sum(axis=1))
+    )
+
+
+def log_evidence(X, n_components, prior):
+    """log p(X), by enumeration of all assignments."""
+    labels = np.array(list(itertools.product(range(n_components), repeat=len(X))))
+    assignments = (labels[:, :, None] == np.arange(n_components)).astype(float)
+    return logsumexp(
+        log_evidence_given(assignments, X, prior) + log_assignment_probability(assignments, prior)
+    )
+
+
+# Importance sampling.
+
+
+@dataclass(frozen=True)
+class ParameterDensity:
+    """Density of weights, means and precisions: Dirichlet, normal given the precisions, Wishart blocks.
+
+    Attributes
+    ----------
+    covariance_type : str
+    concentration : (K,)
+    means : (K, P)
+    mean_precision : (K,), in units of the component's precision
+    degrees_of_freedom : (B,)
+    inverse_scales : (B, d, d)
+    """
+
+    covariance_type: str
+    concentration: np.ndarray
+    means: np.ndarray
+    mean_precision: np.ndarray
+    degrees_of_freedom: np.ndarray
+    inverse_scales: np.ndarray
+
+    def matrices(self, blocks):
+        """Precision of every component: (S, B, d, d) -> (S, K, P, P)."""
+        n_components, n_features = self.means.shape
+        if self.covariance_type in ("full", "tied"):
+            return np.broadcast_to(blocks, (len(blocks), n_components, n_features, n_features))
+        return blocks.reshape(len(blocks), n_components, -1, 1) * np.eye(n_features)
+
+    def sample(self, n_draws, rng):
+        """Weights (S, K), means (S, K, P) and blocks (S, B, d, d)."""
+        size = self.inverse_scales.shape[-1]
+        blocks = np.stack(
+            [
+                wishart(nu, np.linalg.inv(A)).rvs(n_draws, random_state=rng).reshape(n_draws, size, size)
+                for nu, A in zip(self.degrees_of_freedom, self.inverse_scales, strict=True)
+            ],
+            axis=1,
+        )
+        roots = np.linalg.cholesky(self.matrices(blocks) * self.mean_precision[:, None, None])
+        noise = rng.normal(size=(n_draws, *self.means.shape, 1))
+        means = self.means + np.linalg.solve(roots.swapaxes(-1, -2), noise)[..., 0]
+        return rng.dirichlet(self.concentration, size=n_draws), means, blocks
+
+    def log_density(self, weights, means, blocks):
+        """(S,)."""
+        matrices, n_features = self.matrices(blocks), self.means.shape[1]
+        offsets = means - self.means
+        distances = np.einsum("skp,skpq,skq->sk", offsets, matrices, offsets)
+        log_det, block_log_det = np.linalg.slogdet(matrices)[1], np.linalg.slogdet(blocks)[1]
+        normal = 0.5 * (
+            n_features * np.log(self.mean_precision / (2.0 * np.pi))
+            + log_det
+            - self.mean_precision * distances
+        )
+        nu, A = self.degrees_of_freedom, self.inverse_scales
+        precision = (
+            0.5 * (nu - A.shape[-1] - 1.0) * block_log_det
+            - 0.5 * np.einsum("bpq,sbpq->sb", A, blocks)
+            - log_wishart_integral(nu, A)
+        )
+        dirichlet = (self.concentration - 1.0) * np.log(weights) - gammaln(self.concentration)
+        return (
+            normal.sum(axis=1)
+            + precision.sum(axis=1)
+            + dirichlet.sum(axis=1)
+            + gammaln(self.concentration.sum())
+        )
+
+
+def prior_density(prior, n_components):
+    """The prior of the parameters."""
+    C0 = prior.blocks(n_components)
+    return ParameterDensity(
+        prior.covariance_type,
+        np.full(n_components, prior.concentration),
+        np.broadcast_to(prior.mean, (n_components, prior.n_features)),
+        np.full(n_components, prior.mean_precision),
+        np.full(len(C0), prior.degrees_of_freedom),
+        C0,
+    )
+
+
+def widened_posterior(estimator, prior, order, share):
+    """q of the fitted mixture with a share of its data's information, its components in another order."""
+    start = prior_density(prior, estimator.n_components)
+    tied = prior.covariance_type == "tied"
+    size = start.inverse_scales.shape[-1]
+    covariances = estimator.covariances_ if tied else estimator.covariances_[order]
+    blocks = np.reshape(covariances, (-1, size, size))
+    freedom = np.ravel(estimator.degrees_of_freedom_ if tied else estimator.degrees_of_freedom_[order])
+    freedom = np.repeat(freedom, len(blocks) // len(freedom))
+
+    def widened(before, after):
+        return before + share * (after - before)
+
+    freedom = widened(start.degrees_of_freedom, freedom)
+    return ParameterDensity(
+        prior.covariance_type,
+        widened(start.concentration, estimator.weight_concentration_[order]),
+        estimator.means_[order],
+        widened(start.mean_precision, estimator.mean_precision_[order]),
+        freedom,
+        freedom[:, None, None] * blocks,
+    )
+
+
+def log_likelihood(X, weights, matrices, means):
+    """log p(X | theta), without assignments: (S,)."""
+    offsets = X[:, None] - means[:, None]
+    distances = np.einsum("snkp,skpq,snkq->snk", offsets, matrices, offsets, optimize=True)
+    log_det = np.linalg.slogdet(matrices)[1] - X.shape[1] * np.log(2.0 * np.pi)
+    return logsumexp((np.log(weights) + 0.5 * log_det)[:, None] - 0.5 * distances, axis=2).sum(axis=1)
+
+
+def sampled_log_evidence(X, prior, proposals, n_draws):
+    """log of the mean importance weight under the mixture of the proposals, and its standard error."""
+    rng = np.random.default_rng(0)
+    draws = [proposal.sample(n_draws, rng) for proposal in proposals]
+    weights, means, blocks = (np.concatenate(parts) for parts in zip(*draws, strict=True))
+    density = np.stack([proposal.log_density(weights, means, blocks) for proposal in proposals])
+    target = prior_density(prior, weights.shape[1])
+    log_ratio = (
+        log_likelihood(X, weights, target.matrices(blocks), means)
+        + target.log_density(weights, means, blocks)
+        - logsumexp(density, axis=0)
+        + np.log(len(proposals))
+    )
+    largest = log_ratio.max()
+    ratio = np.exp(log_ratio - largest)
+    error = ratio.std() / np.sqrt(len(ratio)) / ratio.mean()
+    return largest + np.log(ratio.mean()), error
+
+
+@every_type
+@every_size
+@every_weights
+def test_one_component_gives_the_exact_log_evidence(covariance_type, n_features, sticks):
+    prior, X = Prior(covariance_type, n_features, sticks), clusters(20, n_features)
+    exact = log_evidence(X, 1, prior)
+    assert prior.fit(X, 1).lower_bound_ == pytest.approx(exact, rel=1e-12)
+
+
+@every_type
+@every_size
+@every_weights
+def test_lower_bound_is_the_evidence_of_the_responsibilities(covariance_type, n_features, sticks):
+    # the best q(pi, mu, Lambda) given q(z) leaves log of the integral of exp(E_q(z) log p) plus q(z)'s entropy,
+    # and E_q(z) log p is linear in z: closed forms, at fractional assignments
+    prior, X = Prior(covariance_type, n_features, sticks), clusters(30, n_features, distance=3.0)
+    estimator = prior.fit(X, 3)
+    responsibilities = estimator.predict_proba(X)
+    assert responsibilities.max(axis=1).min() < 0.8
+    expected = log_evidence_given(responsibilities[None], X, prior) + log_assignment_probability(
+        responsibilities[None], prior
+    )
+    assert estimator.lower_bound_ == pytest.approx(expected[0] + entr(responsibilities).sum(), rel=1e-12)
+
+
+@every_type
+@every_size
+@every_weights
+def test_two_components_bound_the_exact_log_evidence(covariance_type, n_features, sticks):
+    prior, X = Prior(covariance_type, n_features, sticks), clusters(9, n_features)
+    exact = log_evidence(X, 2, prior)
+    joint, independent = (
+        prior.fit(X, 2, factorization).lower_bound_ for factorization in ("joint", "independent")
+    )
+    # q keeps to one of the two labellings, which alone costs about log 2
+    assert exact - 2.0 < independent < joint < exact
+
+
+@every_type
+def test_importance_sampling_agrees_with_the_enumeration(covariance_type):
+    # far apart, so that q in either order is near all of the posterior's mass
+    prior, X = Prior(covariance_type, 2), clusters(8, 2, distance=12.0)
+    estimator = prior.fit(X, 2)
+    proposals = [widened_posterior(estimator, prior, order, share=0.4) for order in ([0, 1], [1, 0])]
+    sampled, error = sampled_log_evidence(X, prior, [*proposals, prior_density(prior, 2)], n_draws=8000)
+    assert error < 0.025
+    assert abs(sampled - log_evidence(X, 2, prior)) < 4 * error
+    assert sampled - 2.0 < estimator.lower_bound_ < sampled - 0.5
+
+
+@every_type
+def test_lower_bound_and_evidence_choose_the_same_number_of_components(covariance_type):
+    prior, X = Prior(covariance_type, 2, concentration=10.0), clusters(10, 2, distance=20.0)
+    exact = np.array([log_evidence(X, n_components, prior) for n_components in (1, 2, 3)])
+    bounds = np.array([prior.fit(X, n_components).lower_bound_ for n_components in (1, 2, 3)])
+    assert exact[1] > 0.5 + max(exact[0], exact[2])  # a clear case
+    assert bounds.argmax() == 1
+    assert np.all(bounds < exact + 1e-9)  # equal for one component

@@ -1,0 +1,372 @@
+"""The mixture from parts against densities, closed forms, refits, itself, and the estimator."""
+
+import functools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from catalogue import MODELS, mixture, model_id, three_blobs
+from mixture_from_parts import COVARIANCE_TYPES, MixtureFromParts, fit_from_parts, mixture_model
+from scipy import stats
+from scipy.linalg import block_diag
+from scipy.special import digamma, polygamma, softmax
+
+from sklearn_lrvb.mean_field import MeanFieldModel, Term
+
+
+def has_sticks(model):
+    return model["weight_concentration_prior_type"] == "dirichlet_process"
+
+
+INDEPENDENT = [model for model in MODELS if model["factorization"] == "independent"]
+every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+every_model = pytest.mark.parametrize("model", INDEPENDENT, ids=model_id)
+# of the other models' terms these have all but a Dirichlet's constants
+TWO_MODELS = [
+    model for model in INDEPENDENT if model["reg_covar"] and (has_sticks(model) or model["prior"] == "flat")
+]
+two_models = pytest.mark.parametrize("model", TWO_MODELS, ids=model_id)
+
+
+def hyperparameters(model, covariance_type, n_components, n_features):
+    """A stand-in for a fitted mixture: what the module reads of one, and no more."""
+    scale = 0.3 + np.eye(n_features) * np.linspace(1.0, 2.0, n_features)
+    # a full prior of one feature is a diagonal and a spherical one of the same number
+    covariance_prior = {"diag": np.diag(scale), "spherical": scale[0, 0]}.get(covariance_type, scale)
+    lead = () if covariance_type == "tied" else (n_components,)
+    identity = {"diag": np.ones(n_features), "spherical": np.ones(())}.get(
+        covariance_type, np.eye(n_features)
+    )
+
+    def predict_proba(X):
+        position = X.sum(axis=1)
+        middle = 0.5 * (position.min() + position.max())
+        return softmax(np.outer(position - middle, np.arange(n_components)), axis=1)
+
+    return SimpleNamespace(
+        **model,
+        covariance_type=covariance_type,
+        n_components=n_components,
+        weight_concentration_prior_=0.8,
+        mean_precision_prior_=0.6,
+        mean_prior_=np.linspace(0.2, -0.5, n_features),
+        degrees_of_freedom_prior_=n_features + 0.7,
+        covariance_prior_=covariance_prior,
+        precisions_=np.broadcast_to(identity, (*lead, *identity.shape)),
+        predict_proba=predict_proba,
+    )
+
+
+def clusters(n_features, shift=4.0):
+    """Two clusters with some doubtful rows between them, (34, n_features); coordinate ascent is quick."""
+    X = np.random.default_rng(2).normal(size=(34, n_features))
+    X[20:] = 0.8 * X[20:] + shift / np.sqrt(n_features)
+    return X
+
+
+@functools.cache
+def _fitted(items, covariance_type):
+    at = hyperparameters(dict(items), covariance_type, 2, 2)
+    return at, fit_from_parts(at, clusters(2))
+
+
+def fitted_to_clusters(model, covariance_type):
+    """Stand-in and fit of two components to `clusters(2)`; shared between tests, so not to be changed."""
+    return _fitted(tuple(model.items()), covariance_type)
+
+
+def errors_in_deviations(found, expected):
+    """Largest difference of covariances in standard deviations; one log weight may not vary at all."""
+    deviations = np.sqrt(np.abs(np.diag(expected))) + 1e-6
+    return np.abs((found - expected) / np.outer(deviations, deviations)).max()
+
+
+# The terms are the densities, constants and all.
+
+
+@every_type
+@every_model
+def test_log_joint_is_the_sum_of_the_densities(model, covariance_type):
+    n_samples, n_components, n_features = 6, 3, 2
+    rng = np.random.default_rng(4)
+    X, z = rng.normal(size=(n_samples, n_features)), rng.integers(n_components, size=n_samples)
+    at = hyperparameters(model, covariance_type, n_components, n_features)
+    identity = np.eye(n_features)
+    nu0, C0 = at.degrees_of_freedom_prior_, at.covariance_prior_
+    mu = rng.normal(size=(n_components, n_features))
+    if covariance_type in ("full", "tied"):
+        n_copies = n_components if covariance_type == "full" else 1
+        values = stats.wishart(5, identity).rvs(n_copies, random_state=rng).reshape(-1, 2, 2)
+        prior = sum(stats.wishart(nu0, np.linalg.inv(C0)).logpdf(value) for value in values)
+        precisions = np.broadcast_to(values, (n_components, n_features, n_features))
+        assigned = {"Lambda": values if covariance_type == "full" else values[0]}
+    elif covariance_type == "diag":
+        values = rng.gamma(2.0, size=(n_components, n_features))
+        prior = stats.gamma(0.5 * nu0, scale=2.0 / C0).logpdf(values).sum()
+        precisions = values[:, :, None] * identity
+        assigned = {"lambda0": values[:, 0], "lambda1": values[:, 1]}
+    else:
+        values = rng.gamma(2.0, size=n_components)
+        prior = stats.gamma(0.5 * nu0, scale=2.0 / C0).logpdf(values).sum()
+        precisions = values[:, None, None] * identity
+        assigned = {"lambda": values}
+    covariances = np.linalg.inv(precisions)
+    prior += sum(
+        stats.multivariate_normal(at.mean_prior_, covariance / at.mean_precision_prior_).logpdf(mean)
+        for mean, covariance in zip(mu, covariances, strict=True)
+    )
+    if has_sticks(model):
+        weights = rng.beta(2.0, 1.0, size=n_components)
+        log_weights = np.log(weights) + np.append(0.0, np.cumsum(np.log(1.0 - weights)))[:-1]
+        prior += stats.beta(1.0, at.weight_concentration_prior_).logpdf(weights).sum()
+    else:
+        weights = rng.dirichlet(np.ones(n_components))
+        log_weights = np.log(weights)
+        concentration = np.full(n_components, at.weight_concentration_prior_)
+        prior += stats.dirichlet(concentration).logpdf(weights)
+    if model["prior"] == "flat":
+        prior = -log_weights.sum()  # the Jacobian of log pi
+    likelihood = sum(
+        log_weights[k]
+        + stats.multivariate_normal(mu[k], covariances[k]).logpdf(x)
+        - 0.5 * model["reg_covar"] * np.trace(precisions[k])
+        for x, k in zip(X, z, strict=True)
+    )
+    log_joint = mixture_model(at, X).log_joint
+    point = {"mu": mu, "weights": weights, "z": z, **assigned}
+    found = log_joint.value(
+        {name: factor.family.statistics_of(point[name]) for name, factor in log_joint.factors.items()}
+    )
+    assert found == pytest.approx(prior + likelihood, rel=1e-12)
+
+
+# The fixed point and its response in closed form.
+
+
+def weight_moments(model, at, counts):
+    """E log pi and its covariance."""
+    if not has_sticks(model):
+        concentration = counts + (at.weight_concentration_prior_ if model["prior"] == "conjugate" else 0.0)
+        return (
+            digamma(concentration) - digamma(concentration.sum()),
+            np.diag(polygamma(1, concentration)) - polygamma(1, concentration.sum()),
+        )
+    later = np.cumsum(counts[::-1])[::-1] - counts
+    sticks, rests = 1.0 + counts, at.weight_concentration_prior_ + later
+    earlier = np.tri(len(counts), k=-1)
+    shared = polygamma(1, sticks + rests)
+    log_sticks, log_rests = (digamma(part) - digamma(sticks + rests) for part in (sticks, rests))
+    stick_part = np.eye(len(counts))
+    covariance = stick_part * polygamma(1, sticks) + earlier * polygamma(1, rests) @ earlier.T
+    both = stick_part + earlier
+    return log_sticks + earlier @ log_rests, covariance - both * shared @ both.T
+
+
+def precision_statistics(covariance_type, counts, scatter):
+    """Counts and scatter that every precision sees, its nu - c, and the nu0 of the flat prior."""
+    n_components, n_features = scatter.shape[:2]
+    diagonals = np.einsum("kpp->kp", scatter)
+    return {
+        "full": (counts, scatter, 1, n_features),
+        "tied": (
+            counts.sum(keepdims=True),
+            scatter.sum(axis=0, keepdims=True),
+            n_components,
+            n_features + 1 - n_components,
+        ),
+        "diag": (np.repeat(counts, n_features), diagonals.reshape(-1, 1, 1), 1, 1),
+        "spherical": (
+            n_features * counts,
+            diagonals.sum(axis=1).reshape(-1, 1, 1),
+            n_features,
+            2 - n_features,
+        ),
+    }[covariance_type]
+
+
+def precisions_of_components(covariance_type, blocks, log_determinants, n_components, n_features):
+    """E Lambda_k, (K, P, P), and E log|Lambda_k|, (K,), from those of every precision."""
+    if covariance_type in ("full", "tied"):
+        matrices = np.broadcast_to(blocks, (n_components, n_features, n_features))
+        return matrices, np.broadcast_to(log_determinants, n_components)
+    shape = (n_components, n_features)
+    diagonals = np.broadcast_to(blocks.reshape(n_components, -1), shape)
+    logarithms = np.broadcast_to(log_determinants.reshape(n_components, -1), shape)
+    return diagonals[:, :, None] * np.eye(n_features), logarithms.sum(axis=1)
+
+
+def closed_form(model, at, X, responsibilities):
+    """q given the responsibilities, those that follow, and the response where they are certain.
+
+    Linear response gives a precision the variance of a Wishart of c degrees of freedom, not nu.
+    """
+    n_components, n_features = at.n_components, X.shape[1]
+    flat = model["prior"] == "flat"
+    b0, m0 = (0.0 if flat else at.mean_precision_prior_), at.mean_prior_
+    counts = responsibilities.sum(axis=0)
+    tau = counts + b0
+    means = (responsibilities.T @ X + b0 * m0) / tau[:, None]
+    offsets = X[:, None] - means
+    scatter = np.einsum("nk,nkp,nkq->kpq", responsibilities, offsets, offsets)
+    scatter += b0 * np.einsum("kp,kq->kpq", means - m0, means - m0)
+    scatter += model["reg_covar"] * counts[:, None, None] * np.eye(n_features)
+    own_counts, own_scatter, extra, flat_freedom = precision_statistics(at.covariance_type, counts, scatter)
+    if flat:
+        c, A = flat_freedom + own_counts, own_scatter
+    else:
+        c = at.degrees_of_freedom_prior_ + own_counts
+        scale = np.tile(at.covariance_prior_, n_components)[:, None, None]
+        A = own_scatter + (scale if at.covariance_type == "diag" else at.covariance_prior_)
+    nu = c + extra
+    blocks = c[:, None, None] * np.linalg.inv(A)
+    half = 0.5 * (nu[:, None] - np.arange(blocks.shape[1]))
+    log_determinants = digamma(half).sum(axis=1) + np.linalg.slogdet(2.0 * blocks / nu[:, None, None])[1]
+    precisions, log_determinants = precisions_of_components(
+        at.covariance_type, blocks, log_determinants, n_components, n_features
+    )
+    log_weights, weight_covariance = weight_moments(model, at, counts)
+    distances = np.einsum("nkp,kpq,nkq->nk", offsets, precisions, offsets)
+    spread = n_features / tau + model["reg_covar"] * np.einsum("kpp->k", precisions)
+    scores = log_weights + 0.5 * (log_determinants - spread - distances)
+    row, column = np.triu_indices(blocks.shape[1])
+    variances = (
+        blocks[:, row[:, None], row] * blocks[:, column[:, None], column]
+        + blocks[:, row[:, None], column] * blocks[:, column[:, None], row]
+    ) / c[:, None, None]
+    return SimpleNamespace(
+        responsibilities=softmax(scores, axis=1),
+        degrees_of_freedom=nu,
+        mean=np.concatenate([log_weights, means.ravel(), blocks[:, row, column].ravel()]),
+        covariance=block_diag(weight_covariance, *np.linalg.inv(tau[:, None, None] * precisions), *variances),
+    )
+
+
+@every_type
+@two_models
+def test_fixed_point_is_the_closed_form(model, covariance_type):
+    at, fitted = fitted_to_clusters(model, covariance_type)
+    posterior = fitted.posterior
+    expected = closed_form(model, at, clusters(2), posterior.mean("z"))
+    assert posterior.mean("z").min(axis=1).max() > 0.05  # some rows are not certain
+    np.testing.assert_allclose(posterior.mean("z"), expected.responsibilities, atol=1e-9)
+    np.testing.assert_allclose(fitted.mean, expected.mean, rtol=1e-8, atol=1e-9)
+    # component by component, as precisions are
+    freedom = [
+        2.0 * posterior.natural_parameters[name][..., -1] + factor.family.n_features + 1.0
+        for name, factor in posterior.factors.items()
+        if name.lower().startswith("lambda")
+    ]
+    np.testing.assert_allclose(np.stack(freedom, axis=-1).ravel(), expected.degrees_of_freedom, rtol=1e-8)
+
+
+@every_type
+@two_models
+def test_covariance_is_the_closed_form_where_assignments_are_certain(model, covariance_type):
+    X = clusters(2, shift=60.0)
+    at = hyperparameters(model, covariance_type, 2, 2)
+    at.mean_precision_prior_ = 0.01  # a strong pull to m0 would widen what lies far from it
+    fitted = fit_from_parts(at, X)
+    expected = closed_form(model, at, X, fitted.posterior.mean("z"))
+    np.testing.assert_allclose(fitted.mean, expected.mean, rtol=1e-9)
+    assert errors_in_deviations(fitted.covariance, expected.covariance) < 1e-8
+
+
+@every_type
+@two_models
+def test_covariance_is_how_a_refit_moves(model, covariance_type):
+    # log p + t u . theta moves E theta by t Cov(theta) u
+    at, fitted = fitted_to_clusters(model, covariance_type)
+    covariance, step = fitted.covariance, 1e-4
+    deviations = np.sqrt(np.diag(covariance))
+    direction = np.random.default_rng(6).normal(size=len(covariance)) / deviations
+    shapes = [fitted.posterior.mean(statistic).shape for statistic in fitted.statistics]
+    ends = np.cumsum([np.prod(shape) for shape in shapes])[:-1]
+    coefficients = np.split(fitted.jacobian.T @ direction, ends)
+    base = mixture_model(at, clusters(2))
+
+    def moved_mean(signed_step):
+        tilt = [
+            Term(signed_step * own.reshape(shape), statistic)
+            for own, shape, statistic in zip(coefficients, shapes, fitted.statistics, strict=True)
+        ]
+        posterior = MeanFieldModel(base.factors, [*base.terms, *tilt]).fit(fitted.posterior, tol=1e-11)
+        return MixtureFromParts(posterior, fitted.statistics, fitted.jacobian).mean
+
+    found = (moved_mean(step) - moved_mean(-step)) / (2 * step)
+    expected = covariance @ direction
+    np.testing.assert_allclose(found / deviations, expected / deviations, rtol=1e-5, atol=1e-5)
+
+
+# Where covariance types coincide.
+
+
+def assert_same(first, second):
+    assert first.lower_bound == pytest.approx(second.lower_bound, rel=1e-12)
+    np.testing.assert_allclose(first.mean, second.mean, rtol=1e-8, atol=1e-9)
+    assert errors_in_deviations(first.covariance, second.covariance) < 1e-8
+
+
+@two_models
+def test_full_diagonal_and_spherical_are_the_same_for_one_feature(model):
+    X = clusters(1)
+    full, diagonal, spherical = (
+        fit_from_parts(hyperparameters(model, covariance_type, 2, 1), X)
+        for covariance_type in ("full", "diag", "spherical")
+    )
+    assert_same(diagonal, full)
+    assert_same(spherical, full)
+
+
+@two_models
+def test_tied_is_full_for_one_component(model):
+    X = clusters(2)
+    full, tied = (
+        fit_from_parts(hyperparameters(model, covariance_type, 1, 2), X)
+        for covariance_type in ("full", "tied")
+    )
+    assert_same(tied, full)
+
+
+@pytest.mark.parametrize("model", [model for model in INDEPENDENT if not has_sticks(model)], ids=model_id)
+def test_diagonal_of_one_component_is_one_model_for_every_feature(model):
+    X = clusters(2)
+    at = hyperparameters(model, "diag", 1, 2)
+    together = fit_from_parts(at, X)
+    alone = []
+    for p in range(2):
+        one = hyperparameters(model, "diag", 1, 1)
+        one.mean_prior_, one.covariance_prior_ = at.mean_prior_[[p]], at.covariance_prior_[[p]]
+        one.degrees_of_freedom_prior_ = at.degrees_of_freedom_prior_
+        alone.append(fit_from_parts(one, X[:, [p]]))
+    assert together.lower_bound == pytest.approx(sum(one.lower_bound for one in alone), rel=1e-12)
+    variances = np.stack([np.diag(one.covariance) for one in alone], axis=1)
+    # the one log weight of all, then means and precisions
+    expected = np.diag(np.append(variances[0, 0], variances[1:]))
+    assert errors_in_deviations(together.covariance, expected) < 1e-10
+
+
+# Weights of rows.
+
+
+@every_type
+def test_weights_of_rows_are_repetitions(covariance_type):
+    X = clusters(2)
+    at, _ = fitted_to_clusters(TWO_MODELS[0], covariance_type)
+    weights = np.random.default_rng(3).integers(3, size=len(X))
+    repeated = np.concatenate([X[weights >= 1], X[weights == 2]])
+    assert_same(fit_from_parts(at, X, weights), fit_from_parts(at, repeated))
+
+
+# The estimator.
+
+
+@every_type
+@every_model
+@pytest.mark.parametrize("n_components", [1, 2, 3])
+def test_equals_the_estimator(model, covariance_type, n_components):
+    X = three_blobs(60, n_features=2) * [1.0, 1.5]
+    estimator = mixture({**model, "covariance_type": covariance_type}, n_components).fit(X)
+    reference = fit_from_parts(estimator, X)
+    assert estimator.lower_bound_ == pytest.approx(reference.lower_bound, abs=1e-8)
+    np.testing.assert_allclose(estimator.posterior_mean_, reference.mean, rtol=1e-8, atol=1e-8)
+    assert errors_in_deviations(estimator.posterior_covariance_, reference.covariance) < 1e-8
