@@ -20,8 +20,6 @@ from scipy.special import gammaln
 from sklearn_lrvb.exponential_families import Beta, Categorical, Dirichlet, Gamma, MultivariateNormal, Wishart
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, MeanFieldPosterior, Term
 
-COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
-
 LOG_2_PI = np.log(2.0 * np.pi)
 
 

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import BayesianGaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -22,6 +23,7 @@ from sklearn_lrvb.gaussian_mixture.initialization import (
 from sklearn_lrvb.gaussian_mixture.newton import Ascent
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
 from sklearn_lrvb.gaussian_mixture.progress import Progress
+from sklearn_lrvb.gaussian_mixture.sklearn_bridge import fitted_twin, posterior_of
 from sklearn_lrvb.gaussian_mixture.sweep import expect, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.uncertainty import PosteriorUncertainty, frames_inside_the_package
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
@@ -67,8 +69,10 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     n_components : int, default=1
         Number of mixture components, K.
 
-    covariance_type : {'full'}, default='full'
-        'full': each component has its own general covariance matrix.
+    covariance_type : {'full', 'tied', 'diag', 'spherical'}, default='full'
+        'full': each component has its own covariance matrix; 'tied': all components share one; 'diag': each
+        has its own variance for every feature; 'spherical': each has one variance. The precisions have
+        Wishart posteriors, or gamma ones ('diag', 'spherical'); see Notes.
 
     tol : float, default=1e-3
         With ``solver="newton"`` the fit stops when the lower bound still to be gained (half the squared
@@ -86,9 +90,12 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     n_init : int, default=1
         Number of starts; the fit with the highest lower bound is kept.
 
-    init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, default='kmeans'
+    init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
+            (n_samples, n_components) or callable, default='kmeans'
         How the first responsibilities are made. Under ``prior="flat"`` the two that draw seeds assign
-        every row to its nearest seed.
+        every row to its nearest seed. An array is taken for the responsibilities themselves, non-negative
+        with rows that sum to one, and `n_init` is then one; a callable makes them from
+        ``(X, n_components, random_state)``, where X is without the rows of no weight.
 
     weight_concentration_prior_type : {'dirichlet_process', 'dirichlet_distribution'}, \
             default='dirichlet_process'
@@ -104,11 +111,14 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         m0, in units of X; None means the mean of X.
 
     degrees_of_freedom_prior : float or None, default=None
-        nu0 of the Wishart priors, greater than ``n_features - 1``; None means ``n_features``.
+        nu0 of the Wishart priors, greater than ``n_features - 1``; None means ``n_features``. With 'diag' and
+        'spherical' every precision is gamma with shape nu0 / 2.
 
-    covariance_prior : array-like of shape (n_features, n_features), default=None
-        C0, the inverse of the Wishart's scale matrix, symmetric positive definite, in squared units of X;
-        None means the covariance of X, with `reg_covar` on its diagonal where it is singular.
+    covariance_prior : float or array-like, default=None
+        C0, in squared units of X: the inverse of the Wishart's scale matrix, symmetric positive definite, of
+        shape (n_features, n_features) for 'full' and 'tied'; twice the gamma's rate, positive, of shape
+        (n_features,) for 'diag' and a float for 'spherical'. None means the covariance of X, its diagonal or
+        the mean of that, with `reg_covar` added where it is singular.
 
     random_state : int, RandomState instance or None, default=None
         Seeds the starts and :meth:`sample`. The same state gives scikit-learn's starts.
@@ -146,14 +156,16 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     means_ : ndarray of shape (n_components, n_features)
         Posterior means of the component means.
 
-    covariances_ : ndarray of shape (n_components, n_features, n_features)
+    covariances_ : ndarray
         Inverses of `precisions_`.
 
-    precisions_ : ndarray of shape (n_components, n_features, n_features)
-        Posterior means of the precision matrices.
+    precisions_ : ndarray
+        Posterior means of the precisions, of shape (n_components, n_features, n_features) for 'full',
+        (n_features, n_features) for 'tied', (n_components, n_features) for 'diag', (n_components,) for
+        'spherical'.
 
-    precisions_cholesky_ : ndarray of shape (n_components, n_features, n_features)
-        Upper triangular U with ``precisions_ = U @ U.T``.
+    precisions_cholesky_ : ndarray
+        Upper triangular U with ``precisions_ = U @ U.T``, or square roots of `precisions_`.
 
     converged_ : bool
         Whether `tol` was reached.
@@ -177,12 +189,13 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     mean_precision_ : ndarray of shape (n_components,)
         tau_k, precision of each mean in units of its component's precision.
 
-    degrees_of_freedom_ : ndarray of shape (n_components,)
-        Degrees of freedom of the Wishart factors.
+    degrees_of_freedom_ : ndarray of shape (n_components,), or float for 'tied'
+        Degrees of freedom of the Wishart factors; of gamma factors twice the shape.
 
     weight_concentration_prior_, mean_precision_prior_, mean_prior_, degrees_of_freedom_prior_, \
             covariance_prior_
-        The prior in use; a flat prior is ``0, 0, zeros, n_features, zeros``.
+        The prior in use; a flat prior is ``0, 0, zeros, nu0, zeros``, nu0 being what makes the density
+        constant (`n_features` for 'full').
 
     posterior_mean_ : ndarray of shape (D,)
         Mean of theta = (log weights; means; unique precision entries), component by component.
@@ -196,7 +209,8 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         Its root diagonal, without the matrix. Like the matrix it is kept, and read-only.
 
     posterior_names_ : ndarray of shape (D,) of str
-        Names such as "log_weight[0]", "mean[0,x1]", "precision[0,x1,x2]".
+        Names such as "log_weight[0]", "mean[0,x1]", "precision[0,x1,x2]" ("precision[x1,x2]" for 'tied',
+        "precision[0,x1]" for 'diag', "precision[0]" for 'spherical').
 
     weights_std_, means_std_, covariances_std_, precisions_std_ : ndarray
         LRVB standard deviations, in the shape of the attribute; weights and covariances by the delta
@@ -214,6 +228,21 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
 
     Notes
     -----
+    With ``covariance_type="full"`` and ``reg_covar=0`` the fit is scikit-learn's at full convergence, digit
+    for digit. By design it differs in four places, so that every number is that of one proper posterior:
+
+    * 'tied': all n_samples rows count for the one precision matrix, whose degrees of freedom are
+      ``degrees_of_freedom_prior + n_samples``. scikit-learn divides rows and scatter by `n_components` but
+      not the prior, which then counts `n_components` times.
+    * 'spherical': each row is `n_features` observations of its component's variance, and the degrees of
+      freedom are ``degrees_of_freedom_prior + n_features * n_k``. scikit-learn averages over features, so
+      that its prior counts `n_features` times.
+    * 'diag' and 'spherical' have gamma posteriors, whose E log precision enters the E-step; scikit-learn
+      takes that of a Wishart matrix.
+    * `reg_covar` is known noise on the rows in the E-step and in the M-step, and `lower_bound_` is the exact
+      ELBO; scikit-learn adds the former in the M-step alone, and leaves out the latter's constants and,
+      in part, its terms.
+
     Linear response is a derivative at the optimum. Where the fit is no strict local optimum the
     covariance is refused with an error that says why.
 
@@ -225,7 +254,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     Fitted attributes report the posterior; writing to them changes no prediction.
 
     The observed information behind the covariance is solved by the cheapest of three solvers that fits into
-    memory: its own matrix (KF x KF with K = n_components, F = 1 + P + P(P + 1)/2), one of the size of the
+    memory: its own matrix (one unknown for each weight, mean and precision), one of the size of the
     rows whose assignment is uncertain, or none, by passes over X. A matrix is formed by the fit where
     Newton's method needs it, else at first need: until then, and for good where there is none, X is kept, by
     reference, and must not be changed in place (a change is noticed and refused). Pickling leaves X behind,
@@ -380,15 +409,16 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         """
         return self._labels(self._fit(X, sample_weight))
 
-    def _fit(self, X, sample_weight, starts=None):
+    def _fit(self, X, sample_weight, starts=None, reset=True):
         """Fit all or nothing, and return the rows of X, those without weight included.
 
         Parameters
         ----------
         starts : callable (rows, prior, init_params) -> starts, in place of `_starts`
+        reset : bool, whether X decides what the features are
         """
         with _unchanged_on_error(self), blas_threads(self.n_jobs):
-            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset)
             kept, weights = _counted(sample_weight, X)
             counted = X if kept is None else X[kept]
             if counted.shape[0] < self.n_components:
@@ -492,6 +522,65 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         self.n_iter_ = fit.n_iter
         self.lower_bound_ = fit.lower_bound
         self.lower_bounds_ = list(fit.path[1 + fit.n_before :])
+
+    # From and to scikit-learn.
+
+    @classmethod
+    def from_sklearn(cls, bgm, X, sample_weight=None):
+        """Continue the fit of a BayesianGaussianMixture to its optimum, and give it error bars.
+
+        Parameters
+        ----------
+        bgm : sklearn.mixture.BayesianGaussianMixture
+            Fitted. Its parameters are taken over, its fitted attributes are the start.
+
+        X : array-like of shape (n_samples, n_features)
+            The training rows.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts, as in :meth:`fit`.
+
+        Returns
+        -------
+        mixture : LRVBGaussianMixture
+            Fitted. Priors that `bgm` left at None are taken from X.
+
+        Raises
+        ------
+        TypeError
+            If `bgm` is no BayesianGaussianMixture.
+        sklearn.exceptions.NotFittedError
+            If it is not fitted.
+        ValueError
+            On bad input, as :meth:`fit`.
+        """
+        if not isinstance(bgm, BayesianGaussianMixture):
+            raise TypeError(f"bgm must be a fitted BayesianGaussianMixture, got {type(bgm).__name__}.")
+        check_is_fitted(bgm)
+        mixture = cls(**bgm.get_params())
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(bgm, name):
+                setattr(mixture, name, getattr(bgm, name))
+        mixture._fit(
+            X,
+            sample_weight,
+            starts=lambda rows, prior, _: [lambda: (posterior_of(bgm, rows, prior),)],
+            reset=False,
+        )
+        return mixture
+
+    def to_sklearn(self):
+        """A fitted BayesianGaussianMixture with this fit, for use without this package.
+
+        Returns
+        -------
+        bgm : sklearn.mixture.BayesianGaussianMixture
+            Predicts and scores the same. Its `degrees_of_freedom_` (of diagonal and spherical covariances)
+            and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. It knows
+            of no flat prior and no weights: fitting it again is another fit.
+        """
+        check_is_fitted(self)
+        return fitted_twin(self, self._uncertainty.map.posterior)
 
     # The mixture.
 
@@ -693,7 +782,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             The weights of X in the fit, where there were any.
 
         solver : {'auto', 'primal', 'dual', 'matrix_free'}, default='auto'
-            How the observed information is solved with. 'primal' forms the matrix (KF x KF), 'dual' one
+            How the observed information is solved with. 'primal' forms its matrix, 'dual' one
             of the size of the uncertain rows, 'matrix_free' none: it passes over the rows some
             twenty times for every parameter asked for. 'auto' takes what was formed before, else the
             cheapest by a count of flops that fits into memory. All agree to 1e-8 standard deviations.

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from catalogue import mixture
+from catalogue import COVARIANCE_TYPES, mixture
 from scipy.special import betaln, entr, gammaln, logsumexp, multigammaln
 from scipy.stats import wishart
 
-COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 every_size = pytest.mark.parametrize("n_features", [1, 2])
 every_weights = pytest.mark.parametrize("sticks", [False, True], ids=["dirichlet", "sticks"])
@@ -294,8 +293,8 @@ def test_one_component_gives_the_exact_log_evidence(covariance_type, n_features,
 @every_size
 @every_weights
 def test_lower_bound_is_the_evidence_of_the_responsibilities(covariance_type, n_features, sticks):
-    # the best q(pi, mu, Lambda) given q(z) leaves log of the integral of exp(E_q(z) log p) plus q(z)'s entropy,
-    # and E_q(z) log p is linear in z: closed forms, at fractional assignments
+    # at the best q(pi, mu, Lambda) given q(z) the bound is the log of the integral of exp(E_q(z) log p), plus
+    # the entropy of q(z); E_q(z) log p is linear in z: these are the closed forms at fractional assignments
     prior, X = Prior(covariance_type, n_features, sticks), clusters(30, n_features, distance=3.0)
     estimator = prior.fit(X, 3)
     responsibilities = estimator.predict_proba(X)

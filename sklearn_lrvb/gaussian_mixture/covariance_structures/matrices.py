@@ -64,6 +64,10 @@ class MatrixStructure(CovarianceStructure):
         """Roots that stretch by the columns' scale, (P,) -> (S, P, P)."""
         return np.repeat(np.diag(scale)[None], self.n_slots, axis=0)
 
+    def roots(self, covariances):
+        """Lower Cholesky factors of positive definite matrices, (S, P, P)."""
+        return np.linalg.cholesky(covariances)
+
     def whiteners(self, roots):
         """W with W root = I, where the root is the Cholesky factor of E(Lambda)^-1."""
         return np.stack([solve_triangular(root, self.unit, lower=True) for root in roots])

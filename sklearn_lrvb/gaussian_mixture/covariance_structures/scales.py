@@ -46,6 +46,10 @@ class ScaleStructure(CovarianceStructure):
 
     # Frames.
 
+    def roots(self, variances):
+        """Standard deviations, (K, Q)."""
+        return np.sqrt(variances)
+
     def whiteners(self, roots):
         """Reciprocals of the standard deviations."""
         return 1.0 / roots
