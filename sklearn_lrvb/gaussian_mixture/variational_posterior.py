@@ -280,7 +280,7 @@ class VariationalPosterior:
         information = structure.information(counts, prior.degrees_of_freedom)
         improper = np.flatnonzero(~structure.is_proper(information, prior.independent))
         if improper.size:
-            raise DegenerateComponentError(_singular_slot_message(improper[0], counts, prior))
+            raise DegenerateComponentError(_improper_slot_message(improper[0], counts, prior))
         factors = structure.factors(scatter / structure.expand(information))
         for slot, factor in enumerate(factors):
             if factor is None:
@@ -303,13 +303,24 @@ def _empty_component_message(component, counts, prior):
     )
 
 
+def _owner(slot, counts, structure):
+    """Whose precision a slot's is, in words."""
+    owner = f"component {slot}" if structure.n_slots == len(counts) else "all components together"
+    count = structure.per_slot(counts)[slot]
+    return f"{owner} (expected count {count:.3g}, {structure.n_features} features)"
+
+
+def _improper_slot_message(slot, counts, prior):
+    return (
+        f"The precision of {_owner(slot, counts, prior.structure)} has no proper posterior under "
+        "prior='flat': there are too few points. (a) Lower n_components. (b) Use prior='conjugate'."
+    )
+
+
 def _singular_slot_message(slot, counts, prior):
     remedy = " (b) Use prior='conjugate'." if prior.flat else ""
-    structure = prior.structure
-    owner = f"component {slot}" if structure.n_slots == len(counts) else "all components together"
     return (
-        f"{ILL_DEFINED_COVARIANCE} Here: the covariance of {owner} (expected count "
-        f"{structure.per_slot(counts)[slot]:.3g}, {structure.n_features} features) is singular "
-        f"to working precision, with reg_covar={prior.reg_covar:g}. (a) Drop constant or "
+        f"{ILL_DEFINED_COVARIANCE} Here: the covariance of {_owner(slot, counts, prior.structure)} is "
+        f"singular to working precision, with reg_covar={prior.reg_covar:g}. (a) Drop constant or "
         f"duplicated columns and repeated rows.{remedy}"
     )

@@ -44,7 +44,7 @@ class Prior:
         return {"diag": np.diag(full), "spherical": full[0, 0]}.get(self.covariance_type, full)
 
     def fit(self, X, n_components, factorization="joint"):
-        """The fitted mixture, the best of several starts."""
+        """The fitted mixture."""
         model = {
             "prior": "conjugate",
             "factorization": factorization,
@@ -59,7 +59,7 @@ class Prior:
             "degrees_of_freedom_prior": self.degrees_of_freedom,
             "covariance_prior": self.covariance,
         }
-        return mixture(model, n_components, init_params="random_from_data", n_init=4).fit(X)
+        return mixture(model, n_components).fit(X)
 
     def blocks(self, n_components):
         """C0 of every precision, (B, d, d)."""
@@ -290,12 +290,11 @@ def test_one_component_gives_the_exact_log_evidence(covariance_type, n_features,
 
 
 @every_type
-@every_size
 @every_weights
-def test_lower_bound_is_the_evidence_of_the_responsibilities(covariance_type, n_features, sticks):
+def test_lower_bound_is_the_evidence_of_the_responsibilities(covariance_type, sticks):
     # at the best q(pi, mu, Lambda) given q(z) the bound is the log of the integral of exp(E_q(z) log p), plus
     # the entropy of q(z); E_q(z) log p is linear in z: these are the closed forms at fractional assignments
-    prior, X = Prior(covariance_type, n_features, sticks), clusters(30, n_features, distance=3.0)
+    prior, X = Prior(covariance_type, 2, sticks), clusters(30, 2, distance=3.0)
     estimator = prior.fit(X, 3)
     responsibilities = estimator.predict_proba(X)
     assert responsibilities.max(axis=1).min() < 0.8
@@ -306,15 +305,14 @@ def test_lower_bound_is_the_evidence_of_the_responsibilities(covariance_type, n_
 
 
 @every_type
-@every_size
 @every_weights
-def test_two_components_bound_the_exact_log_evidence(covariance_type, n_features, sticks):
-    prior, X = Prior(covariance_type, n_features, sticks), clusters(9, n_features)
+def test_two_components_bound_the_exact_log_evidence(covariance_type, sticks):
+    prior, X = Prior(covariance_type, 2, sticks), clusters(9, 2)
     exact = log_evidence(X, 2, prior)
     joint, independent = (
         prior.fit(X, 2, factorization).lower_bound_ for factorization in ("joint", "independent")
     )
-    # q keeps to one of the two labellings, which alone costs about log 2
+    # q keeps to one of two labellings, which costs about log 2; seen: gaps of 0.6 to 1.3 and 0.9 to 1.6 nats
     assert exact - 2.0 < independent < joint < exact
 
 
@@ -324,7 +322,7 @@ def test_importance_sampling_agrees_with_the_enumeration(covariance_type):
     prior, X = Prior(covariance_type, 2), clusters(8, 2, distance=12.0)
     estimator = prior.fit(X, 2)
     proposals = [widened_posterior(estimator, prior, order, share=0.4) for order in ([0, 1], [1, 0])]
-    sampled, error = sampled_log_evidence(X, prior, [*proposals, prior_density(prior, 2)], n_draws=8000)
+    sampled, error = sampled_log_evidence(X, prior, [*proposals, prior_density(prior, 2)], n_draws=5000)
     assert error < 0.025
     assert abs(sampled - log_evidence(X, 2, prior)) < 4 * error
     assert sampled - 2.0 < estimator.lower_bound_ < sampled - 0.5

@@ -122,10 +122,14 @@ def fitted_both_ways(index, n_components, n_samples):
     return estimator, parts["fit_from_parts"](X, estimator)
 
 
-INDEPENDENT = [model for model in MODELS if model["factorization"] == "independent"]
+INDEPENDENT = [
+    model
+    for model in MODELS
+    if model["factorization"] == "independent" and model["covariance_type"] == "full"
+]
 both = pytest.mark.parametrize(
     ("index", "n_components", "n_samples"),
-    [(i, k, n) for i in range(len(INDEPENDENT)) for k, n in ((2, 40), (3, 90))],
+    [(i, k, n) for i in range(len(INDEPENDENT)) for k, n in ((2, 40), (3, 90))[i % 2 : i % 2 + 1]],
     ids=lambda value: str(value),
 )
 
