@@ -1,12 +1,12 @@
 """What does the covariance cost? The three solvers of the observed information beside a plain Gram product.
 
-    python benchmarks/information.py [--mnist mnist01.npz --pca mnist_author_pca.npz]
+    python benchmarks/information.py [--covariance-type diag] [--mnist mnist01.npz --pca mnist_author_pca.npz]
 
 One BLAS thread, one process, the best of the runs, at a converged fit. "naive" is the product of the whole
-feature matrix (N x KF) with itself at the speed measured for a large product here, what a dense missing
-information costs by its definition. "primal" and "dual" are all there is to do from the rows to a factored
-matrix, "one sd" the standard deviation of one mean by conjugate gradients. A star marks what the cost model
-takes for the standard deviations of all means.
+feature matrix (N x K(1 + P + Q), Q precisions a component) with itself at the speed measured for a large
+product here, what a dense missing information costs by its definition. "primal" and "dual" are all there is
+to do from the rows to a factored matrix, "one sd" the standard deviation of one mean by conjugate gradients.
+A star marks what the cost model takes for the standard deviations of all means.
 """
 
 import argparse
@@ -62,16 +62,19 @@ def best(repeats, call):
     return min(times)
 
 
-def measure(name, X, n_components, repeats, rate):
+def measure(name, X, n_components, covariance_type, repeats, rate):
     """Print one row."""
-    mixture = LRVBGaussianMixture(n_components=n_components, random_state=0, max_iter=300).fit(X)
+    mixture = LRVBGaussianMixture(
+        n_components=n_components, covariance_type=covariance_type, random_state=0, max_iter=300
+    ).fit(X)
     parameters = mixture._uncertainty.map
     posterior, rows = parameters.posterior, CentredRows(X, parameters.origin)
     swept = sweep(rows, posterior)
-    size = n_components * posterior.structure.n_coefficients
+    size = posterior.structure.n_coefficients
+    n_columns = n_components * (1 + X.shape[1] + posterior.structure.n_quadratic)
     means = parameters.coordinates("means")
     sizes = {"primal": size, "dual": swept.n_alternatives, "matrix_free": size}
-    naive = 2.0 * len(X) * size**2 / rate
+    naive = 2.0 * len(X) * n_columns**2 / rate
     costs = solver_costs(len(X), posterior, swept.n_alternatives, swept.n_uncertain_pairs)
     chosen = costs.cheapest(len(means))
     cells = []
@@ -98,6 +101,7 @@ def measure(name, X, n_components, repeats, rate):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--covariance-type", default="full", choices=["full", "tied", "diag", "spherical"])
     parser.add_argument("--mnist", help="npz with X_train, the zeros and ones of MNIST (n, 784)")
     parser.add_argument("--pca", help="npz with pixel_mean and components, the paper's projection")
     arguments = parser.parse_args()
@@ -105,15 +109,15 @@ def main():
     rate = product_rate()
     print(f"matrix product: {rate / 1e9:.0f} Gflop/s; times in ms")
     print(
-        f"{'':<20}{'N':>8}{'P':>5}{'K':>4}{'K F':>8}{'doubtful':>9} |{'sweep':>8}{'naive':>11}"
+        f"{'':<20}{'N':>8}{'P':>5}{'K':>4}{'D':>8}{'doubtful':>9} |{'sweep':>8}{'naive':>11}"
         f"{'primal':>9} {'dual':>9} {'one sd':>9}\n" + "-" * 104
     )
     for n_samples, n_features, n_components, distance in PROBLEMS:
         X = simulate(n_samples, n_features, n_components, distance)
-        measure(f"{distance} sd apart", X, n_components, arguments.repeats, rate)
+        measure(f"{distance} sd apart", X, n_components, arguments.covariance_type, arguments.repeats, rate)
     if arguments.mnist:
         for name, X in digits(arguments.mnist, arguments.pca):
-            measure(name, X, 2, arguments.repeats, rate)
+            measure(name, X, 2, arguments.covariance_type, arguments.repeats, rate)
 
 
 if __name__ == "__main__":

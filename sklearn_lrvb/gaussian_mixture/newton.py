@@ -147,12 +147,19 @@ class Ascent:
         while fit.n_iter < self.max_iter and not fit.converged:
             fit = self.inform(fit)
             if fit.decrement < _POLISHED:  # the end, or a saddle that no step leaves
-                return replace(fit, converged=fit.information.proves_positive_definite())
+                return self._stay(fit)
             if fit.is_strict_optimum and 0.5 * fit.decrement**2 < self.tol:
                 fit = self._polish(fit)
             else:
                 fit = self._newton_step(fit)
         return fit
+
+    def _stay(self, fit):
+        """The end of a fit where Newton's step is none; it counts where it is the only one."""
+        if not fit.n_iter:
+            fit = replace(fit, path=(*fit.path, fit.lower_bound))
+            self.on_step(fit.n_iter, fit.gain)
+        return replace(fit, converged=fit.information.proves_positive_definite())
 
     def inform(self, fit):
         """The same state with the information, the step and the decrement at its posterior."""

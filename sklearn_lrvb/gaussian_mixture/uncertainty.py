@@ -111,7 +111,9 @@ class PosteriorUncertainty:
         now = sweep(rows, self.map.posterior).lower_bound
         if not np.isclose(now, self._fit.lower_bound, rtol=1e-9, atol=1e-9):
             what = "X was changed in place after fit" if kept else "X is not what the mixture was fitted to"
-            remedy = "Fit again." if kept else "Pass the training rows."
+            remedy = (
+                "Fit again." if kept else "Pass the training rows, and their sample_weight if they had one."
+            )
             raise ValueError(
                 f"{what}: the lower bound at the fitted posterior was {self._fit.lower_bound:.6f} and is now "
                 f"{now:.6f}. {remedy}"

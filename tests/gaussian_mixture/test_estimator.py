@@ -15,7 +15,6 @@ from catalogue import (
     MODELS,
     SOLVERS,
     dense,
-    fitted,
     mixture,
     model_id,
     overlapping,
