@@ -191,11 +191,8 @@ class UncertainColumns:
 
     def _add_component_kernel(self, kernel, k, l):
         """Add what features of component k and of component l, in the same slot, have in common."""
-        posterior, structure, slot = (
-            self._posterior,
-            self._posterior.structure,
-            self._posterior.structure.slot(k),
-        )
+        posterior, structure = self._posterior, self._posterior.structure
+        slot = structure.slot(k)
         used, others = (np.flatnonzero(self._weights[component]) for component in (k, l))
         rows, other_rows = self._whitened[k][:, self._row[used]], self._whitened[l][:, self._row[others]]
         variance = structure.power / posterior.information[slot]
