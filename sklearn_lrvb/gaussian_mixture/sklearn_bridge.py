@@ -33,10 +33,20 @@ _SHARED_ATTRIBUTES = (
 
 def posterior_of(mixture, rows, prior):
     """q to start from, at the fitted attributes of a BayesianGaussianMixture."""
-    structure = prior.structure
-    counts = np.maximum(mixture.mean_precision_ - mixture.mean_precision_prior_, 0.0)
+    structure, concentration = prior.structure, mixture.weight_concentration_
+    sticks = isinstance(concentration, tuple)  # two beta parameters of each
+    counts = concentration[0] - 1.0 if sticks else concentration - mixture.weight_concentration_prior_
+    found = len(counts), np.shape(mixture.covariances_), np.shape(mixture.degrees_of_freedom_)
+    frames = structure.reported(structure.scaled_frames(np.ones(structure.n_features)))
+    freedom = structure.reported_number(np.ones(structure.n_slots))
+    if found != (structure.n_components, np.shape(frames), np.shape(freedom)):
+        raise ValueError(
+            f"The parameters of bgm are not those of its fit: n_components={structure.n_components} and its "
+            f"covariance_type ask for covariances_ of shape {np.shape(frames)}, but it has {found[0]} components "
+            f"and covariances_ of shape {found[1]}. Fit it again."
+        )
     roots = structure.roots(structure.by_slot(np.asarray(mixture.covariances_, dtype=float)))
-    return VariationalPosterior(prior, counts, mixture.means_ - rows.origin, roots)
+    return VariationalPosterior(prior, np.maximum(counts, 0.0), mixture.means_ - rows.origin, roots)
 
 
 def fitted_twin(estimator, posterior):
