@@ -42,8 +42,8 @@ def posterior_of(mixture, rows, prior):
     if found != (structure.n_components, np.shape(frames), np.shape(freedom)):
         raise ValueError(
             f"The parameters of bgm are not those of its fit: n_components={structure.n_components} and its "
-            f"covariance_type ask for covariances_ of shape {np.shape(frames)}, but it has {found[0]} components "
-            f"and covariances_ of shape {found[1]}. Fit it again."
+            f"covariance_type ask for covariances_ of shape {np.shape(frames)}, but it has {found[0]} "
+            f"components and covariances_ of shape {found[1]}. Fit it again."
         )
     roots = structure.roots(structure.by_slot(np.asarray(mixture.covariances_, dtype=float)))
     return VariationalPosterior(prior, np.maximum(counts, 0.0), mixture.means_ - rows.origin, roots)
