@@ -414,7 +414,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        starts : callable (rows, prior, init_params) -> starts, in place of `_starts`
+        starts : callable (rows, prior, kept) -> starts, in place of `_starts`
         reset : bool, whether X decides what the features are
         """
         with _unchanged_on_error(self), blas_threads(self.n_jobs):
@@ -426,13 +426,9 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
                     "Expected n_samples >= n_components but got n_components = "
                     f"{self.n_components}, n_samples = {counted.shape[0]}"
                 )
-            init_params = self.init_params
-            if not (isinstance(init_params, str) or callable(init_params)):
-                init_params = checked_responsibilities(init_params, len(X), self.n_components, "init_params")
-                init_params = init_params if kept is None else init_params[kept]
             rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
-            best = self._best_fit(rows, (starts or self._starts)(rows, prior, init_params))
+            best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept))
             self._unpack(best, rows)
         if not self.converged_ and self.max_iter > 0:
             warnings.warn(
@@ -464,17 +460,26 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             raise failure
         return best
 
-    def _starts(self, rows, prior, init_params):
-        """Callables that make the posteriors to start from, and the path that led there."""
+    def _starts(self, rows, prior, kept):
+        """Callables that make the posteriors to start from, and the path that led there.
+
+        Parameters
+        ----------
+        kept : bool array, which rows of X ``rows`` are, or None for all
+        """
         if self.warm_start and hasattr(self, "converged_"):
             return [lambda: self._last_state(rows, prior)]
+        init_params, n_components = self.init_params, self.n_components
         if not (isinstance(init_params, str) or callable(init_params)):
-            return [lambda: (posterior_from_responsibilities(rows, prior, init_params),)]
+            n_rows = rows.n_samples if kept is None else len(kept)
+            given = checked_responsibilities(init_params, n_rows, n_components, "init_params")
+            given = given if kept is None else given[kept]
+            return [lambda: (posterior_from_responsibilities(rows, prior, given),)]
         random_state = check_random_state(self.random_state)
 
         def drawn():
             responsibilities = starting_responsibilities(
-                rows.X, self.n_components, init_params, random_state, not prior.flat, rows.weights
+                rows.X, n_components, init_params, random_state, not prior.flat, rows.weights
             )
             return (posterior_from_responsibilities(rows, prior, responsibilities),)
 
@@ -897,9 +902,9 @@ def _counted(sample_weight, X):
     weights = _checked_weights(sample_weight, X)
     if weights is None:
         return None, None
-    kept = np.flatnonzero(weights)
+    kept = weights > 0
     weights = weights[kept]
-    return None if len(kept) == len(X) else kept, None if np.all(weights == 1) else weights
+    return None if kept.all() else kept, None if np.all(weights == 1) else weights
 
 
 def _check_target(target, choices=TARGETS):

@@ -18,6 +18,8 @@ from catalogue import (
 )
 from sklearn.exceptions import ConvergenceWarning
 
+from sklearn_lrvb import LRVBGaussianMixture
+
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 
 
@@ -41,7 +43,7 @@ class KnownAssignments:
     Attributes
     ----------
     means, means_std : (K, P)
-    covariances, precisions, precisions_std : in the shape of the attributes
+    covariances, precisions, precisions_std, degrees_of_freedom : in the shape of the attributes
     """
 
     means: np.ndarray
@@ -49,6 +51,7 @@ class KnownAssignments:
     covariances: np.ndarray
     precisions: np.ndarray
     precisions_std: np.ndarray
+    degrees_of_freedom: np.ndarray
 
     @classmethod
     def of(cls, X, responsibilities, covariance_type, prior, factorization="joint", reg_covar=0.0):
@@ -81,25 +84,32 @@ class KnownAssignments:
             precisions = per_matrix / A
             precision_variance = 2 * precisions**2 / per_matrix
             variance = A / per_matrix if covariance_type == "diag" else (A / per_matrix)[:, None]
-        # of a Student t of c - P + 1, or c, degrees of freedom
-        lost = n_features + 1 if covariance_type in ("full", "tied") else 2
-        student = np.atleast_1d(c / (c - lost) if factorization == "joint" else np.ones_like(c))
+        # jointly mu is a Student t; apart, the precision does not pay for the means
+        joint, lost = factorization == "joint", n_features + 1 if covariance_type in ("full", "tied") else 2
+        student = np.atleast_1d(c / (c - lost) if joint else np.ones_like(c))
+        apart = {"full": 1, "tied": len(counts), "diag": 1, "spherical": n_features}[covariance_type]
         means_variance = np.broadcast_to(student[:, None] * variance / tau[:, None], means.shape)
-        return cls(means, np.sqrt(means_variance), A / per_matrix, precisions, np.sqrt(precision_variance))
+        return cls(
+            means,
+            np.sqrt(means_variance),
+            A / per_matrix,
+            precisions,
+            np.sqrt(precision_variance),
+            c if joint else c + apart,
+        )
 
     def assert_equals(self, fit, rtol, components=slice(None)):
         for name in ("means", "means_std"):
             np.testing.assert_allclose(
                 getattr(fit, f"{name}_")[components], getattr(self, name)[components], rtol=rtol, err_msg=name
             )
-        shared = fit.covariance_type == "tied"
-        for name in ("covariances", "precisions", "precisions_std"):
-            found, expected = getattr(fit, f"{name}_"), getattr(self, name)
-            chosen = slice(None) if shared else components
-            size = np.abs(expected[chosen]).max()
-            np.testing.assert_allclose(
-                found[chosen], expected[chosen], rtol=rtol, atol=1e-3 * rtol * size, err_msg=name
+        chosen = ... if fit.covariance_type == "tied" else components
+        for name in ("covariances", "precisions", "precisions_std", "degrees_of_freedom"):
+            found, expected = (
+                np.asarray(values)[chosen] for values in (getattr(fit, f"{name}_"), getattr(self, name))
             )
+            size = np.abs(expected).max()
+            np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-3 * rtol * size, err_msg=name)
 
 
 def assert_positive_definite(fit):
@@ -164,6 +174,41 @@ def test_empty_components_do_not_disturb_the_others(covariance_type, weights):
     # with sticks also a row's score: what is never opened costs nothing
     if weights == "dirichlet_process":
         np.testing.assert_allclose(four.score_samples(X), two.score_samples(X), rtol=1e-9)
+
+
+@every_type
+@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+def test_superfluous_components_of_a_default_fit_fall_back_to_the_prior(covariance_type, weights):
+    # from k-means, which gives rows to all of them
+    X = np.random.default_rng(0).normal(size=(250, 2)) + 9 * np.outer(np.arange(250) >= 150, [1, 0])
+    fit = LRVBGaussianMixture(
+        n_components=5,
+        covariance_type=covariance_type,
+        weight_concentration_prior_type=weights,
+        degrees_of_freedom_prior=8,  # of the prior's own standard deviations, finite ones
+        max_iter=1000,
+        random_state=0,
+    ).fit(X)
+    counts = fit.mean_precision_ - fit.mean_precision_prior_
+    assert counts.sum() == pytest.approx(250, rel=1e-9)
+    assert np.count_nonzero(counts > 90) == 2
+    empty = np.flatnonzero(counts < 0.01)
+    assert len(empty) == 3
+    names = ("mean_precision_prior", "mean_prior", "degrees_of_freedom_prior", "covariance_prior")
+    prior = {name: getattr(fit, f"{name}_") for name in names}
+    shares = fit.predict_proba(X)
+    if covariance_type != "tied":  # there the empty ones share the others' precision
+        shares[:, empty] = 0.0
+    known = KnownAssignments.of(X, shares, covariance_type, prior)
+    gap = np.abs(fit.means_[empty] - prior["mean_prior"])
+    np.testing.assert_array_less(gap, 0.02 * known.means_std[empty])
+    np.testing.assert_allclose(fit.means_std_[empty], known.means_std[empty], rtol=0.02)
+    if covariance_type != "tied":
+        np.testing.assert_allclose(fit.precisions_[empty], known.precisions[empty], rtol=0.02, atol=1e-3)
+        np.testing.assert_allclose(
+            fit.precisions_std_[empty], known.precisions_std[empty], rtol=0.02, atol=1e-3
+        )
+    assert_positive_definite(fit)
 
 
 # Assignments beyond doubt: the posterior is the textbook's, however few or odd a component's rows.

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from catalogue import three_blobs
+from catalogue import overlapping, three_blobs
 from sklearn.metrics import pairwise_distances
 
+from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.initialization import starting_responsibilities
 
 X = three_blobs()
@@ -37,3 +38,13 @@ def test_random_state_decides(init_params):
     np.testing.assert_array_equal(start(init_params), start(init_params))
     if init_params != "kmeans":
         assert not np.array_equal(start(init_params), start(init_params, seed=1))
+
+
+def test_a_warm_start_needs_no_start():
+    rows, labels = overlapping(), np.arange(240) // 160
+    estimator = LRVBGaussianMixture(n_components=2, init_params=np.eye(2)[labels], warm_start=True)
+    estimator.fit(rows)
+    more = np.concatenate([rows, rows[:50]])
+    assert estimator.fit(more).converged_
+    with pytest.raises(ValueError, match=r"init_params must have one row for every row of X.*\(290, 2\)"):
+        estimator.set_params(warm_start=False).fit(more)

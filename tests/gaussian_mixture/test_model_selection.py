@@ -269,6 +269,50 @@ def test_starts_in_cross_validation():
         cross_val_score(mixture(init_params=STARTS["array"]), X, cv=FOLDS, error_score="raise")
 
 
+BAD_STARTS = {
+    "too few rows": (STARTS["array"][:-1], r"\(100, 2\)"),
+    "too many components": (np.full((100, 3), 1 / 3), r"\(100, 2\)"),
+    "1-D": (np.ones(100), r"\(100, 2\)"),
+    "NaN": (np.where(X[:, :1] > 7, np.nan, STARTS["array"]), r"NaN"),
+    "infinite": (np.where(X[:, :1] > 7, np.inf, STARTS["array"]), r"infinity"),
+    "negative": (STARTS["array"] + [[0.5, -0.5]], r"negative"),
+    "sums to two": (2 * STARTS["array"], r"sum to one"),
+}
+
+
+class Returning:
+    def __init__(self, responsibilities):
+        self.responsibilities = responsibilities
+
+    def __call__(self, rows, n_components, random_state):
+        return self.responsibilities
+
+
+@pytest.mark.parametrize(("responsibilities", "message"), BAD_STARTS.values(), ids=BAD_STARTS)
+@pytest.mark.parametrize("make", [np.asarray, Returning], ids=["array", "callable"])
+def test_bad_starts_are_refused_and_change_nothing(responsibilities, message, make):
+    estimator = mixture().fit(X).set_params(init_params=make(responsibilities))
+    before = dict(vars(estimator))
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X[:, :3])
+    assert vars(estimator).keys() == before.keys()
+    assert all(vars(estimator)[name] is value for name, value in before.items())
+
+
+def test_a_callable_is_called_for_every_start():
+    calls = []
+
+    def noted(rows, n_components, random_state):
+        calls.append((rows, n_components, random_state.uniform()))
+        return by_petals(rows, n_components, random_state)
+
+    mixture(init_params=noted, n_init=3).fit(X)
+    assert [n_components for _, n_components, _ in calls] == [2, 2, 2]
+    np.testing.assert_array_equal([draw for *_, draw in calls], np.random.RandomState(0).uniform(size=3))
+    np.testing.assert_array_equal(calls[0][0], X)
+    assert_same(mixture(init_params=by_petals).fit(X), mixture(init_params=STARTS["array"]).fit(X))
+
+
 def test_unfitted_and_fitted_are_shown():
     estimator = mixture("tied", n_components=2, prior="flat")
     expected = (
