@@ -19,6 +19,9 @@ PRIOR_ARGUMENTS = (
 )
 
 
+_ROUNDING = 4 * np.finfo(float).eps  # of rows, in units of their size
+
+
 def _check_shape(array, shape, name):
     found = np.shape(array)
     if found != shape:
@@ -57,6 +60,12 @@ def _given_covariance(covariance_prior, structure, covariance_type):
     return covariance
 
 
+def _resolution(rows):
+    """What rounding makes of a constant's standard deviation, (P,)."""
+    squares = sum(rows.map(lambda _, block: np.square(block).sum(axis=1))) / rows.n_samples
+    return _ROUNDING * np.sqrt(squares + np.square(rows.origin))
+
+
 def _empirical_covariance(rows, structure, reg_covar):
     """Covariance of X (ddof = 1); where it is singular, of X with its noise, reg_covar."""
     if not rows.total_weight > 1:
@@ -74,7 +83,7 @@ def _empirical_covariance(rows, structure, reg_covar):
 
     covariance = sum(rows.map(scatter)) / (rows.total_weight - 1)
     # what the rounding of the rows alone makes of a constant column
-    resolution = np.square(4 * np.finfo(float).eps) * structure.scatter(rows.origin[:, None], None)
+    resolution = np.square(_ROUNDING) * structure.scatter(rows.origin[:, None], None)
     constant = np.flatnonzero(diagonal(covariance) <= diagonal(resolution))
     if not constant.size and structure.prior_log_determinant(covariance) is not None:
         return covariance
@@ -132,6 +141,7 @@ def resolve_prior(estimator, rows):
             mean=np.zeros(n_features),
             degrees_of_freedom=structure.flat_degrees_of_freedom,
             covariance=np.zeros_like(structure.one),
+            resolution=_resolution(rows),
             **choices,
         )
     concentration = given["weight_concentration_prior"]
@@ -156,5 +166,6 @@ def resolve_prior(estimator, rows):
             if covariance is None
             else _given_covariance(covariance, structure, estimator.covariance_type)
         ),
+        resolution=np.zeros(n_features),
         **choices,
     )

@@ -68,6 +68,8 @@ class MixturePrior:
     covariance : C0 in the structure's shape, the inverse of the Wishart's scale; 0 under the flat prior
     independent : bool, q(mu) q(Lambda) (the paper) instead of q(mu, Lambda)
     reg_covar : float, variance of known noise on every coordinate of x
+    resolution : (P,), standard deviations that the rows' rounding makes of a constant; below, a component
+        has collapsed. Needed under the flat prior alone: a proper one keeps every variance from it
     """
 
     weights: object
@@ -78,6 +80,7 @@ class MixturePrior:
     covariance: np.ndarray
     independent: bool
     reg_covar: float
+    resolution: np.ndarray
 
     @property
     def flat(self):
@@ -285,12 +288,12 @@ class VariationalPosterior:
         for slot, factor in enumerate(factors):
             if factor is None:
                 raise DegenerateComponentError(_singular_slot_message(slot, counts, prior))
-        return VariationalPosterior(
-            prior,
-            counts,
-            self.offsets + structure.transformed(self.roots, shift),
-            structure.composed(self.roots, np.stack(factors)),
-        )
+        roots = structure.composed(self.roots, np.stack(factors))
+        collapsed = ~np.all(structure.deviations(roots) > prior.resolution, axis=1)
+        if collapsed.any():
+            raise DegenerateComponentError(_singular_slot_message(collapsed.argmax(), counts, prior))
+        offsets = self.offsets + structure.transformed(self.roots, shift)
+        return VariationalPosterior(prior, counts, offsets, roots)
 
 
 def _empty_component_message(component, counts, prior):
@@ -322,5 +325,5 @@ def _singular_slot_message(slot, counts, prior):
     return (
         f"{ILL_DEFINED_COVARIANCE} Here: the covariance of {_owner(slot, counts, prior.structure)} is "
         f"singular to working precision, with reg_covar={prior.reg_covar:g}. (a) Drop constant or "
-        f"duplicated columns and repeated rows.{remedy}"
+        f"duplicated columns, and repeated rows or rows of great weight.{remedy}"
     )

@@ -465,3 +465,26 @@ def test_a_spherical_component_does_not_see_a_column_of_tiny_unit(prior):
     expected = (shares.T @ (1e-8 * X[:, 1]) + b0 * m0) / (shares.sum(axis=0) + b0)
     np.testing.assert_allclose(tiny.means_[:, 1], expected, rtol=1e-6)
     assert_positive_definite(tiny)
+
+
+@pytest.mark.parametrize("sample_weight", [True, False])
+def test_a_variance_that_collapses_is_named_before_it_overflows(sample_weight):
+    # nine times the same point under an improper prior: the bound rises for ever as the variance halves
+    rows = three_blobs(300)
+    weights = np.ones(300)
+    start = (
+        0.5 * np.random.default_rng(0).dirichlet(np.ones(3), size=300) + 0.5 * np.eye(3)[np.arange(300) % 3]
+    )
+    start[0] = [0.98, 0.01, 0.01]
+    start[1:] = np.roll(start[1:], 1, axis=1) * [1e-3, 1.0, 1.0]
+    start /= start.sum(axis=1, keepdims=True)
+    if sample_weight:
+        weights[0] = 9.0
+    else:
+        rows, start = (np.concatenate([array, array[:1].repeat(8, axis=0)]) for array in (rows, start))
+        weights = None
+    model = {"prior": "flat", "covariance_type": "spherical", "reg_covar": 0.0, "init_params": start}
+    with pytest.raises(
+        ValueError, match=r"covariance of component 0 .* repeated rows or rows of great weight"
+    ):
+        mixture(model, 3).fit(rows, sample_weight=weights)

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import io
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -341,6 +340,12 @@ def mapped(estimator, path):
     return joblib.load(path / "mixture.joblib", mmap_mode="r")
 
 
+def out_of_band(estimator, path):
+    buffers = []
+    stored = pickle.dumps(estimator, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(stored, buffers=[buffer.raw().tobytes() for buffer in buffers])
+
+
 def compressed(estimator, path):
     joblib.dump(estimator, path / "mixture.gz", compress=3)
     return joblib.load(path / "mixture.gz")
@@ -349,7 +354,7 @@ def compressed(estimator, path):
 WAYS = {
     "pickle": lambda estimator, path: pickle.loads(pickle.dumps(estimator)),
     "oldest pickle": lambda estimator, path: pickle.loads(pickle.dumps(estimator, protocol=2)),
-    "out of band": lambda estimator, path: pickle.load(io.BytesIO(pickle.dumps(estimator, protocol=5))),
+    "out of band": out_of_band,
     "copy": lambda estimator, path: copy.copy(estimator),
     "deepcopy": lambda estimator, path: copy.deepcopy(estimator),
     "joblib": compressed,

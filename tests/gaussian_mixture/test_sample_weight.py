@@ -1,5 +1,6 @@
 """Weights of rows: a weight of two is the row twice, of zero no row, and all between is smooth."""
 
+import copy
 import functools
 
 import catalogue
@@ -409,6 +410,9 @@ def test_fit_predict_is_fit_and_predict(covariance_type):
 def test_warm_start_goes_on_under_other_weights(solver):
     model = {"covariance_type": "full", "solver": solver}
     estimator = weighted(model, None, warm_start=True)
+    unmoved = copy.deepcopy(estimator).set_params(max_iter=0).fit(X, sample_weight=BROKEN)
+    for name in ("means_", "covariances_"):
+        np.testing.assert_allclose(getattr(unmoved, name), getattr(estimator, name), rtol=1e-10)
     estimator.fit(X, sample_weight=BROKEN)
     cold = weighted(model, BROKEN)
     assert estimator.lower_bound_ == pytest.approx(cold.lower_bound_, abs=1e-6)

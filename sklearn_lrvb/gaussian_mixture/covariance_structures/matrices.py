@@ -84,6 +84,10 @@ class MatrixStructure(CovarianceStructure):
         """Roots of root factor factor' root', (S, P, P)."""
         return roots @ factors
 
+    def deviations(self, roots):
+        """Standard deviations of the features, (S, P)."""
+        return np.sqrt(np.einsum("spq,spq->sp", roots, roots))
+
     def precision_trace(self, whiteners):
         """trace E Lambda, (S,)."""
         return np.einsum("spq,spq->s", whiteners, whiteners)

@@ -5,9 +5,6 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import ScalePair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structure import CovarianceStructure
 
-# A variance that falls below this share of itself in one step is round-off of a constant column.
-_LEAST_VARIANCE = 1e-28
-
 
 class ScaleStructure(CovarianceStructure):
     """Precisions are numbers, one for every feature or one for all."""
@@ -59,12 +56,16 @@ class ScaleStructure(CovarianceStructure):
         return 2.0 * self.power * np.log(roots).sum(axis=1)
 
     def factors(self, variances):
-        """Square roots; None where a variance is zero to working precision."""
-        return [np.sqrt(own) if np.all(own > _LEAST_VARIANCE) else None for own in variances]
+        """Square roots; None where a variance is not positive."""
+        return [np.sqrt(own) if np.all(own > 0) else None for own in variances]
 
     def composed(self, roots, factors):
         """Standard deviations, (K, Q)."""
         return roots * factors
+
+    def deviations(self, roots):
+        """Standard deviations of the features, or of all of them, (K, Q)."""
+        return roots
 
     def precision_trace(self, whiteners):
         """trace E Lambda, (K,)."""
