@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.utils import check_array
 
+from sklearn_lrvb.exponential_families.symmetric import symmetrized
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     ILL_DEFINED_COVARIANCE,
@@ -54,6 +55,8 @@ def _given_covariance(covariance_prior, structure, covariance_type):
     )
     matrix = len(shape) == 2
     symmetric = not matrix or np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max())
+    if matrix:
+        covariance = symmetrized(covariance)  # one triangle would decide what rounding made of the other
     if not symmetric or structure.prior_log_determinant(covariance) is None:
         wanted = "symmetric, positive-definite" if matrix else "positive"
         raise ValueError(f"'{covariance_type} precision' should be {wanted}")

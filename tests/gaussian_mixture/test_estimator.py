@@ -661,3 +661,12 @@ def test_tiny_concentrations_do_not_disturb_the_other_components(weights, concen
     kept = np.argsort(four.weights_)[-2:]
     assert np.sort(four.weights_)[1] < 1e-3  # two components are empty
     np.testing.assert_allclose(np.sort(four.weights_std_[kept]), np.sort(two.weights_std_), rtol=1e-3)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_rounding_in_a_given_covariance_prior_does_not_matter(covariance_type):
+    rounded = np.array([[1.0, 0.6], [0.6 + 5e-6, 1.2]])
+    model = {"covariance_type": covariance_type, "reg_covar": 0.0}
+    one, other = (mixture(model, covariance_prior=C).fit(overlapping()) for C in (rounded, rounded.T))
+    np.testing.assert_array_equal(one.posterior_mean_, other.posterior_mean_)
+    np.testing.assert_array_equal(one.covariance_prior_, one.covariance_prior_.T)
