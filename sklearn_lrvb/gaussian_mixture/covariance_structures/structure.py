@@ -30,6 +30,9 @@ from sklearn_lrvb.exponential_families import wishart
 class CovarianceStructure:
     """One precision for each component, or one for all.
 
+    A structure adds to this the algebra of its statistic and of its maps (`matrices`, or `scales` for
+    numbers), how rows are whitened and summed, its pairs (`pairs`), and the shapes in which it is reported.
+
     Parameters
     ----------
     n_components : int, K
