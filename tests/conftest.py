@@ -1,10 +1,18 @@
-"""One BLAS thread for all tests: small products on a busy machine are far slower with more."""
+"""What all tests share: one BLAS thread, and one seed."""
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_blas_thread():
+    # small products on a busy machine are far slower with more
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    # estimators with random_state=None draw from this generator: no test is one run in a thousand
+    np.random.seed(0)

@@ -149,6 +149,7 @@ def test_attributes_are_shaped_as_in_scikit_learn(covariance_type, prior, factor
         "covariance_type": covariance_type,
         "weight_concentration_prior_type": "dirichlet_distribution",
         "max_iter": 0,
+        "random_state": 0,
     }
     ours = LRVBGaussianMixture(**shared, prior=prior, factorization=factorization).fit(X)
     theirs = sklearn.mixture.BayesianGaussianMixture(**shared).fit(X)
