@@ -1,16 +1,22 @@
-"""Fitting q: coordinate ascent, and Newton's method on the sufficient statistics.
+"""Fitting q: coordinate ascent, its acceleration, and Newton's method on the sufficient statistics.
 
 With s the sufficient statistics and EM(s) one sweep, Newton's step for s = EM(s) is
 R^-1 M^-1 (EM(s) - s) in the current frames: the matrix of the linear response covariance. Its decrement
 is the distance to the optimum in posterior standard deviations, half its square the ELBO to be gained.
+
+Accelerated sweeps cost one sweep each and come within round-off of the optimum; the matrix is then formed
+once, to prove it one. Newton's steps are taken before that where a matrix is cheaper than the sweeps to go.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.response import (
+    complete_information,
     observed_information,
     solver_costs,
     step,
@@ -23,13 +29,15 @@ from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     VariationalPosterior,
 )
 
-_FIRST_SWEEPS = 5  # before the first Newton step, where curvature says little
+_FIRST_SWEEPS = 4  # before anything else, while sweeps gain most
 _PATIENCE = 30  # sweeps granted to a bound that gains faster and faster
 _HALVINGS = 5
-_LEAST_COUNT_KEPT = 0.1  # of any component by one Newton step: further out the quadratic model is void
+_LEAST_COUNT_KEPT = 0.1  # of any component by one larger step: further out the models of it are void
+_STILL = 1e-9  # distance, in mean-field standard deviations, at which acceleration ends
 _POLISHED = 1e-9  # decrement at which polishing stops: float64 sees no further gain
-_CLOSE_ENOUGH = 1e-7  # decrement that polishing must reach as long as it makes progress
+_CLOSE_ENOUGH = 1e-7  # decrement that is not polished, and that polishing must reach while it makes progress
 _POLISHING_STEPS = 5
+_SADDLE = 1e-6  # smallest eigenvalue of S, downwards, that is a way out
 _ROUND_OFF = 1e-14  # of the lower bound, per unit and row
 
 
@@ -44,6 +52,7 @@ class Fit:
     path : tuple of float, the lower bound at the start and after every step
     n_before : int, steps at the head of the path that earlier fits took
     converged : bool
+    finished : bool, converged or nowhere to go
     information : ObservedInformation at the posterior, or None
     direction : Newton's step at the posterior, (D,), or None
     decrement : float, Newton decrement at the posterior, or NaN
@@ -54,6 +63,7 @@ class Fit:
     path: tuple
     n_before: int = 0
     converged: bool = False
+    finished: bool = False
     information: object = None
     direction: np.ndarray | None = None
     decrement: float = np.nan
@@ -82,10 +92,43 @@ class Fit:
         """EM(s) - s, (D,)."""
         return sweep_residual(self.posterior, self.swept.moments)
 
+    @cached_property
+    def distance(self):
+        """From the sweep's fixed point, in mean-field standard deviations."""
+        complete = complete_information(self.posterior)
+        return np.linalg.norm(complete.times_root_transposed(self.residual[:, None]))
+
+    @cached_property
+    def next_posterior(self):
+        """The posterior after a sweep."""
+        return self.posterior.moved(self.swept.moments)
+
     @property
     def is_strict_optimum(self):
         """Whether the information at the posterior is positive definite."""
         return self.information.is_positive_definite
+
+
+@dataclass(frozen=True)
+class NewtonOffer:
+    """What a Newton step would cost.
+
+    Attributes
+    ----------
+    solver : str, the cheapest of the observed information
+    n_sweeps : float, its price in sweeps
+    """
+
+    solver: str
+    n_sweeps: float
+
+    def pays(self, acceleration):
+        """Whether it is cheaper than the sweeps to go.
+
+        It is not tried before sweeps have cost as much: where it fails, it at most doubles the cost of a fit.
+        """
+        tried = acceleration.n_steps >= self.n_sweeps
+        return tried and acceleration.steps_to_go(_STILL) > 2.0 * self.n_sweeps
 
 
 @dataclass(frozen=True)
@@ -120,8 +163,7 @@ class Ascent:
         return arrived
 
     def _sweep(self, fit):
-        posterior = fit.posterior.moved(fit.swept.moments)
-        return self._arrive(fit, posterior, sweep(self.rows, posterior))
+        return self._arrive(fit, fit.next_posterior, sweep(self.rows, fit.next_posterior))
 
     def coordinate_ascent(self, fit):
         """Sweeps until the last gain is below ``tol``."""
@@ -131,66 +173,107 @@ class Ascent:
         return fit
 
     def newton(self, fit):
-        """Sweeps while they pay, then Newton steps until ``tol``, then polishing steps."""
-        while fit.n_iter < self.max_iter and not self._newton_pays(fit):
+        """Sweeps, accelerated sweeps, and Newton steps where they pay, until ``tol`` and polished."""
+        while fit.n_iter < self.max_iter and not self._settled(fit):
             fit = self._sweep(fit)
         try:
-            return self._newton_phase(fit)
+            return self._climb(fit)
         except DegenerateComponentError:
             # Under an improper prior the bound rises without limit as a component empties. Larger steps
             # can run up there where sweeps stop at an optimum on the way.
             swept = self.coordinate_ascent(fit)
-            return self._newton_phase(replace(swept, converged=False))
+            return self._climb(replace(swept, converged=False))
 
-    def _newton_phase(self, fit):
-        """Newton steps until ``tol``, then polishing steps."""
-        while fit.n_iter < self.max_iter and not fit.converged:
-            fit = self.inform(fit)
-            if fit.decrement < _POLISHED:  # the end, or a saddle that no step leaves
-                return self._stay(fit)
-            if fit.is_strict_optimum and 0.5 * fit.decrement**2 < self.tol:
-                fit = self._polish(fit)
-            else:
-                fit = self._newton_step(fit)
-        return fit
-
-    def _stay(self, fit):
-        """The end of a fit where Newton's step is none; it counts where it is the only one."""
-        if not fit.n_iter:
-            fit = replace(fit, path=(*fit.path, fit.lower_bound))
-            self.on_step(fit.n_iter, fit.gain)
-        return replace(fit, converged=fit.information.proves_positive_definite())
-
-    def inform(self, fit):
-        """The same state with the information, the step and the decrement at its posterior."""
-        if fit.information is not None:
-            return fit
-        information = observed_information(self.rows, fit.posterior, fit.swept)
-        direction, decrement = information.newton_step(fit.residual)
-        return replace(fit, information=information, direction=direction, decrement=decrement)
-
-    def _newton_pays(self, fit):
-        """Whether a Newton step is due: sweeps have converged, or would take longer to."""
+    def _settled(self, fit):
+        """Whether sweeps gain less and less: on a plateau they tell nothing of what is behind it."""
         if fit.n_steps and fit.gain <= self._round_off(fit):
             return True
         if fit.n_steps < _FIRST_SWEEPS:
             return False
-        before = fit.path[-2] - fit.path[-3]
-        if fit.gain >= before:
-            # leaving a plateau: curvature here belongs to the saddle behind, for a while
-            return fit.n_steps >= _PATIENCE
-        rate = fit.gain / before
-        to_gain = fit.gain * rate / (1.0 - rate)
-        if to_gain <= self.tol:
-            return True
-        sweeps_to_go = np.log(to_gain / max(self.tol, np.finfo(float).tiny)) / -np.log(rate)
-        return sweeps_to_go > 2.0 * self._sweeps_per_step(fit)
+        return fit.gain < fit.path[-2] - fit.path[-3] or fit.n_steps >= _PATIENCE
 
-    def _sweeps_per_step(self, fit):
-        """Price of a Newton step by the cheapest solver, in sweeps."""
+    def _climb(self, fit):
+        """Accelerated sweeps until they stand still; Newton steps there, and before where they pay."""
+        acceleration = Acceleration(fit.n_iter)
+        while fit.n_iter < self.max_iter and not fit.finished:
+            acceleration.arrive(fit.distance)
+            if fit.distance < _STILL or (acceleration.stalls() and fit.gain <= self._round_off(fit)):
+                fit = self._newton_phase(fit)
+            elif (offer := self._newton_offer(fit)).pays(acceleration):
+                fit = self._newton_phase(fit, offer)
+                acceleration = Acceleration()
+            else:
+                fit = self._accelerated_sweep(fit, acceleration)
+        return fit
+
+    def _accelerated_sweep(self, fit, acceleration):
+        """A step of the acceleration; a sweep where there is none, or none that raises the lower bound."""
+        try:
+            posterior = acceleration.proposal(fit.posterior, fit.next_posterior)
+            if posterior is None:
+                return self._sweep(fit)
+            moved = self._reach(fit, posterior)
+        except DegenerateComponentError:
+            moved = None
+        if moved is None:
+            acceleration.turn_down()
+            return self._sweep(fit)
+        acceleration.accept()
+        return moved
+
+    def _newton_offer(self, fit):
         n_samples, posterior, swept = self.rows.n_samples, fit.posterior, fit.swept
         costs = solver_costs(n_samples, posterior, swept.n_alternatives, swept.n_uncertain_pairs)
-        return min(costs.costs(n_targets=1).values()) / sweep_cost(n_samples, posterior)
+        by_solver = costs.newton_costs()
+        solver = min(by_solver, key=by_solver.get)
+        return NewtonOffer(solver, by_solver[solver] / sweep_cost(n_samples, posterior))
+
+    def _newton_phase(self, fit, offer=None):
+        """Newton and polishing steps to the end, or until sweeps of the price on offer gain more."""
+        gain_of_sweeps = offer.n_sweeps * fit.gain if offer else -np.inf
+        while fit.n_iter < self.max_iter and not fit.finished:
+            fit = self.inform(fit, offer and offer.solver)
+            if fit.decrement < (_CLOSE_ENOUGH if fit.distance < _STILL else _POLISHED):
+                fit = self._leave_saddle(fit)
+            elif fit.is_strict_optimum and 0.5 * fit.decrement**2 < self.tol:
+                fit = self._polish(fit)
+            else:
+                fit = self._newton_step(fit)
+                if fit.gain < gain_of_sweeps:
+                    break
+        return fit
+
+    def _leave_saddle(self, fit):
+        """Up the ridge from a stationary point that is no optimum; the end of the fit where there is none."""
+        proved = fit.information.proves_positive_definite()
+        moved = None if proved else self._step_off(fit)
+        if moved is not None:
+            return moved
+        if not fit.n_iter:  # a step that goes nowhere counts where it is the only one
+            fit = replace(fit, path=(*fit.path, fit.lower_bound))
+            self.on_step(fit.n_iter, fit.gain)
+        return replace(fit, converged=proved, finished=True)
+
+    def _step_off(self, fit):
+        """A step along the eigenvector of a negative eigenvalue, or None."""
+        information = fit.information
+        eigenvalue, eigenvector = information.smallest_eigenvalue()
+        if eigenvalue > -_SADDLE:
+            return None
+        away = information.complete.solve_root_transposed(eigenvector[:, None])[:, 0]
+        for halving in range(_HALVINGS):
+            moved = self._try(fit, 0.5**halving * away)
+            if moved is not None and moved.gain > self._round_off(fit):
+                return moved
+        return None
+
+    def inform(self, fit, solver=None):
+        """The same state with the information, the step and the decrement at its posterior."""
+        if fit.information is not None:
+            return fit
+        information = observed_information(self.rows, fit.posterior, fit.swept, solver=solver)
+        direction, decrement = information.newton_step(fit.residual)
+        return replace(fit, information=information, direction=direction, decrement=decrement)
 
     def _round_off(self, fit):
         """Differences of the lower bound below this mean nothing."""
@@ -210,6 +293,10 @@ class Ascent:
             posterior = step(fit.posterior, coefficients)
         except DegenerateComponentError:
             return None
+        return self._reach(fit, posterior)
+
+    def _reach(self, fit, posterior):
+        """The state at a posterior; None where it is too far, or where the ELBO falls."""
         if np.any(posterior.counts < _LEAST_COUNT_KEPT * fit.posterior.counts):
             return None
         swept = sweep(self.rows, posterior)
@@ -239,4 +326,5 @@ class Ascent:
         stalled = gained <= self._round_off(fit) and fit.decrement > 0.5 * start.decrement
         arrived = fit.decrement < _CLOSE_ENOUGH or stalled or fit.n_iter == self.max_iter
         within_tol = 0.5 * fit.decrement**2 < self.tol
-        return replace(fit, converged=bool(fit.is_strict_optimum and within_tol and arrived))
+        converged = bool(fit.is_strict_optimum and within_tol and arrived)
+        return replace(fit, converged=converged, finished=converged)

@@ -132,6 +132,21 @@ def sweep_residual(posterior, moments):
     )
 
 
+def statistics_from(frame, posterior):
+    """Sufficient statistics of a posterior less those of ``frame``, seen from there, (D,)."""
+    structure = posterior.structure
+    shift = structure.transformed(frame.whiteners, posterior.offsets - frame.offsets)
+    relative = structure.composed(frame.whiteners, posterior.roots)
+    scatter = structure.expand(posterior.information) * structure.congruence(relative, structure.one)
+    own = _own_moments(frame)
+    return structure.feature_moments(
+        posterior.counts - own.counts,
+        posterior.mean_precision[:, None] * shift,
+        scatter + frame.sum_of_squares(shift, posterior.mean_precision) - own.second,
+        structure.unit,
+    )
+
+
 def step(posterior, coefficients):
     """The posterior whose sufficient statistics are moved by ``coefficients``, (D,)."""
     change = Moments(*posterior.structure.moments(coefficients))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 # Largest matrix that is formed and factored: 1.6 GB, three or four such at work at once, and a minute.
 MAX_DENSE_SIZE = 14_000
 _PRODUCTS_PER_SOLUTION = 20  # that conjugate gradients take, or a little more than they do
+_SPECTRAL = 30  # flops of a matrix product for every size^3 of all eigenvalues and vectors
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,14 @@ class SolverCosts:
         if columns <= MAX_DENSE_SIZE:
             costs["dual"] = self.kernel + columns**3 / 3 + n_targets * columns**2
         return costs
+
+    def newton_costs(self):
+        """Cost of a Newton step by every solver where the information may be indefinite.
+
+        Those that form a matrix then take its eigenvalues: 30 D^3 (primal), 30 m^3 (dual) more.
+        """
+        costs, sizes = self.costs(n_targets=1), {"primal": self.n_coefficients, "dual": self.n_columns}
+        return {solver: cost + _SPECTRAL * sizes.get(solver, 0) ** 3 for solver, cost in costs.items()}
 
     def cheapest(self, n_targets):
         """Name of the cheapest solver."""
