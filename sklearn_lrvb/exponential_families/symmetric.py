@@ -8,7 +8,7 @@ of precision matrices are reported to the user.
 import functools
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg import lapack
 
 
 @functools.lru_cache(maxsize=64)
@@ -88,11 +88,9 @@ def cholesky_equilibrated(matrix):
     if not (np.all(np.isfinite(matrix)) and np.all(diagonal > 0)):
         return None, None
     scale = np.sqrt(diagonal)
-    try:
-        scaled = cholesky(matrix / np.outer(scale, scale), lower=True)
-    except LinAlgError:
-        return None, None
-    return scale[:, None] * scaled, scaled
+    # LAPACK itself: what surrounds it in scipy.linalg.cholesky takes longer than a small factor
+    scaled, failed = lapack.dpotrf(matrix / np.outer(scale, scale), lower=True)
+    return (None, None) if failed else (scale[:, None] * scaled, scaled)
 
 
 def cholesky_factor(matrix):

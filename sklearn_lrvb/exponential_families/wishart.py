@@ -7,7 +7,7 @@ enters through its log determinant alone. E Lambda = nu A^-1.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma, multigammaln, polygamma
+from scipy.special import digamma, gammaln, polygamma
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import (
@@ -36,7 +36,9 @@ def log_partition(degrees_of_freedom, log_det_inverse_scale, n_features):
     definite matrices.
     """
     nu = np.asarray(degrees_of_freedom, dtype=float)
-    return 0.5 * nu * (n_features * np.log(2.0) - log_det_inverse_scale) + multigammaln(0.5 * nu, n_features)
+    log_gamma = gammaln(_half_degrees_of_freedom(nu, n_features)).sum(axis=-1)
+    log_gamma += 0.25 * n_features * (n_features - 1) * np.log(np.pi)
+    return 0.5 * nu * (n_features * np.log(2.0) - log_det_inverse_scale) + log_gamma
 
 
 def expected_log_determinant(degrees_of_freedom, log_det_inverse_scale, n_features):

@@ -12,7 +12,7 @@ location influence, d E[target_j] / d x. About 4 K P^2 flops a target and row; n
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect
-from sklearn_lrvb.row_blocks import rows_per_block
+from sklearn_lrvb.row_blocks import rows_of_size
 
 # Where the other components' responsibilities sum to less, assignments do not respond: no feature is
 # large enough to make it count.
@@ -83,7 +83,7 @@ def location_influence(rows, posterior, batches, n_targets, reduce=lambda gradie
         functions = InfluenceFunctions(posterior, coefficients)
         last = first + len(coefficients)
         # a block of gradients is as large as a block of X, as many times over as there are targets
-        block_rows = max(64, rows_per_block(rows.n_features * max(1, len(coefficients) // 8)))
+        block_rows = max(64, rows_of_size(rows.n_features * max(1, len(coefficients) // 8)))
         start = 0
         for part in rows.map(lambda _, block, f=functions: reduce(f.gradients(block)), block_rows):
             if output is None:

@@ -142,7 +142,7 @@ def statistics_from(frame, posterior):
     return structure.feature_moments(
         posterior.counts - own.counts,
         posterior.mean_precision[:, None] * shift,
-        scatter + frame.sum_of_squares(shift, posterior.mean_precision) - own.second,
+        scatter + structure.sum_of_squares(shift, posterior.mean_precision) - own.second,
         structure.unit,
     )
 

@@ -11,9 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.frames import OwnFrames, frames_of
 from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments, VariationalPosterior
 
 _POSSIBLE = 1e-14  # responsibility below which a component is no alternative, for counting alone
+
+
+def normalized(log_densities):
+    """Responsibilities (K, n), in place of the log densities, and log sum_k exp(rho_nk), (n,)."""
+    largest = log_densities.max(axis=0)
+    log_densities -= largest
+    responsibilities = np.exp(log_densities, out=log_densities)
+    total = responsibilities.sum(axis=0)
+    responsibilities *= 1.0 / total
+    return responsibilities, largest + np.log(total)
 
 
 @dataclass(frozen=True)
@@ -30,16 +41,9 @@ def expect(posterior, block):
 
     log_normalizer is log sum_k exp(rho_nk), which `score_samples` reports.
     """
-    whitened = posterior.structure.whiten(posterior.whiteners, posterior.offsets, block)
-    scores = np.einsum("kpn,kpn->kn", whitened, whitened)
-    scores *= -0.5
-    scores += posterior.log_density_constants[:, None]
-    largest = scores.max(axis=0)
-    scores -= largest
-    np.exp(scores, out=scores)
-    total = scores.sum(axis=0)
-    scores /= total
-    return Expectation(whitened, scores, largest + np.log(total))
+    frames = OwnFrames(posterior)
+    whitened = frames.seen(block)
+    return Expectation(whitened, *normalized(frames.log_densities(whitened)))
 
 
 def centred_on_average(changes, responsibilities):
@@ -52,17 +56,19 @@ def centred_on_average(changes, responsibilities):
     return relative - np.einsum("kn,kn...->n...", responsibilities, relative)
 
 
-def _moments(posterior, whitened, weights):
-    return Moments(
-        weights.sum(axis=1),
-        np.einsum("kpn,kn->kp", whitened, weights),
-        posterior.structure.second_moments(whitened, weights),
-    )
-
-
 def sums_over_blocks(parts):
     """Sums of the entries of equally long sequences, one sequence held at a time."""
     return functools.reduce(lambda totals, part: [a + b for a, b in zip(totals, part, strict=True)], parts)
+
+
+def _uncertain(responsibilities):
+    """Alternatives and pairs of components that rows may belong to, as in `Sweep`: (K, n) -> two floats."""
+    n_components, n_rows = responsibilities.shape
+    mask = (responsibilities > _POSSIBLE).view(np.uint8)
+    # numbers no wider than they must be: this is for counting alone, a tenth of a sweep otherwise
+    possible = mask.sum(axis=0, dtype=np.min_scalar_type(n_components)).astype(np.float32)
+    total = float(possible.sum())
+    return total - n_rows, 0.5 * (float(possible @ possible) - total)
 
 
 @dataclass(frozen=True)
@@ -85,20 +91,19 @@ class Sweep:
 
 def sweep(rows, posterior):
     """One pass: the ELBO at ``posterior`` and the moments of its M-step."""
+    frames = frames_of(posterior)
 
     def one_block(selected, block):
-        expectation = expect(posterior, block)
-        r = expectation.responsibilities
-        possible = np.count_nonzero(r > _POSSIBLE, axis=0)
-        alternatives, pairs = (possible - 1).sum(), (possible * (possible - 1)).sum() // 2
-        moments = _moments(posterior, expectation.whitened, rows.weighted(r, selected))
-        evidence = rows.weighted(expectation.log_normalizer, selected).sum()
-        return moments, evidence, alternatives, pairs
+        seen = frames.seen(block)
+        r, log_normalizer = normalized(frames.log_densities(seen))
+        alternatives, pairs = _uncertain(r)
+        moments = frames.moments(seen, rows.weighted(r, selected))
+        return moments, rows.weighted(log_normalizer, selected).sum(), alternatives, pairs
 
-    moments, evidence, alternatives, pairs = sums_over_blocks(rows.map(one_block))
+    moments, evidence, alternatives, pairs = sums_over_blocks(rows.map(one_block, frames.block_rows))
     return Sweep(
         float(evidence - posterior.kl_divergence),
-        posterior.with_prior(moments),
+        posterior.with_prior(frames.in_own_frames(moments)),
         int(alternatives),
         int(pairs),
     )
@@ -120,11 +125,11 @@ def posterior_from_responsibilities(rows, prior, responsibilities):
     scale[scale == 0] = 1.0
     roots = prior.structure.scaled_frames(scale)
     start = VariationalPosterior(prior, counts, centers, roots)
+    frames = frames_of(start)
 
     def block_moments(selected, block):
         weights = np.ascontiguousarray(responsibilities[selected].T, dtype=np.float64)
-        whitened = start.structure.whiten(start.whiteners, centers, block)
-        return _moments(start, whitened, rows.weighted(weights, selected))
+        return frames.moments(frames.seen(block), rows.weighted(weights, selected))
 
-    total = functools.reduce(operator.add, rows.map(block_moments))
-    return start.moved(start.with_prior(total))
+    total = functools.reduce(operator.add, rows.map(block_moments, frames.block_rows))
+    return start.moved(start.with_prior(frames.in_own_frames(total)))

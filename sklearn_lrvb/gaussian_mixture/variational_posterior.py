@@ -248,15 +248,11 @@ class VariationalPosterior:
         )
         return means + precisions.sum()
 
-    def sum_of_squares(self, vectors, weights):
-        """Sums of weight s(v) within the slots: (K, P), (K,) -> (S, ...)."""
-        return self.structure.signed_second_moments(vectors[:, :, None], weights[:, None])
-
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
         structure, weight, distance = self.structure, self.prior.mean_precision, self._whitened_prior_mean
         noise = structure.unit - self.second_moment_origin
-        prior = self.sum_of_squares(distance, np.full(self.n_components, weight))
+        prior = structure.sum_of_squares(distance, np.full(self.n_components, weight))
         prior += self._whitened_prior_scatter
         return Moments(
             moments.counts,
@@ -279,7 +275,7 @@ class VariationalPosterior:
         if empty.size:
             raise DegenerateComponentError(_empty_component_message(empty[0], counts, prior))
         shift = moments.first / mean_precision[:, None]
-        scatter = moments.second - self.sum_of_squares(shift, mean_precision)
+        scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
         information = structure.information(counts, prior.degrees_of_freedom)
         improper = np.flatnonzero(~structure.is_proper(information, prior.independent))
         if improper.size:

@@ -1,19 +1,24 @@
 """Structures whose precisions are matrices with Wishart factors: full and tied."""
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack
 
 from sklearn_lrvb.exponential_families.symmetric import (
     cholesky_factor,
     from_unique_entries,
     smat,
     svec,
+    symmetrized,
     unique_entries,
     upper_triangle,
 )
 from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import FullPair, TiedPair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.quartic_moments import quartic_moments
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structure import CovarianceStructure
+
+# Monomials of a row that are formed for every component, and still cost less than the component's own frame.
+_MONOMIALS_PER_COMPONENT = 32
+_SQUARED_AT_HALF_THE_FLOPS = 64  # features from which a product of one array with itself is the faster one
 
 
 class MatrixStructure(CovarianceStructure):
@@ -41,6 +46,8 @@ class MatrixStructure(CovarianceStructure):
 
     def transformed(self, maps, vectors):
         """Every component's map of its vector: (S, P, P), (..., K, P) -> (..., K, P)."""
+        if vectors.ndim == 2:
+            return np.matmul(maps, vectors[:, :, None])[:, :, 0]
         by_component = np.moveaxis(vectors, -2, 0)
         n_components, *lead, n_features = by_component.shape
         images = by_component.reshape(n_components, -1, n_features) @ self.transposed(maps)
@@ -70,7 +77,7 @@ class MatrixStructure(CovarianceStructure):
 
     def whiteners(self, roots):
         """W with W root = I, where the root is the Cholesky factor of E(Lambda)^-1."""
-        return np.stack([solve_triangular(root, self.unit, lower=True) for root in roots])
+        return np.stack([np.tril(lapack.dtrtri(root, lower=True)[0]) for root in roots])
 
     def log_determinants(self, roots):
         """log|E(Lambda)^-1|, (S,)."""
@@ -92,10 +99,14 @@ class MatrixStructure(CovarianceStructure):
         """trace E Lambda, (S,)."""
         return np.einsum("spq,spq->s", whiteners, whiteners)
 
+    def moved_into(self, whitener, center, block):
+        """Rows in one frame: (1, P, P), (P,), (P, n) -> (P, n)."""
+        return whitener[0] @ (block - center[:, None])
+
     def signed_second_moments(self, whitened, weights):
         """Sums of weight y y' in every slot: (K, P, n), (K, n) -> (S, P, P)."""
         moments = np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1))
-        moments = 0.5 * (moments + self.transposed(moments))
+        moments = symmetrized(moments)
         return moments if len(moments) == self.n_slots else moments.sum(axis=0, keepdims=True)
 
     # Features.
@@ -207,15 +218,54 @@ class FullCovariance(MatrixStructure):
     """Every component has a precision matrix of its own."""
 
     def whiten(self, whiteners, offsets, block):
-        """Rows in every component's frame: (P, n) -> (K, P, n)."""
-        return np.matmul(whiteners, block - offsets[:, :, None])
+        """Rows in every component's frame: (P, n) -> (K, P, n), one product for all."""
+        shifts = self.transformed(whiteners, offsets)
+        maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
+        with_one = np.concatenate([np.ones((1, block.shape[1])), block])
+        return (maps @ with_one).reshape(len(offsets), self.n_features, -1)
 
     def second_moments(self, whitened, weights):
-        """`signed_second_moments` for weights >= 0, exactly symmetric."""
+        """`signed_second_moments` for weights >= 0."""
         moments = np.empty((len(whitened), self.n_features, self.n_features))
-        for k, scaled in enumerate(np.sqrt(weights)[:, None, :] * whitened):
-            np.matmul(scaled, scaled.T, out=moments[k])  # one array twice: half the flops
+        scaled = np.empty(whitened.shape[1:])
+        if self.n_features < _SQUARED_AT_HALF_THE_FLOPS:
+            for rows, own, moment in zip(whitened, weights, moments, strict=True):
+                np.multiply(own, rows, out=scaled)
+                np.matmul(scaled, rows.T, out=moment)
+            return symmetrized(moments)
+        for rows, own, moment in zip(whitened, np.sqrt(weights), moments, strict=True):
+            np.multiply(own, rows, out=scaled)
+            np.matmul(scaled, scaled.T, out=moment)  # one array twice
         return moments
+
+    # A row has P^2/2 monomials, and K P numbers in the components' own frames.
+
+    @property
+    def prefers_common_frame(self):
+        """Whether forming the monomials costs less than it saves (measured)."""
+        return self.n_monomials <= _MONOMIALS_PER_COMPONENT * self.n_components
+
+    def monomials(self, rows):
+        """(1, u, u_p u_q), p <= q: (P, n) -> (F, n)."""
+        n_features = self.n_features
+        monomials = np.empty((self.n_monomials, rows.shape[1]))
+        monomials[0] = 1.0
+        monomials[1 : 1 + n_features] = rows
+        start = 1 + n_features
+        for p in range(n_features):
+            stop = start + n_features - p
+            np.multiply(rows[p:], rows[p], out=monomials[start:stop])
+            start = stop
+        return monomials
+
+    def monomial_coefficients(self, curvature):
+        """u' B u as coefficients of the products: (K, P, P) -> (K, Q)."""
+        row, column = upper_triangle(self.n_features)
+        return np.where(row == column, 1.0, 2.0) * unique_entries(curvature)
+
+    def monomial_second_moments(self, second):
+        """Sums of u u': (K, Q) -> (K, P, P)."""
+        return from_unique_entries(second, self.n_features)
 
     def pair(self, posterior, k, l):
         """The two components' share of the missing information."""
@@ -264,6 +314,29 @@ class TiedCovariance(MatrixStructure):
         for scaled in np.sqrt(weights)[:, None, :] * whitened:
             moments[0] += scaled @ scaled.T  # one array twice: half the flops
         return moments
+
+    # The shared u' B u is one monomial, and the sum of u u' over the components the rows' own.
+
+    @property
+    def n_monomials(self):
+        """F, numbers that `monomials` makes of a row."""
+        return 2 + self.n_features
+
+    def monomials(self, rows):
+        """(1, u, |u|^2), B being the identity in the common frame: (P, n) -> (F, n)."""
+        squared = np.einsum("pn,pn->n", rows, rows)
+        return np.concatenate([np.ones((1, rows.shape[1])), rows, squared[None]])
+
+    def monomial_coefficients(self, curvature):
+        """One for every component: (K, 1)."""
+        return np.ones((self.n_components, 1))
+
+    def monomial_moments(self, monomials, weights):
+        """Sums of weight (1, u, u u'): (F, n), (K, n) -> (K,), (K, P), (1, P, P)."""
+        rows = monomials[1:-1]
+        sums = weights @ monomials[:-1].T
+        scaled = np.sqrt(weights.sum(axis=0)) * rows
+        return sums[:, 0], sums[:, 1:], (scaled @ scaled.T)[None]
 
     def pair(self, posterior, k, l):
         """The two components' share of the missing information."""

@@ -77,6 +77,10 @@ class ScaleStructure(CovarianceStructure):
         whitened *= whiteners[:, :, None]
         return whitened
 
+    def moved_into(self, whitener, center, block):
+        """Rows in one frame: (1, Q), (P,), (P, n) -> (P, n)."""
+        return whitener[0][:, None] * (block - center[:, None])
+
     def second_moments(self, whitened, weights):
         """Sums of weight s(y): (K, P, n), (K, n) -> (K, Q)."""
         return self.signed_second_moments(whitened, weights)

@@ -169,6 +169,37 @@ class CovarianceStructure:
         beyond = information - (self.block + 1)
         return np.divide(self.block + 1, beyond, out=np.zeros_like(beyond), where=beyond > 0)
 
+    def sum_of_squares(self, vectors, weights):
+        """Sums of weight s(v) within the slots: (K, P), (K,) -> (S, ...)."""
+        return self.signed_second_moments(vectors[:, :, None], weights[:, None])
+
+    # Rows in a frame that all components share.
+
+    prefers_common_frame = True
+
+    @property
+    def n_monomials(self):
+        """F, numbers that `monomials` makes of a row."""
+        return 1 + self.n_features + self.n_quadratic
+
+    def monomials(self, rows):
+        """(1, u, s(u)): (P, n) -> (F, n)."""
+        return np.concatenate([np.ones((1, rows.shape[1])), rows, self.statistic(rows)])
+
+    def monomial_coefficients(self, curvature):
+        """B.s(u) as coefficients of s's monomials: (S, ...) -> (K, Q)."""
+        return self.per_component(curvature)
+
+    def monomial_moments(self, monomials, weights):
+        """Sums of weight (1, u, s(u)), each as it comes: (F, n), (K, n) -> (K,), (K, P), second."""
+        sums = weights @ monomials.T
+        linear = 1 + self.n_features
+        return sums[:, 0], sums[:, 1:linear], sums[:, linear:]
+
+    def monomial_second_moments(self, second):
+        """Those of `monomial_moments` as a statistic, (S, ...)."""
+        return second
+
     # Features and their coefficients.
 
     def parts(self):

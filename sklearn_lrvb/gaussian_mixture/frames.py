@@ -1,0 +1,130 @@
+"""How a block of rows is seen when its log densities and moments are computed: the arithmetic of a sweep.
+
+* `OwnFrames`: every component in its frame, y = W_k (x - m_k), where it is the standard normal. Accurate
+  whatever the components look like; (K, P, n) numbers a block.
+* `CommonFrame`: all components in one, u = W (x - c), that of their average. Log densities are linear
+  in the monomials of u, and moments are sums of them: one matrix product each way, (F, n) numbers a block.
+  Digits are lost where components are far apart or much narrower than their average; it is not used there.
+
+Both hand blocks to ``seen``, what that returns to ``log_densities`` (K, n) and ``moments``, and the sums of
+these over blocks to ``in_own_frames``.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments
+from sklearn_lrvb.row_blocks import rows_of_size
+
+# What rounding of u may grow by in a log density: 2000 eps is less than a bound summed over rows has itself.
+_AMPLIFICATION = 2000.0
+
+
+class OwnFrames:
+    """Rows in every component's frame.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    """
+
+    def __init__(self, posterior):
+        self._posterior = posterior
+        self.block_rows = rows_of_size(2 * posterior.offsets.size)
+
+    def seen(self, block):
+        """Whitened rows, (P, n) -> (K, P, n)."""
+        posterior = self._posterior
+        return posterior.structure.whiten(posterior.whiteners, posterior.offsets, block)
+
+    def log_densities(self, whitened):
+        """rho, (K, n)."""
+        densities = np.einsum("kpn,kpn->kn", whitened, whitened)
+        densities *= -0.5
+        densities += self._posterior.log_density_constants[:, None]
+        return densities
+
+    def moments(self, whitened, weights):
+        """Sums of weight (1, y, s(y)), weights (K, n) >= 0."""
+        return Moments(
+            weights.sum(axis=1),
+            np.matmul(whitened, weights[:, :, None])[:, :, 0],
+            self._posterior.structure.second_moments(whitened, weights),
+        )
+
+    def in_own_frames(self, moments):
+        """As they are."""
+        return moments
+
+
+class CommonFrame:
+    """Rows in the frame of the components' average, as monomials (1, u, s(u)).
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    """
+
+    def __init__(self, posterior):
+        self._posterior = posterior
+        structure = self._structure = posterior.structure
+        shares = posterior.counts / posterior.counts.sum()
+        covariances = structure.congruence(posterior.roots, structure.one)
+        average = np.tensordot(structure.per_slot(shares), covariances, axes=1)
+        root = structure.roots(average[None])
+        self._whitener = structure.whiteners(root)
+        self._center = shares @ posterior.offsets
+        self._turns = structure.composed(posterior.whiteners, root)  # from u to y, but for a shift
+        self._offsets = structure.transformed(self._whitener, posterior.offsets - self._center)
+        self.block_rows = rows_of_size(structure.n_monomials + 2 * posterior.n_components)
+
+    @classmethod
+    def serves(cls, posterior):
+        """The frame where it is cheaper than `OwnFrames` and loses no digits, else None."""
+        if not posterior.structure.prefers_common_frame:
+            return None
+        frame = cls(posterior)
+        squared = np.einsum("kp,kp->k", frame._offsets, frame._offsets) / posterior.n_features
+        stretch = posterior.structure.precision_trace(frame._turns)
+        return frame if np.all(stretch * (1.0 + squared) < _AMPLIFICATION) else None
+
+    def seen(self, block):
+        """Monomials of u, (P, n) -> (F, n)."""
+        return self._structure.monomials(self._structure.moved_into(self._whitener, self._center, block))
+
+    @cached_property
+    def _coefficients(self):
+        """What monomials count for in the log densities, (K, F)."""
+        structure, posterior = self._structure, self._posterior
+        shift = structure.transformed(self._turns, self._offsets)
+        back = structure.transposed(self._turns)
+        constants = posterior.log_density_constants - 0.5 * np.einsum("kp,kp->k", shift, shift)
+        curvature = structure.monomial_coefficients(structure.congruence(back, structure.one))
+        return np.hstack([constants[:, None], structure.transformed(back, shift), -0.5 * curvature])
+
+    def log_densities(self, monomials):
+        """rho, (K, n)."""
+        return self._coefficients @ monomials
+
+    def moments(self, monomials, weights):
+        """Sums of weight (1, u, s(u)), weights (K, n)."""
+        return Moments(*self._structure.monomial_moments(monomials, weights))
+
+    def in_own_frames(self, moments):
+        """The same sums of y, in every component's frame."""
+        structure, counts = self._structure, moments.counts
+        means = moments.first / np.where(counts > 0, counts, 1.0)[:, None]
+        gaps = means - self._offsets
+        second = structure.monomial_second_moments(moments.second)
+        scatter = second - structure.sum_of_squares(means, counts)
+        return Moments(
+            counts,
+            counts[:, None] * structure.transformed(self._turns, gaps),
+            structure.congruence(self._turns, scatter + structure.sum_of_squares(gaps, counts)),
+        )
+
+
+def frames_of(posterior):
+    """The way to see rows that is cheapest and accurate."""
+    return CommonFrame.serves(posterior) or OwnFrames(posterior)
