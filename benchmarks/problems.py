@@ -1,26 +1,125 @@
-"""What the benchmarks share: simulated problems, and a clock."""
+"""The problems that benchmarks and tests share: one table, and how their rows are simulated."""
 
-from time import perf_counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+_SPREAD_OF_SHAPES = 0.3  # of a component's root covariance about the identity
 
-def simulate(n_samples, n_features, n_components, distance, seed=0):
-    """Gaussians of random shapes around centers about ``distance`` apart."""
-    rng = np.random.default_rng(seed)
-    centers = rng.normal(size=(n_components, n_features))
-    gaps = np.linalg.norm(centers[:, None] - centers[None], axis=2)
-    centers *= distance / gaps[gaps > 0].min()
-    shapes = np.eye(n_features) + 0.3 / np.sqrt(n_features) * rng.normal(
-        size=(n_components, n_features, n_features)
+
+@dataclass(frozen=True)
+class Problem:
+    """Gaussian clusters of about unit variance, equally likely.
+
+    Attributes
+    ----------
+    name : str
+    n_samples, n_features, n_components : int, N, P and K
+    distance : float or None, between the two nearest centers, in standard deviations
+    spread : float or None, standard deviation of the centers' coordinates where no distance is set
+    shapes : {"unequal", "equal"}, covariances at random about the identity, or the identity
+    covariance_type : {"full", "diag"}, of the mixture to fit
+    seed : int
+    """
+
+    name: str
+    n_samples: int
+    n_features: int
+    n_components: int
+    distance: float | None = None
+    spread: float | None = None
+    shapes: str = "unequal"
+    covariance_type: str = "full"
+    seed: int = 0
+
+    @property
+    def n_unknowns(self):
+        """Weights, means and precisions, D."""
+        n_precisions = {"full": (self.n_features + 1) / 2, "diag": 1}[self.covariance_type]
+        return int(self.n_components * (1 + self.n_features * (1 + n_precisions)))
+
+    def scaled(self, n_samples):
+        """The same clusters with at most ``n_samples`` rows."""
+        return replace(self, n_samples=min(n_samples, self.n_samples))
+
+    def simulate(self):
+        """The rows, (n_samples, n_features)."""
+        rng = np.random.default_rng(self.seed)
+        centers = self._centers(rng)
+        shapes = self._shapes(rng)
+        labels = rng.integers(self.n_components, size=self.n_samples)
+        X = rng.normal(size=(self.n_samples, self.n_features))
+        for k, (center, shape) in enumerate(zip(centers, shapes, strict=True)):
+            X[labels == k] = center + X[labels == k] @ shape
+        return X
+
+    def _centers(self, rng):
+        centers = rng.normal(size=(self.n_components, self.n_features))
+        if self.distance is None:
+            return self.spread * centers
+        gaps = np.linalg.norm(centers[:, None] - centers[None], axis=2)
+        return self.distance / gaps[gaps > 0].min() * centers
+
+    def _shapes(self, rng):
+        shapes = np.tile(np.eye(self.n_features), (self.n_components, 1, 1))
+        if self.shapes == "equal":
+            return shapes
+        return shapes + _SPREAD_OF_SHAPES / np.sqrt(self.n_features) * rng.normal(size=shapes.shape)
+
+
+PROBLEMS = {
+    problem.name: problem
+    for problem in (
+        # name, rows N, features P, components K, distance in standard deviations
+        Problem("plane-equal", 10_000, 2, 2, 1.5, shapes="equal"),
+        Problem("plane-unequal", 10_000, 2, 2, 1.5),
+        Problem("plane", 10_000, 2, 2, 2.5),
+        Problem("plane-separated", 10_000, 2, 2, 6.0),
+        Problem("plane-five", 100_000, 2, 5, 4.0),
+        Problem("digits", 12_665, 25, 2, 3.0),  # the size of the zeros and ones of MNIST in 25 features
+        Problem("digits-separated", 12_665, 25, 2, 8.0),
+        Problem("five", 50_000, 10, 5, 3.0),
+        Problem("five-separated", 50_000, 10, 5, 8.0),
+        Problem("ten", 20_000, 25, 10, 4.0),
+        Problem("twenty-diagonal", 3_000, 30, 20, spread=0.45, shapes="equal", covariance_type="diag"),
+        Problem("many-rows-five", 100_000, 10, 5, 3.0),
+        Problem("many-rows-ten", 100_000, 10, 10, 3.0),
+        Problem("many-rows-wide", 100_000, 25, 10, 4.0),
+        Problem("million-five", 1_000_000, 10, 5, 3.0),
+        Problem("million-ten", 1_000_000, 10, 10, 4.0),
+        Problem("fifty-features", 100_000, 50, 3, 3.0),
+        Problem("hundred-features", 20_000, 100, 2, 4.0),
+        Problem("hundred-features-five", 20_000, 100, 5, 4.0),
     )
-    labels = rng.integers(n_components, size=n_samples)
-    noise = rng.normal(size=(n_samples, n_features))
-    return centers[labels] + np.einsum("npq,nq->np", shapes[labels], noise)
+}
+
+# which problems an experiment measures
+SWEEP = ("plane", "plane-five", "digits", "many-rows-wide", "million-ten", "hundred-features-five")
+FIT = (
+    "plane-equal",
+    "plane-unequal",
+    "plane",
+    "plane-separated",
+    "plane-five",
+    "five",
+    "five-separated",
+    "digits",
+    "digits-separated",
+    "ten",
+    "twenty-diagonal",
+)
+INFORMATION = ("plane", "digits", "many-rows-ten", "million-five", "fifty-features", "hundred-features")
+INFLUENCE = ("plane", "digits", "many-rows-five")
 
 
-def seconds(call, *arguments):
-    """Time of one call, and what it returned."""
-    start = perf_counter()
-    result = call(*arguments)
-    return perf_counter() - start, result
+def _growing(size, values, **others):
+    sizes = [{**others, size: value} for value in values]
+    return tuple(Problem(f"{size}={s[size]}", distance=4.0, **s) for s in sizes)
+
+
+# what grows, and the problems along it
+GROWTH = {
+    "n_samples": _growing("n_samples", (1_000, 10_000, 100_000, 1_000_000), n_features=5, n_components=3),
+    "n_features": _growing("n_features", (2, 4, 8, 16, 32, 64, 100), n_samples=10_000, n_components=3),
+    "n_components": _growing("n_components", (2, 4, 8, 16, 32), n_samples=20_000, n_features=5),
+}

@@ -1,0 +1,1 @@
+"""One module per experiment: ``measure(settings)`` yields rows of results."""

@@ -1,0 +1,65 @@
+"""Measure, append rows of results, and stop; `report.py` reads them.
+
+    python benchmarks/run.py all --quick
+    python benchmarks/run.py fit --threads 1 --repeats 3
+    python benchmarks/run.py information --mnist mnist01.npz --pca mnist_author_pca.npz
+
+Both sides of a comparison run in turn in one process, with the same number of BLAS threads; the least and the
+median time are kept.
+"""
+
+import argparse
+import warnings
+from pathlib import Path
+
+import rows
+from experiments import fit, growth, influence, information, start, sweep
+from measuring import Settings, machine
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+EXPERIMENTS = {
+    "sweep": sweep,
+    "fit": fit,
+    "start": start,
+    "information": information,
+    "influence": influence,
+    "growth": growth,
+}
+RESULTS = Path(__file__).parent / "results"
+
+
+def run(name, settings, folder):
+    """Measure one experiment; every row is written as soon as it is there."""
+    common = {"mode": "quick" if settings.quick else "full", "threads": settings.threads}
+    for row in EXPERIMENTS[name].measure(settings):
+        rows.append(folder / f"{name}.csv", row | common | machine())
+        print(f"{name}: {_shown(row)}", flush=True)
+
+
+def _shown(row):
+    cells = (f"{value:.4g}" if isinstance(value, float) else value for value in row.values())
+    return ", ".join(f"{name} {cell}" for name, cell in zip(row, cells, strict=True) if cell is not None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("experiment", choices=[*EXPERIMENTS, "all"])
+    parser.add_argument("--quick", action="store_true", help="few rows, one repeat: does everything run?")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")
+    parser.add_argument("--mnist", help="npz with X_train, the zeros and ones of MNIST (n, 784)")
+    parser.add_argument("--pca", help="npz with pixel_mean and components, the paper's projection")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    settings = Settings(arguments.quick, arguments.threads, arguments.repeats, arguments.mnist, arguments.pca)
+    chosen = EXPERIMENTS if arguments.experiment == "all" else [arguments.experiment]
+    with threadpool_limits(arguments.threads, user_api="blas"):
+        for name in chosen:
+            run(name, settings, arguments.output)
+
+
+if __name__ == "__main__":
+    main()

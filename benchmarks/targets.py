@@ -1,0 +1,77 @@
+"""What is to be reached: "solid", and the aim beyond it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """Two thresholds for one number.
+
+    Attributes
+    ----------
+    solid : float
+    aim : float or None
+    at_most : bool, whether less is better
+    """
+
+    solid: float
+    aim: float | None = None
+    at_most: bool = False
+
+    def reached_by(self, value):
+        """The threshold that a value meets: "aim", "met" or "missed"."""
+        for name, threshold in (("aim", self.aim), ("met", self.solid)):
+            if threshold is not None and (value <= threshold if self.at_most else value >= threshold):
+                return name
+        return "missed"
+
+    def __str__(self):
+        sign = "≤" if self.at_most else "≥"
+        thresholds = [f"{t:.3g}" for t in (self.solid, self.aim) if t is not None]
+        return f"{sign} {', '.join(thresholds)}"
+
+
+# scikit-learn's time over ours, one sweep
+SWEEP = {
+    "plane": Target(6, 20),
+    "plane-five": Target(15, 40),
+    "digits": Target(3, 7),
+    "many-rows-wide": Target(3, 7),
+    "million-ten": Target(10, 25),
+    "hundred-features-five": Target(2, 2.5),
+}
+
+# peak memory of a sweep beyond X, in bytes of X, and what the blocks of rows at work may take besides
+MEMORY_SHARE = 0.2
+BLOCKS_MEGABYTES = 16
+
+# scikit-learn's time over ours to the same accuracy; where hardly anything overlaps there is little to gain
+FIT = {
+    "plane-equal": Target(50, 200),
+    "plane-unequal": Target(50, 200),
+    "plane": Target(50, 200),
+    "plane-five": Target(50, 200),
+    "five": Target(50, 200),
+    "digits": Target(5, 20),
+    "ten": Target(5, 20),
+    "twenty-diagonal": Target(5, 20),
+}
+
+# our default fit's time over that of sweeps alone
+FIT_BESIDE_SWEEPS = Target(1.1, at_most=True)
+
+# time of the cheapest solver over the naive product's
+INFORMATION = {
+    "digits": Target(0.25, 0.15, at_most=True),
+    "many-rows-ten": Target(0.5, 0.15, at_most=True),
+    "million-five": Target(0.5, 0.15, at_most=True),
+    "fifty-features": Target(0.25, 0.15, at_most=True),
+    "hundred-features": Target(0.5, 0.15, at_most=True),
+}
+
+# time over that of the matrix product
+INFLUENCE = Target(2.5, 1.3, at_most=True)
+PAPER_INFLUENCE_SECONDS = 37.0  # of the paper, on the zeros and ones of MNIST
+
+# how far a measured exponent may exceed that of the flop count
+GROWTH_TOLERANCE = 0.15
