@@ -81,7 +81,7 @@ PROBLEMS = {
         Problem("five", 50_000, 10, 5, 3.0),
         Problem("five-separated", 50_000, 10, 5, 8.0),
         Problem("ten", 20_000, 25, 10, 4.0),
-        Problem("twenty-diagonal", 3_000, 30, 20, spread=0.45, shapes="equal", covariance_type="diag"),
+        Problem("twenty-diagonal", 3_000, 30, 20, spread=1.0, shapes="equal", covariance_type="diag"),
         Problem("many-rows-five", 100_000, 10, 5, 3.0),
         Problem("many-rows-ten", 100_000, 10, 10, 3.0),
         Problem("many-rows-wide", 100_000, 25, 10, 4.0),

@@ -30,6 +30,11 @@ def blas_threads(n_jobs):
     return _thread_pools().limit(limits=effective_n_jobs(n_jobs), user_api="blas")
 
 
+def openmp_threads(number):
+    """Context in which OpenMP uses so many threads; as many as it likes where None."""
+    return _thread_pools().limit(limits=number, user_api="openmp")
+
+
 def rows_of_size(n_numbers):
     """Rows a block holds so that ``n_numbers`` for each stay in cache."""
     return int(np.clip(_BLOCK_BYTES // (8 * n_numbers), _MIN_ROWS, _MAX_ROWS))

@@ -79,8 +79,8 @@ def test_an_error_in_a_block_reaches_the_caller():
             list(CentredRows(np.ones((100, 2)), np.zeros(2), n_jobs).map(fail, 10))
 
 
-def test_rows_per_block_stays_in_cache_and_worth_a_product():
-    sizes = [row_blocks.rows_per_block(p) for p in (1, 2, 25, 100, 784, 10_000)]
+def test_rows_of_size_stays_in_cache_and_worth_a_product():
+    sizes = [row_blocks.rows_of_size(p) for p in (1, 2, 25, 100, 784, 10_000)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 256
     assert all(8 * p * n <= 2**21 for p, n in zip((1, 2, 25, 100, 784), sizes, strict=False))

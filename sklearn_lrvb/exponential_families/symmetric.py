@@ -90,7 +90,10 @@ def cholesky_equilibrated(matrix):
     scale = np.sqrt(diagonal)
     # LAPACK itself: what surrounds it in scipy.linalg.cholesky takes longer than a small factor
     scaled, failed = lapack.dpotrf(matrix / np.outer(scale, scale), lower=True)
-    return (None, None) if failed else (scale[:, None] * scaled, scaled)
+    if failed:
+        return None, None
+    scaled = np.ascontiguousarray(scaled)
+    return scale[:, None] * scaled, scaled
 
 
 def cholesky_factor(matrix):

@@ -12,8 +12,9 @@ from sklearn_lrvb.gaussian_mixture.response import complete_information, statist
 _DEPTH = 10  # differences that are combined
 _HISTORY_BYTES = 2**26
 _DEPENDENT = 1e-10  # of a difference that others make up for
-_LONGEST_REST = 31  # sweeps
+_LONGEST_REST = 7  # sweeps
 _RATE_OVER = 5  # steps
+_STALLED_OVER = 10
 
 
 class Acceleration:
@@ -59,8 +60,8 @@ class Acceleration:
 
     def stalls(self):
         """Whether the distance has not halved for a while."""
-        recent = self._distances[-2 * _DEPTH :]
-        return len(recent) == 2 * _DEPTH and 2.0 * min(recent) > recent[0]
+        recent = self._distances[-_STALLED_OVER:]
+        return len(recent) == _STALLED_OVER and 2.0 * min(recent) > recent[0]
 
     def proposal(self, posterior, swept):
         """Where the last sweeps lead, or None.
@@ -74,8 +75,6 @@ class Acceleration:
         DegenerateComponentError
             Where they lead out of the domain.
         """
-        if self._rest > 0:
-            return None
         if self._frame is None:
             self._frame, self._complete = posterior, complete_information(posterior)
         point = self._point(posterior)
@@ -83,7 +82,7 @@ class Acceleration:
         kept = int(np.clip(_HISTORY_BYTES // (16 * len(point)), 2, _DEPTH))
         self._points = [*self._points[-kept:], point]
         self._residuals = [*self._residuals[-kept:], residual]
-        if len(self._points) == 1:
+        if len(self._points) == 1 or self._rest > 0:
             return None
         steps, changes = (np.diff(history, axis=0).T for history in (self._points, self._residuals))
         shares = np.linalg.lstsq(changes, residual, rcond=_DEPENDENT)[0]

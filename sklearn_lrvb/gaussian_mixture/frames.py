@@ -113,7 +113,7 @@ class CommonFrame:
 
     def in_own_frames(self, moments):
         """The same sums of y, in every component's frame."""
-        structure, counts = self._structure, moments.counts
+        structure, counts = self._structure, np.ascontiguousarray(moments.counts)
         means = moments.first / np.where(counts > 0, counts, 1.0)[:, None]
         gaps = means - self._offsets
         second = structure.monomial_second_moments(moments.second)

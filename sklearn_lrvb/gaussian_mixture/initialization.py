@@ -1,18 +1,45 @@
 """Starting responsibilities, by scikit-learn's names and from the same random numbers.
 
 Weights count rows, so a weighted start is one from the rows repeated: k-means and its seeds as
-scikit-learn draws them there, random seeds with chances proportional to the weights.
+scikit-learn draws them there, random seeds with chances proportional to the weights. Of very many rows
+k-means sees a sample.
 """
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_array
 
+from sklearn_lrvb.row_blocks import openmp_threads
+
+KMEANS_ROWS = 2**17  # that k-means sees at most: more change the centers less than the first sweep does
+_WORTH_THREADS = (
+    10**6
+)  # numbers that k-means computes an iteration, below which threads cost more than they do
 _SUM_TOLERANCE = 1e-5  # of responsibilities in float32
 
 
+def _drawn(random_state, n_draws, n_samples, weights):
+    """Rows drawn with replacement, with chances proportional to the weights, in order: int array (n_draws,).
+
+    The same as drawn from the rows repeated by their weights.
+    """
+    ends = np.arange(1.0, n_samples + 1.0) if weights is None else np.cumsum(weights)
+    places = np.sort(random_state.uniform(0.0, ends[-1], n_draws))
+    return np.minimum(np.searchsorted(ends, places, side="right"), n_samples - 1)
+
+
 def _kmeans(X, n_components, random_state, weights):
+    """Labels by k-means; of many rows those of the nearest center, with centers from a sample of them."""
+    if len(X) <= KMEANS_ROWS:
+        return _kmeans_of_all(X, n_components, random_state, weights).labels_
+    sample = X[_drawn(random_state, KMEANS_ROWS, len(X), weights)]
+    centers = _kmeans_of_all(sample, n_components, random_state, None).cluster_centers_
+    return pairwise_distances_argmin(X, centers)
+
+
+def _kmeans_of_all(X, n_components, random_state, weights):
     kmeans = KMeans(n_clusters=n_components, n_init=1, random_state=random_state)
     if weights is not None:
         # KMeans measures its tolerance in variances of X without weights
@@ -20,7 +47,9 @@ def _kmeans(X, n_components, random_state, weights):
         variance = np.average(np.square(X - mean), axis=0, weights=weights).mean()
         without = np.var(X, axis=0).mean()
         kmeans.set_params(tol=kmeans.tol * variance / without if without > 0 else 0.0)
-    return kmeans.fit(X, sample_weight=weights).labels_
+    threads = 1 if X.size * n_components < _WORTH_THREADS else None
+    with openmp_threads(threads):
+        return kmeans.fit(X, sample_weight=weights)
 
 
 def _random(X, n_components, random_state):
@@ -38,9 +67,9 @@ def _kmeans_plusplus_seeds(X, n_components, random_state, weights):
 
 
 def _one_hot(n_samples, rows, components, n_components):
-    responsibilities = np.zeros((n_samples, n_components))
-    responsibilities[rows, components] = 1.0
-    return responsibilities
+    """Responsibilities of one on (row, component), sparse; rows in order, or all zero elsewhere."""
+    ones = np.ones(len(rows))
+    return csr_array((ones, (rows, components)), shape=(n_samples, n_components))
 
 
 def checked_responsibilities(responsibilities, n_samples, n_components, source):
@@ -73,7 +102,7 @@ def checked_responsibilities(responsibilities, n_samples, n_components, source):
 
 
 def starting_responsibilities(X, n_components, init_params, random_state, seeds_alone, weights=None):
-    """Responsibilities to start from, (n_samples, n_components).
+    """Responsibilities to start from, (n_samples, n_components); sparse where most are zero.
 
     Parameters
     ----------
@@ -100,5 +129,7 @@ def starting_responsibilities(X, n_components, init_params, random_state, seeds_
     seeds = draw(X, n_components, random_state, weights)
     if seeds_alone:
         responsibilities = _one_hot(len(X), seeds, np.arange(n_components), n_components)
-        return responsibilities if weights is None else responsibilities / weights[:, None]
+        return (
+            responsibilities if weights is None else responsibilities.multiply(1.0 / weights[:, None]).tocsr()
+        )
     return _one_hot(len(X), everything, pairwise_distances_argmin(X, X[seeds]), n_components)

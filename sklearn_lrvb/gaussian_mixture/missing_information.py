@@ -171,7 +171,7 @@ class UncertainColumns:
         first = np.cumsum([0] + [part.shape[2] for part in whitened[:-1]])
         return cls(
             posterior,
-            np.concatenate(whitened, axis=2),
+            np.ascontiguousarray(np.concatenate(whitened, axis=2)),  # picking columns turned them round
             np.concatenate([part + start for part, start in zip(row, first, strict=True)]),
             np.concatenate(weights, axis=1),
         )

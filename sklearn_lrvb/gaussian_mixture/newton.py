@@ -30,12 +30,17 @@ from sklearn_lrvb.gaussian_mixture.variational_posterior import (
 )
 
 _FIRST_SWEEPS = 4  # before anything else, while sweeps gain most
-_PATIENCE = 30  # sweeps granted to a bound that gains faster and faster
+_PATIENCE = 30  # sweeps granted to find the way to an optimum
+_LITTLE = 0.03  # of a component's standard deviation
 _HALVINGS = 5
 _LEAST_COUNT_KEPT = 0.1  # of any component by one larger step: further out the models of it are void
-_STILL = 1e-9  # distance, in mean-field standard deviations, at which acceleration ends
+_TRIAL_STEPS = 20
+_MARGIN = 5.0  # steps foreseen for one saved: acceleration gathers speed, and Newton takes two or three steps
+_STILL = 1e-10  # distance, in mean-field standard deviations, at which acceleration ends
+_NEAR = 0.1  # decrement, in posterior standard deviations, from which the factor at hand serves to the end
+_SLOW = 0.4  # of the decrement left by a Newton step
 _POLISHED = 1e-9  # decrement at which polishing stops: float64 sees no further gain
-_CLOSE_ENOUGH = 1e-7  # decrement that is not polished, and that polishing must reach while it makes progress
+_CLOSE_ENOUGH = 1e-8  # decrement that is not polished, and that polishing must reach while it makes progress
 _POLISHING_STEPS = 5
 _SADDLE = 1e-6  # smallest eigenvalue of S, downwards, that is a way out
 _ROUND_OFF = 1e-14  # of the lower bound, per unit and row
@@ -128,7 +133,7 @@ class NewtonOffer:
         It is not tried before sweeps have cost as much: where it fails, it at most doubles the cost of a fit.
         """
         tried = acceleration.n_steps >= self.n_sweeps
-        return tried and acceleration.steps_to_go(_STILL) > 2.0 * self.n_sweeps
+        return tried and acceleration.steps_to_go(_STILL) > _MARGIN * self.n_sweeps
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,9 @@ class Ascent:
         return fit
 
     def _arrive(self, fit, posterior, swept):
-        arrived = Fit(posterior, swept, (*fit.path, swept.lower_bound), fit.n_before)
+        fell = fit.lower_bound - swept.lower_bound
+        lower_bound = fit.lower_bound if 0 < fell <= self._round_off(fit) else swept.lower_bound
+        arrived = Fit(posterior, swept, (*fit.path, lower_bound), fit.n_before)
         self.on_step(arrived.n_iter, arrived.gain)
         return arrived
 
@@ -185,21 +192,36 @@ class Ascent:
             return self._climb(replace(swept, converged=False))
 
     def _settled(self, fit):
-        """Whether sweeps gain less and less: on a plateau they tell nothing of what is behind it."""
+        """Whether sweeps gain less and less, and move the components little beside their size.
+
+        Larger steps from further out would end in another optimum than sweeps do, as often a worse one as
+        a better.
+        """
         if fit.n_steps and fit.gain <= self._round_off(fit):
             return True
-        if fit.n_steps < _FIRST_SWEEPS:
-            return False
-        return fit.gain < fit.path[-2] - fit.path[-3] or fit.n_steps >= _PATIENCE
+        if fit.n_steps < _FIRST_SWEEPS or fit.n_steps >= _PATIENCE:
+            return fit.n_steps >= _PATIENCE
+        slows_down = fit.gain < fit.path[-2] - fit.path[-3]
+        return slows_down and fit.distance < _LITTLE * np.sqrt(self.rows.total_weight)
+
+    def trial(self, fit, accelerated):
+        """A few steps of a fit, until it is near its optimum or at least it shows where it leads."""
+        acceleration = Acceleration()
+        while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > _NEAR:
+            if accelerated and self._settled(fit):
+                fit = self._accelerated_sweep(fit, acceleration)
+            else:
+                fit = self._sweep(fit)
+        return fit
 
     def _climb(self, fit):
         """Accelerated sweeps until they stand still; Newton steps there, and before where they pay."""
         acceleration = Acceleration(fit.n_iter)
         while fit.n_iter < self.max_iter and not fit.finished:
             acceleration.arrive(fit.distance)
-            if fit.distance < _STILL or (acceleration.stalls() and fit.gain <= self._round_off(fit)):
-                fit = self._newton_phase(fit)
-            elif (offer := self._newton_offer(fit)).pays(acceleration):
+            is_still = fit.distance < _STILL or (acceleration.stalls() and fit.gain <= self._round_off(fit))
+            offer = None if is_still else self._newton_offer(fit)
+            if is_still or offer.pays(acceleration):
                 fit = self._newton_phase(fit, offer)
                 acceleration = Acceleration()
             else:
@@ -212,7 +234,9 @@ class Ascent:
             posterior = acceleration.proposal(fit.posterior, fit.next_posterior)
             if posterior is None:
                 return self._sweep(fit)
-            moved = self._reach(fit, posterior)
+            # a component on its way out may go there at once, but for a flat prior, which has no way back
+            void = posterior.prior.flat and _starves(fit.posterior, posterior)
+            moved = None if void else self._reach(fit, posterior)
         except DegenerateComponentError:
             moved = None
         if moved is None:
@@ -229,23 +253,35 @@ class Ascent:
         return NewtonOffer(solver, by_solver[solver] / sweep_cost(n_samples, posterior))
 
     def _newton_phase(self, fit, offer=None):
-        """Newton and polishing steps to the end, or until sweeps of the price on offer gain more."""
+        """Newton and polishing steps to the end, or until sweeps of the price on offer are the better buy.
+
+        That is, where M is indefinite, if they gain more; and where it is not, if the decrement falls no
+        faster than a sweep may make it: a component on its way out is halved by every step.
+        """
         gain_of_sweeps = offer.n_sweeps * fit.gain if offer else -np.inf
+        decrement = np.inf
         while fit.n_iter < self.max_iter and not fit.finished:
             fit = self.inform(fit, offer and offer.solver)
             if fit.decrement < (_CLOSE_ENOUGH if fit.distance < _STILL else _POLISHED):
-                fit = self._leave_saddle(fit)
-            elif fit.is_strict_optimum and 0.5 * fit.decrement**2 < self.tol:
+                return self._leave_saddle(fit)
+            if fit.is_strict_optimum and self._is_near(fit):
                 fit = self._polish(fit)
+            elif offer and fit.is_strict_optimum and fit.decrement > _SLOW * decrement:
+                break
             else:
+                decrement = fit.decrement if fit.is_strict_optimum else np.inf
                 fit = self._newton_step(fit)
-                if fit.gain < gain_of_sweeps:
+                if decrement == np.inf and fit.gain < gain_of_sweeps:
                     break
         return fit
 
+    def _is_near(self, fit):
+        """Whether M hardly changes from here to the optimum."""
+        return fit.decrement < _NEAR or 0.5 * fit.decrement**2 < self.tol
+
     def _leave_saddle(self, fit):
         """Up the ridge from a stationary point that is no optimum; the end of the fit where there is none."""
-        proved = fit.information.proves_positive_definite()
+        proved = fit.information.seems_positive_definite()
         moved = None if proved else self._step_off(fit)
         if moved is not None:
             return moved
@@ -293,12 +329,10 @@ class Ascent:
             posterior = step(fit.posterior, coefficients)
         except DegenerateComponentError:
             return None
-        return self._reach(fit, posterior)
+        return None if _starves(fit.posterior, posterior) else self._reach(fit, posterior)
 
     def _reach(self, fit, posterior):
-        """The state at a posterior; None where it is too far, or where the ELBO falls."""
-        if np.any(posterior.counts < _LEAST_COUNT_KEPT * fit.posterior.counts):
-            return None
+        """The state at a posterior; None where the ELBO falls."""
         swept = sweep(self.rows, posterior)
         if not swept.lower_bound >= fit.lower_bound - self._round_off(fit):
             return None
@@ -307,8 +341,8 @@ class Ascent:
     def _polish(self, fit):
         """Steps with the factor at hand; converged once they end where the optimum is.
 
-        Within ``tol`` of the optimum M hardly changes: every step shrinks the distance manyfold for the
-        price of one sweep. The covariance needs M at the end, where it also tells how well it went.
+        Every step shrinks the distance manyfold for the price of one sweep. The covariance needs M at the
+        end, where it also tells how well it went.
         """
         start, direction, distance = fit, fit.direction, fit.decrement
         for _ in range(_POLISHING_STEPS):
@@ -328,3 +362,8 @@ class Ascent:
         within_tol = 0.5 * fit.decrement**2 < self.tol
         converged = bool(fit.is_strict_optimum and within_tol and arrived)
         return replace(fit, converged=converged, finished=converged)
+
+
+def _starves(before, after):
+    """Whether a component loses most of its points."""
+    return np.any(after.counts < _LEAST_COUNT_KEPT * before.counts)

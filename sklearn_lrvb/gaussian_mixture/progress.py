@@ -31,11 +31,17 @@ class Progress:
         if self._verbose:
             print(f"Initialization failed: {error}")
 
+    def pause(self, fit):
+        """A start was tried, and waits for the others."""
+        self._close(fit, "tried")
+
     def end(self, fit):
         """A start ended in a fit."""
+        self._close(fit, "converged" if fit.converged else "did not converge")
+
+    def _close(self, fit, outcome):
         if not self._verbose:
             return
-        outcome = "converged" if fit.converged else "did not converge"
         lapse = perf_counter() - self._started
         detail = f" time lapse {lapse:.5f}s\t lower bound {fit.lower_bound:.5f}."
         print(f"Initialization {outcome}.{detail if self._verbose > 1 else ''}")

@@ -13,6 +13,7 @@ condition number of order one.
 """
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,10 +31,14 @@ from sklearn_lrvb.linear_response import (
     SolverCosts,
 )
 
-# A sweep's arithmetic by element runs slower than matrix products: flops it counts for.
+# Arithmetic by element, and what Python does around it, are slower than matrix products: flops it counts for.
 _FLOPS_PER_FEATURE = 60
 _FLOPS_PER_ROW = 200
+_FLOPS_PER_MONOMIAL = 80, 15  # to form it, and for every component to use it
+_FLOPS_PER_RESPONSIBILITY = 500
 _FLOPS_PER_ENTRY = 30  # of a matrix that is formed and scaled
+_FLOPS_PER_SWEEP = 6e7
+_FLOPS_PER_PAIR = 2e7
 
 
 def complete_information(posterior, quadratic_information=None):
@@ -52,11 +57,21 @@ def complete_information(posterior, quadratic_information=None):
     return CompleteInformation(np.arange(n_components), posterior.intercept_root, root)
 
 
-def sweep_cost(n_samples, posterior):
-    """Price of one pass of E-step and M-step, in flops of a matrix product."""
+def _pass_cost(n_samples, posterior):
+    """Price of one pass over the rows in the components' own frames, in flops of a matrix product."""
     n_components, n_features = posterior.offsets.shape
     per_row = posterior.structure.sweep_flops + _FLOPS_PER_FEATURE * n_features + _FLOPS_PER_ROW
     return 1.5 * n_samples * n_components * per_row
+
+
+def sweep_cost(n_samples, posterior):
+    """Price of a sweep, in flops of a matrix product."""
+    structure, n_components = posterior.structure, posterior.n_components
+    if not structure.prefers_common_frame:
+        return _pass_cost(n_samples, posterior) + _FLOPS_PER_SWEEP
+    to_form, to_use = _FLOPS_PER_MONOMIAL
+    per_row = structure.n_monomials * (to_form + to_use * n_components)
+    return n_samples * (per_row + _FLOPS_PER_RESPONSIBILITY * n_components) + _FLOPS_PER_SWEEP
 
 
 def solver_costs(n_samples, posterior, n_columns, n_pair_rows):
@@ -68,19 +83,19 @@ def solver_costs(n_samples, posterior, n_columns, n_pair_rows):
     n_pair_rows : int, uncertain pairs, as a sweep counts them
     """
     structure, (n_components, n_features) = posterior.structure, posterior.offsets.shape
-    size, one_sweep = structure.n_coefficients, sweep_cost(n_samples, posterior)
+    size, one_pass = structure.n_coefficients, _pass_cost(n_samples, posterior) + _FLOPS_PER_SWEEP
     n_pairs = n_components * (n_components - 1) // 2
     n_kernels = sum(len(structure.neighbours(k)) for k in range(n_components))
     n_features_of_row = 1 + n_features + structure.n_quadratic
     per_row, per_pair = structure.pair_flops
     per_row += _FLOPS_PER_ENTRY * n_features_of_row
-    per_pair += 5 * _FLOPS_PER_ENTRY * n_features_of_row**2
+    per_pair += _FLOPS_PER_PAIR + 5 * _FLOPS_PER_ENTRY * n_features_of_row**2
     return SolverCosts(
         n_coefficients=size,
         n_columns=n_columns,
-        gram=one_sweep + n_pair_rows * per_row + n_pairs * per_pair + _FLOPS_PER_ENTRY * size**2,
-        kernel=one_sweep + n_kernels * n_columns**2 * (2 * n_features + _FLOPS_PER_ENTRY),
-        product=1.5 * one_sweep,
+        gram=one_pass + n_pair_rows * per_row + n_pairs * per_pair + _FLOPS_PER_ENTRY * size**2,
+        kernel=one_pass + n_kernels * n_columns**2 * (2 * n_features + _FLOPS_PER_ENTRY),
+        product=1.5 * one_pass,
     )
 
 
@@ -148,6 +163,7 @@ def statistics_from(frame, posterior):
 
 
 def step(posterior, coefficients):
-    """The posterior whose sufficient statistics are moved by ``coefficients``, (D,)."""
+    """The posterior whose sufficient statistics are moved by ``coefficients``, (D,); counts end at zero."""
     change = Moments(*posterior.structure.moments(coefficients))
-    return posterior.moved(_own_moments(posterior) + change)
+    moved = _own_moments(posterior) + change
+    return posterior.moved(replace(moved, counts=np.maximum(moved.counts, 0.0)))

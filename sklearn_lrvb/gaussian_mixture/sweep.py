@@ -10,6 +10,7 @@ import operator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import issparse
 
 from sklearn_lrvb.gaussian_mixture.frames import OwnFrames, frames_of
 from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments, VariationalPosterior
@@ -110,13 +111,18 @@ def sweep(rows, posterior):
 
 
 def posterior_from_responsibilities(rows, prior, responsibilities):
-    """M-step from given responsibilities (n_samples, n_components), where there is no q yet.
+    """M-step from given responsibilities (n_samples, n_components), dense or sparse, where there is no q yet.
 
     Two passes: the components' means first, then moments about them, in the scale of the columns.
     """
 
+    def weights_of(selected):
+        own = responsibilities[selected]
+        dense = own.toarray() if issparse(own) else own
+        return rows.weighted(np.ascontiguousarray(dense.T, dtype=np.float64), selected)
+
     def block_means(selected, block):
-        weights = rows.weighted(responsibilities[selected].T.astype(np.float64), selected)
+        weights = weights_of(selected)
         return weights.sum(axis=1), weights @ block.T, rows.weighted(np.square(block), selected).sum(axis=1)
 
     counts, sums, squares = sums_over_blocks(rows.map(block_means))
@@ -128,8 +134,7 @@ def posterior_from_responsibilities(rows, prior, responsibilities):
     frames = frames_of(start)
 
     def block_moments(selected, block):
-        weights = np.ascontiguousarray(responsibilities[selected].T, dtype=np.float64)
-        return frames.moments(frames.seen(block), rows.weighted(weights, selected))
+        return frames.moments(frames.seen(block), weights_of(selected))
 
     total = functools.reduce(operator.add, rows.map(block_moments, frames.block_rows))
     return start.moved(start.with_prior(frames.in_own_frames(total)))

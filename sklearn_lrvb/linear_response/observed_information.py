@@ -33,6 +33,7 @@ from sklearn_lrvb.linear_response.conjugate_gradients import (
 
 _COLUMN_BYTES = 2**26  # of right-hand sides that share their products
 _EIGENVALUE_TOLERANCE = 1e-6  # of the smallest eigenvalue by Lanczos' method
+_PROBED = 1e-2  # relative residual of a random direction, by which a negative eigenvalue has shown
 _EIGENVALUE_FLOOR = 1e-3  # of S, in an indefinite Newton step
 
 
@@ -89,6 +90,10 @@ class ObservedInformation:
 
     def proves_positive_definite(self):
         """`is_positive_definite`, to the end of doubt."""
+        return self.is_positive_definite
+
+    def seems_positive_definite(self):
+        """`is_positive_definite`, after a look around where it was not looked at yet."""
         return self.is_positive_definite
 
     def require_positive_definite(self):
@@ -434,6 +439,13 @@ class MatrixFreeInformation(ObservedInformation):
         """Whether the smallest eigenvalue, computed at the first call, is positive beyond round-off."""
         stable = self.is_positive_definite and self._smallest[0] > round_off(len(self))
         self.is_positive_definite = bool(stable)
+        return self.is_positive_definite
+
+    def seems_positive_definite(self):
+        """Whether a random direction, which has a part in all, leads to one of negative curvature."""
+        probe = np.random.default_rng(0).normal(size=(len(self), 1))
+        _, _, is_convex = conjugate_gradients(self._scaled_product, probe, _PROBED, self._max_step_products)
+        self.is_positive_definite = self.is_positive_definite and is_convex
         return self.is_positive_definite
 
     def _solve(self, scaled):

