@@ -266,7 +266,7 @@ def test_there_and_back(model):
     back = LRVBGaussianMixture.from_sklearn(ours.to_sklearn(), X)
     assert_same_posterior(back, ours, rtol=1e-6)
     assert back.lower_bound_ == pytest.approx(ours.lower_bound_, rel=1e-11)
-    assert back.n_iter_ <= 3
+    assert back.n_iter_ <= 6
     assert_predicts_the_same(back.to_sklearn(), back)
 
 
@@ -288,7 +288,7 @@ def test_a_mixture_that_came_is_a_mixture(covariance_type):
     )
     assert ours.influence(X).shape == (120, 3, 3, 3)
     warm = copy.deepcopy(ours).set_params(warm_start=True).fit(X)
-    assert warm.n_iter_ <= 3
+    assert warm.n_iter_ <= 6
     np.testing.assert_allclose(warm.means_, ours.means_, rtol=1e-6, atol=1e-7)
 
 

@@ -7,6 +7,7 @@ from scipy.sparse import issparse
 from sklearn.metrics import pairwise_distances
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture import initialization
 from sklearn_lrvb.gaussian_mixture.initialization import starting_responsibilities
 
 X = three_blobs()
@@ -50,3 +51,42 @@ def test_a_warm_start_needs_no_start():
     assert estimator.fit(more).converged_
     with pytest.raises(ValueError, match=r"init_params must have one row for every row of X.*\(290, 2\)"):
         estimator.set_params(warm_start=False).fit(more)
+
+
+# Many rows: k-means of a sample.
+
+
+def test_kmeans_of_many_rows_assigns_all_to_the_nearest_center(monkeypatch):
+    monkeypatch.setattr(initialization, "KMEANS_ROWS", 100)
+    responsibilities = start("kmeans")
+    labels = responsibilities.argmax(axis=1)
+    np.testing.assert_array_equal(responsibilities.sum(axis=1), 1)
+    centers = np.array([X[labels == k].mean(axis=0) for k in range(3)])
+    # centers of a third of the rows: near those of all, which few rows tell apart
+    agree = pairwise_distances(X, centers).argmin(axis=1) == labels
+    assert agree.mean() > 0.9
+    np.testing.assert_array_equal(start("kmeans"), responsibilities)
+    assert not np.array_equal(start("kmeans", seed=1), responsibilities)
+
+
+def test_a_sample_by_weight_is_one_of_the_repeated_rows():
+    weights = np.random.default_rng(0).integers(1, 5, size=50).astype(float)
+    rows = np.repeat(np.arange(50), weights.astype(int))
+    drawn = initialization._drawn(np.random.RandomState(0), 1000, 50, weights)
+    repeated = initialization._drawn(np.random.RandomState(0), 1000, len(rows), None)
+    np.testing.assert_array_equal(drawn, rows[repeated])
+    expected = 1000 * weights / weights.sum()
+    np.testing.assert_allclose(np.bincount(drawn, minlength=50), expected, atol=5 * np.sqrt(expected.max()))
+
+
+def test_a_fit_from_a_sample_is_the_fit(monkeypatch):
+    rows = overlapping(1000)
+    shared = {
+        "n_components": 2,
+        "random_state": 0,
+        "weight_concentration_prior_type": "dirichlet_distribution",
+    }
+    whole = LRVBGaussianMixture(**shared).fit(rows)
+    monkeypatch.setattr(initialization, "KMEANS_ROWS", 300)
+    sampled = LRVBGaussianMixture(**shared).fit(rows)
+    np.testing.assert_allclose(np.sort(sampled.weights_), np.sort(whole.weights_), rtol=1e-7)
