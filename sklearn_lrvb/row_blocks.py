@@ -14,7 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-_BLOCK_BYTES = 2**19  # of the arrays that are made of one block: they stay in cache
+_BLOCK_BYTES = 2**20  # of the arrays that are made of one block: they stay in cache
 _MIN_ROWS = 256  # below this, matrix products lose to their overhead
 _MAX_ROWS = 2**14
 
@@ -35,9 +35,9 @@ def openmp_threads(number):
     return _thread_pools().limit(limits=number, user_api="openmp")
 
 
-def rows_of_size(n_numbers):
-    """Rows a block holds so that ``n_numbers`` for each stay in cache."""
-    return int(np.clip(_BLOCK_BYTES // (8 * n_numbers), _MIN_ROWS, _MAX_ROWS))
+def rows_of_size(n_numbers, least=_MIN_ROWS):
+    """Rows a block holds so that ``n_numbers`` for each stay in cache; at least ``least``."""
+    return min(max(_BLOCK_BYTES // (8 * n_numbers), least), _MAX_ROWS)
 
 
 def slices(n_rows, size):
@@ -101,7 +101,7 @@ class CentredRows:
 
         Threads where ``n_jobs`` asks for them, then one BLAS thread each.
         """
-        blocks = slices(self.n_samples, block_rows or rows_of_size(self.n_features))
+        blocks = slices(self.n_samples, block_rows or rows_of_size(2 * self.n_features))
 
         def call(rows):
             return function(rows, self.block(rows))

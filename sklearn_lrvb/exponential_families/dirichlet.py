@@ -57,13 +57,16 @@ def covariance_of_log(concentration):
     return covariance
 
 
-def kl_divergence(concentration, prior_concentration):
-    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)); alpha_0 = 0 is the improper flat prior on log pi.
+def prior_log_partition(concentration):
+    """`log_partition`; 0 where all concentrations are, the improper flat prior on log pi."""
+    return 0.0 if np.all(concentration == 0) else log_partition(concentration)
 
-    The flat prior's normalising constant counts as 1.
+
+def kl_divergence(concentration, prior_concentration, prior_log_partition):
+    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)); a flat prior's normalising constant counts as 1.
+
+    The prior's log partition is `prior_log_partition` of its concentration.
     """
-    flat = np.all(prior_concentration == 0)
-    prior_log_partition = 0.0 if flat else log_partition(prior_concentration)
     drift = ((concentration - prior_concentration) * expected_log(concentration)).sum(axis=-1)
     return drift - log_partition(concentration) + prior_log_partition
 

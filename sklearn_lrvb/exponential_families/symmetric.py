@@ -5,6 +5,7 @@ triangle, the order of ``numpy.triu_indices``, which is also the order in which 
 of precision matrices are reported to the user.
 """
 
+import contextlib
 import functools
 
 import numpy as np
@@ -102,6 +103,23 @@ def cholesky_factor(matrix):
     A pivot of the scaled matrix is the share of a coordinate's variance that those before it leave over.
     """
     factor, scaled = cholesky_equilibrated(matrix)
-    if factor is None or np.diag(scaled).min() ** 2 < 10 * len(factor) * np.finfo(float).eps:
+    if factor is None or np.diag(scaled).min() ** 2 < _singular_below(len(factor)):
         return None
     return factor
+
+
+def _singular_below(size):
+    """Squared pivots of a matrix of unit diagonal that rounding alone could leave over."""
+    return 10 * size * np.finfo(float).eps
+
+
+def cholesky_factors(matrices):
+    """`cholesky_factor` of each of a stack, at once where all have one: (n, P, P) -> list."""
+    diagonal = np.einsum("npp->np", matrices)
+    if np.all(diagonal > 0) and np.all(np.isfinite(matrices)):
+        scale = np.sqrt(diagonal)
+        with contextlib.suppress(np.linalg.LinAlgError):
+            scaled = np.linalg.cholesky(matrices / (scale[:, :, None] * scale[:, None, :]))
+            if np.einsum("npp->np", scaled).min() ** 2 >= _singular_below(matrices.shape[-1]):
+                return list(scale[:, :, None] * scaled)
+    return [cholesky_factor(matrix) for matrix in matrices]

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.hyperparameters import resolve_prior
 from sklearn_lrvb.gaussian_mixture.influence import location_influence
 from sklearn_lrvb.gaussian_mixture.initialization import (
@@ -25,7 +26,7 @@ from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
 from sklearn_lrvb.gaussian_mixture.progress import Progress
 from sklearn_lrvb.gaussian_mixture.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.sklearn_bridge import fitted_twin, posterior_of
-from sklearn_lrvb.gaussian_mixture.sweep import expect, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.sweep import normalized, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.uncertainty import PosteriorUncertainty, frames_inside_the_package
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     VariationalPosterior,
@@ -588,12 +589,16 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         return replace(rows, X=rows.X if kept is None else rows.X[kept], weights=weights)
 
     def _expected(self, rows, part):
-        """``part`` of the E-step of every block, concatenated over rows (the last axis)."""
-        posterior = self._uncertainty.map.posterior
-        return np.concatenate(list(rows.map(lambda _, block: part(expect(posterior, block)))), axis=-1)
+        """``part`` of responsibilities and normalisers of every block, concatenated over rows (last axis)."""
+        frames = OwnFrames(self._uncertainty.map.posterior)
+
+        def one_block(_, block):
+            return part(*normalized(frames.log_densities(frames.seen(block))))
+
+        return np.concatenate(list(rows.map(one_block, frames.block_rows)), axis=-1)
 
     def _labels(self, rows):
-        return self._expected(rows, lambda expectation: expectation.responsibilities.argmax(axis=0))
+        return self._expected(rows, lambda responsibilities, _: responsibilities.argmax(axis=0))
 
     def predict(self, X):
         """Most probable component of every row.
@@ -619,7 +624,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         -------
         responsibilities : ndarray of shape (n_samples, n_components)
         """
-        by_component = self._expected(self._rows(X), lambda expectation: expectation.responsibilities)
+        by_component = self._expected(self._rows(X), lambda responsibilities, _: responsibilities)
         return np.ascontiguousarray(by_component.T)
 
     def score_samples(self, X):
@@ -634,7 +639,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         log_likelihood : ndarray of shape (n_samples,)
             In nats.
         """
-        return self._expected(self._rows(X), lambda expectation: expectation.log_normalizer)
+        return self._expected(self._rows(X), lambda _, log_normalizer: log_normalizer)
 
     def score(self, X, y=None, sample_weight=None):
         """Mean of :meth:`score_samples`, weighted where weights are given.

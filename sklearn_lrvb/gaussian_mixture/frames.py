@@ -19,6 +19,7 @@ from sklearn_lrvb.row_blocks import rows_of_size
 
 # What rounding of u may grow by in a log density: 2000 eps is less than a bound summed over rows has itself.
 _AMPLIFICATION = 2000.0
+_LEAST_ROWS = 512  # of a block, for products that are worth their overhead
 
 
 class OwnFrames:
@@ -31,7 +32,7 @@ class OwnFrames:
 
     def __init__(self, posterior):
         self._posterior = posterior
-        self.block_rows = rows_of_size(2 * posterior.offsets.size)
+        self.block_rows = rows_of_size(2 * posterior.offsets.size, _LEAST_ROWS)
 
     def seen(self, block):
         """Whitened rows, (P, n) -> (K, P, n)."""
@@ -77,7 +78,7 @@ class CommonFrame:
         self._center = shares @ posterior.offsets
         self._turns = structure.composed(posterior.whiteners, root)  # from u to y, but for a shift
         self._offsets = structure.transformed(self._whitener, posterior.offsets - self._center)
-        self.block_rows = rows_of_size(structure.n_monomials + 2 * posterior.n_components)
+        self.block_rows = rows_of_size(structure.n_monomials + 2 * posterior.n_components, _LEAST_ROWS)
 
     @classmethod
     def serves(cls, posterior):
@@ -91,7 +92,7 @@ class CommonFrame:
 
     def seen(self, block):
         """Monomials of u, (P, n) -> (F, n)."""
-        return self._structure.monomials(self._structure.moved_into(self._whitener, self._center, block))
+        return self._structure.monomials(self._whitener, self._center, block)
 
     @cached_property
     def _coefficients(self):

@@ -83,7 +83,7 @@ def location_influence(rows, posterior, batches, n_targets, reduce=lambda gradie
         functions = InfluenceFunctions(posterior, coefficients)
         last = first + len(coefficients)
         # a block of gradients is as large as a block of X, as many times over as there are targets
-        block_rows = max(64, rows_of_size(rows.n_features * max(1, len(coefficients) // 8)))
+        block_rows = rows_of_size(2 * rows.n_features * max(1, len(coefficients) // 8))
         start = 0
         for part in rows.map(lambda _, block, f=functions: reduce(f.gradients(block)), block_rows):
             if output is None:

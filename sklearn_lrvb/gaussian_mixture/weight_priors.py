@@ -6,6 +6,7 @@ Kullback-Leibler term. Arrays: counts (K,); everything returned has K rows.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -43,8 +44,13 @@ class DirichletWeights:
 
     def kl_divergence(self, counts):
         """KL(q(pi) || p(pi)); a flat prior's density counts as 1."""
-        prior = np.full(self.n_components, float(self.prior_concentration))
-        return dirichlet.kl_divergence(self.concentration(counts), prior)
+        return dirichlet.kl_divergence(self.concentration(counts), *self._prior)
+
+    @cached_property
+    def _prior(self):
+        """The prior's concentration, and its log partition."""
+        concentration = np.full(self.n_components, float(self.prior_concentration))
+        return concentration, dirichlet.prior_log_partition(concentration)
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class StickBreakingWeights:
     prior_concentration: float
     n_components: int
 
-    @property
+    @cached_property
     def _earlier(self):
         """(K, K), row k holds ones at j < k: log pi = log v + earlier @ log(1 - v)."""
         return np.tri(self.n_components, k=-1)
@@ -106,8 +112,13 @@ class StickBreakingWeights:
 
     def kl_divergence(self, counts):
         """Sum over sticks of KL(q(v_k) || p(v_k))."""
-        prior = np.array([1.0, self.prior_concentration])
-        return dirichlet.kl_divergence(self._sticks(counts), prior).sum()
+        return dirichlet.kl_divergence(self._sticks(counts), *self._prior).sum()
+
+    @cached_property
+    def _prior(self):
+        """Concentrations of a stick under the prior, and their log partition."""
+        concentration = np.array([1.0, self.prior_concentration])
+        return concentration, dirichlet.prior_log_partition(concentration)
 
 
 WEIGHT_PRIORS = {

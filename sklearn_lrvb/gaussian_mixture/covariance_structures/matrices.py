@@ -5,6 +5,7 @@ from scipy.linalg import lapack
 
 from sklearn_lrvb.exponential_families.symmetric import (
     cholesky_factor,
+    cholesky_factors,
     from_unique_entries,
     smat,
     svec,
@@ -79,7 +80,7 @@ class MatrixStructure(CovarianceStructure):
         """W with W root = I, where the root is the Cholesky factor of E(Lambda)^-1."""
         whiteners = np.empty_like(roots, order="C")
         for whitener, root in zip(whiteners, roots, strict=True):
-            whitener[...] = np.tril(lapack.dtrtri(root, lower=True)[0])
+            whitener[...] = lapack.dtrtri(root, lower=True)[0]  # leaves the zeros above
         return whiteners
 
     def log_determinants(self, roots):
@@ -88,7 +89,7 @@ class MatrixStructure(CovarianceStructure):
 
     def factors(self, covariances):
         """Lower Cholesky factors; None where a matrix is singular to working precision."""
-        return [cholesky_factor(covariance) for covariance in covariances]
+        return cholesky_factors(covariances)
 
     def composed(self, roots, factors):
         """Roots of root factor factor' root', (S, P, P)."""
@@ -102,9 +103,10 @@ class MatrixStructure(CovarianceStructure):
         """trace E Lambda, (S,)."""
         return np.einsum("spq,spq->s", whiteners, whiteners)
 
-    def moved_into(self, whitener, center, block):
-        """Rows in one frame: (1, P, P), (P,), (P, n) -> (P, n)."""
-        return whitener[0] @ (block - center[:, None])
+    def move_into(self, whitener, center, block, rows):
+        """Write rows in one frame: (1, P, P), (P,), (P, n) into (P, n)."""
+        np.matmul(whitener[0], block, out=rows)
+        rows -= (whitener[0] @ center)[:, None]
 
     def signed_second_moments(self, whitened, weights):
         """Sums of weight y y' in every slot: (K, P, n), (K, n) -> (S, P, P)."""
@@ -248,18 +250,13 @@ class FullCovariance(MatrixStructure):
         """Whether forming the monomials costs less than it saves (measured)."""
         return self.n_monomials <= _MONOMIALS_PER_COMPONENT * self.n_components
 
-    def monomials(self, rows):
-        """(1, u, u_p u_q), p <= q: (P, n) -> (F, n)."""
-        n_features = self.n_features
-        monomials = np.empty((self.n_monomials, rows.shape[1]))
-        monomials[0] = 1.0
-        monomials[1 : 1 + n_features] = rows
-        start = 1 + n_features
-        for p in range(n_features):
-            stop = start + n_features - p
-            np.multiply(rows[p:], rows[p], out=monomials[start:stop])
+    def add_products(self, rows, products):
+        """Write u_p u_q, p <= q: (P, n) into (P(P + 1)/2, n)."""
+        start = 0
+        for p, row in enumerate(rows):
+            stop = start + len(rows) - p
+            np.multiply(rows[p:], row, out=products[start:stop])
             start = stop
-        return monomials
 
     def monomial_coefficients(self, curvature):
         """u' B u as coefficients of the products: (K, P, P) -> (K, Q)."""
@@ -325,10 +322,9 @@ class TiedCovariance(MatrixStructure):
         """F, numbers that `monomials` makes of a row."""
         return 2 + self.n_features
 
-    def monomials(self, rows):
-        """(1, u, |u|^2), B being the identity in the common frame: (P, n) -> (F, n)."""
-        squared = np.einsum("pn,pn->n", rows, rows)
-        return np.concatenate([np.ones((1, rows.shape[1])), rows, squared[None]])
+    def add_products(self, rows, products):
+        """Write |u|^2, B being the identity in the common frame: (P, n) into (1, n)."""
+        np.einsum("pn,pn->n", rows, rows, out=products[0])
 
     def monomial_coefficients(self, curvature):
         """One for every component: (K, 1)."""

@@ -77,9 +77,14 @@ class ScaleStructure(CovarianceStructure):
         whitened *= whiteners[:, :, None]
         return whitened
 
-    def moved_into(self, whitener, center, block):
-        """Rows in one frame: (1, Q), (P,), (P, n) -> (P, n)."""
-        return whitener[0][:, None] * (block - center[:, None])
+    def move_into(self, whitener, center, block, rows):
+        """Write rows in one frame: (1, Q), (P,), (P, n) into (P, n)."""
+        np.subtract(block, center[:, None], out=rows)
+        rows *= whitener[0][:, None]
+
+    def add_products(self, rows, products):
+        """Write s of rows: (P, n) into (Q, n)."""
+        products[...] = self.statistic(rows)
 
     def second_moments(self, whitened, weights):
         """Sums of weight s(y): (K, P, n), (K, n) -> (K, Q)."""

@@ -182,9 +182,14 @@ class CovarianceStructure:
         """F, numbers that `monomials` makes of a row."""
         return 1 + self.n_features + self.n_quadratic
 
-    def monomials(self, rows):
-        """(1, u, s(u)): (P, n) -> (F, n)."""
-        return np.concatenate([np.ones((1, rows.shape[1])), rows, self.statistic(rows)])
+    def monomials(self, whitener, center, block):
+        """(1, u, s(u)) with u = W (x - c): (1, ...), (P,), (P, n) -> (F, n)."""
+        monomials = np.empty((self.n_monomials, block.shape[1]))
+        monomials[0] = 1.0
+        rows = monomials[1 : 1 + self.n_features]
+        self.move_into(whitener, center, block, rows)
+        self.add_products(rows, monomials[1 + self.n_features :])
+        return monomials
 
     def monomial_coefficients(self, curvature):
         """B.s(u) as coefficients of s's monomials: (S, ...) -> (K, Q)."""
