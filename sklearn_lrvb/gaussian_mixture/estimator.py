@@ -86,7 +86,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         to the covariances in the M-step alone.
 
     max_iter : int, default=100
-        Largest number of steps; sweeps and Newton steps count alike.
+        Largest number of steps; sweeps, accelerated ones and Newton steps count alike.
 
     n_init : int, default=1
         Number of starts; the fit with the highest lower bound is kept. The first is run to the end, as it
@@ -144,7 +144,9 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         q(mu_k, Lambda_k), as in scikit-learn, or q(mu_k) q(Lambda_k), as in the paper.
 
     solver : {'newton', 'coordinate_ascent'}, default='newton'
-        Safeguarded Newton steps after a few sweeps, or sweeps alone (variational EM).
+        'newton': a few sweeps, then Anderson's acceleration of them and Newton steps, whichever a cost model
+        finds cheaper, to the optimum; the bound never falls, and saddles are left. 'coordinate_ascent':
+        sweeps alone (variational EM), scikit-learn's algorithm and stopping rule.
 
     n_jobs : int or None, default=None
         Threads over blocks of rows, and for matrix factorizations; None is one, as in joblib. Results do
@@ -249,8 +251,8 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     Linear response is a derivative at the optimum. Where the fit is no strict local optimum the
     covariance is refused with an error that says why.
 
-    Newton steps and sweeps climb the same bound from the same start, but where it has several optima they
-    need not end in the same one; ``n_init`` chooses among several. The posterior covariance is that of one
+    Both solvers climb the same bound from the same start, but where it has several optima they need not end
+    in the same one; ``n_init`` chooses among several. The posterior covariance is that of one
     optimum, to the accuracy of a quadratic: with few points and much overlap, posteriors are skew and have
     heavier tails than it can know.
 

@@ -209,6 +209,7 @@ class Ascent:
         acceleration = Acceleration()
         while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > _NEAR:
             if accelerated and self._settled(fit):
+                acceleration.arrive(fit.distance)
                 fit = self._accelerated_sweep(fit, acceleration)
             else:
                 fit = self._sweep(fit)
@@ -263,7 +264,7 @@ class Ascent:
         while fit.n_iter < self.max_iter and not fit.finished:
             fit = self.inform(fit, offer and offer.solver)
             if fit.decrement < (_CLOSE_ENOUGH if fit.distance < _STILL else _POLISHED):
-                return self._leave_saddle(fit)
+                return self._conclude(fit)
             if fit.is_strict_optimum and self._is_near(fit):
                 fit = self._polish(fit)
             elif offer and fit.is_strict_optimum and fit.decrement > _SLOW * decrement:
@@ -279,8 +280,8 @@ class Ascent:
         """Whether M hardly changes from here to the optimum."""
         return fit.decrement < _NEAR or 0.5 * fit.decrement**2 < self.tol
 
-    def _leave_saddle(self, fit):
-        """Up the ridge from a stationary point that is no optimum; the end of the fit where there is none."""
+    def _conclude(self, fit):
+        """The end of the fit at an optimum; from another stationary point, a step up where there is one."""
         proved = fit.information.seems_positive_definite()
         moved = None if proved else self._step_off(fit)
         if moved is not None:
