@@ -89,8 +89,9 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         Largest number of steps; sweeps, accelerated ones and Newton steps count alike.
 
     n_init : int, default=1
-        Number of starts; the fit with the highest lower bound is kept. The first is run to the end, as it
-        would be alone; the others are tried for some 20 steps, and the better half of them finished.
+        Number of starts; the fit with the highest lower bound is kept. With ``solver="newton"`` the first is
+        run to the end, as it would be alone; the others are tried for some 20 steps, and the better half of
+        them finished.
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'

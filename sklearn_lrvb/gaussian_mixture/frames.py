@@ -71,9 +71,7 @@ class CommonFrame:
         self._posterior = posterior
         structure = self._structure = posterior.structure
         shares = posterior.counts / posterior.counts.sum()
-        covariances = structure.congruence(posterior.roots, structure.one)
-        average = np.tensordot(structure.per_slot(shares), covariances, axes=1)
-        root = structure.roots(average[None])
+        root = structure.average_root(posterior.roots, structure.per_slot(shares))
         self._whitener = structure.whiteners(root)
         self._center = shares @ posterior.offsets
         self._turns = structure.composed(posterior.whiteners, root)  # from u to y, but for a shift

@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_array
 
-from sklearn_lrvb.row_blocks import openmp_threads
+from sklearn_lrvb.row_blocks import openmp_threads, rows_of_size, slices
 
 KMEANS_ROWS = 2**17  # that k-means sees at most: more change the centers less than the first sweep does
 _WORTH_THREADS = (
@@ -32,11 +32,20 @@ def _drawn(random_state, n_draws, n_samples, weights):
 
 def _kmeans(X, n_components, random_state, weights):
     """Labels by k-means; of many rows those of the nearest center, with centers from a sample of them."""
-    if len(X) <= KMEANS_ROWS:
-        return _kmeans_of_all(X, n_components, random_state, weights).labels_
-    sample = X[_drawn(random_state, KMEANS_ROWS, len(X), weights)]
-    centers = _kmeans_of_all(sample, n_components, random_state, None).cluster_centers_
-    return pairwise_distances_argmin(X, centers)
+    if len(X) > KMEANS_ROWS:
+        drawn = _drawn(random_state, KMEANS_ROWS, len(X), weights)
+        if len(np.unique(drawn)) >= n_components:  # but for a few rows of nearly all the weight
+            centers = _kmeans_of_all(X[drawn], n_components, random_state, None).cluster_centers_
+            return _nearest(X, centers)
+    return _kmeans_of_all(X, n_components, random_state, weights).labels_
+
+
+def _nearest(X, centers):
+    """Number of the nearest center of every row, int array (n_samples,)."""
+    # distances by squares lose their digits far from the origin
+    middle = centers.mean(axis=0)
+    blocks = slices(len(X), rows_of_size(2 * X.shape[1]))
+    return np.concatenate([pairwise_distances_argmin(X[rows] - middle, centers - middle) for rows in blocks])
 
 
 def _kmeans_of_all(X, n_components, random_state, weights):
@@ -132,4 +141,4 @@ def starting_responsibilities(X, n_components, init_params, random_state, seeds_
         return (
             responsibilities if weights is None else responsibilities.multiply(1.0 / weights[:, None]).tocsr()
         )
-    return _one_hot(len(X), everything, pairwise_distances_argmin(X, X[seeds]), n_components)
+    return _one_hot(len(X), everything, _nearest(X, X[seeds]), n_components)

@@ -204,15 +204,18 @@ class Ascent:
         slows_down = fit.gain < fit.path[-2] - fit.path[-3]
         return slows_down and fit.distance < _LITTLE * np.sqrt(self.rows.total_weight)
 
-    def trial(self, fit, accelerated):
-        """A few steps of a fit, until it is near its optimum or at least it shows where it leads."""
+    def trial(self, fit):
+        """A few steps of `newton`, until it is near its optimum or at least it shows where it leads."""
         acceleration = Acceleration()
         while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > _NEAR:
-            if accelerated and self._settled(fit):
-                acceleration.arrive(fit.distance)
-                fit = self._accelerated_sweep(fit, acceleration)
-            else:
-                fit = self._sweep(fit)
+            try:
+                if self._settled(fit):
+                    acceleration.arrive(fit.distance)
+                    fit = self._accelerated_sweep(fit, acceleration)
+                else:
+                    fit = self._sweep(fit)
+            except DegenerateComponentError:  # `newton` knows what to do
+                break
         return fit
 
     def _climb(self, fit):
@@ -360,8 +363,8 @@ class Ascent:
         gained = fit.lower_bound - start.lower_bound
         stalled = gained <= self._round_off(fit) and fit.decrement > 0.5 * start.decrement
         arrived = fit.decrement < _CLOSE_ENOUGH or stalled or fit.n_iter == self.max_iter
-        within_tol = 0.5 * fit.decrement**2 < self.tol
-        converged = bool(fit.is_strict_optimum and within_tol and arrived)
+        within_tol = 0.5 * fit.decrement**2 < max(self.tol, self._round_off(fit))
+        converged = bool(within_tol and arrived and fit.information.seems_positive_definite())
         return replace(fit, converged=converged, finished=converged)
 
 

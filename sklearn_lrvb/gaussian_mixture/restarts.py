@@ -27,7 +27,8 @@ class Starts:
         """The state with the highest lower bound.
 
         The first start is run to the end, as it would be alone. Of the others, which are tried for a few
-        steps, the better half is. So the result is never worse than that of the first.
+        steps, the better half is; of plain sweeps, as in scikit-learn, all. So the result is never worse
+        than that of the first.
 
         Parameters
         ----------
@@ -62,7 +63,7 @@ class Starts:
             for number, start in enumerate(others, 1)
         ]
         promising = sorted((t for t in tried if t[1] is not None), key=lambda t: -t[1].lower_bound)
-        n_ends = 1 + ceil(_SHARE_FINISHED * len(others))
+        n_ends = 1 + (ceil(_SHARE_FINISHED * len(others)) if self.accelerated else len(others))
         for number, fit in promising:
             if sum(end is not None for end in ends) == n_ends:
                 break
@@ -73,7 +74,9 @@ class Starts:
         return max(ends, key=lambda fit: fit.lower_bound)
 
     def _tried(self, start):
-        fit = self.ascent.trial(self.ascent.start(*start()), self.accelerated)
+        fit = self.ascent.start(*start())
+        if self.accelerated:
+            fit = self.ascent.trial(fit)
         self.progress.pause(fit)
         return fit
 

@@ -131,7 +131,7 @@ def posterior_from_responsibilities(rows, prior, responsibilities):
     scale[scale == 0] = 1.0
     roots = prior.structure.scaled_frames(scale)
     start = VariationalPosterior(prior, counts, centers, roots)
-    frames = frames_of(start)
+    frames = OwnFrames(start)  # about each component's own mean, however tight it will turn out
 
     def block_moments(selected, block):
         return frames.moments(frames.seen(block), weights_of(selected))

@@ -78,6 +78,39 @@ def test_far_components_keep_their_digits(covariance_type):
         np.testing.assert_allclose(both.covariances_[1], residuals.T @ residuals / 300, rtol=0.03)
 
 
+def test_tied_components_on_nearly_dependent_columns_climb():
+    # the root of an average covariance, were it squared first, would have no digits left
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=300) + np.repeat([0, 3], 150)
+    X = np.column_stack([first, first + 1e-6 * rng.normal(size=300)])
+    model = {"covariance_type": "tied", "prior": "flat", "reg_covar": 0.0}
+    model["init_params"] = np.repeat([[0.9, 0.1], [0.1, 0.9]], 150, axis=0)
+    estimator = mixture(model, tol=1e-3, max_iter=300).fit(X)
+    assert np.diff(estimator.lower_bounds_).min() > -1e-7
+    turned = X @ [[1.0, -1e6], [0.0, 1e6]]
+    apart = mixture(model, tol=1e-3, max_iter=300).fit(turned)
+    np.testing.assert_allclose(estimator.weights_, apart.weights_, rtol=1e-6)
+
+
+@every_type
+def test_tight_clusters_start_with_all_their_digits(covariance_type):
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(3, 2))
+    X = (centers[:, None] + 3e-9 * rng.normal(size=(3, 100, 2))).reshape(-1, 2)
+    model = {"covariance_type": covariance_type, "prior": "flat", "reg_covar": 0.0}
+    estimator = mixture(model, 3, tol=1e-3).fit(X)
+    assert estimator.converged_
+    np.testing.assert_allclose(np.sort(estimator.weights_), 1 / 3, rtol=1e-9)
+    scales = np.sqrt(
+        np.linalg.eigvalsh(
+            estimator._uncertainty.map.posterior.structure.dense(
+                estimator._uncertainty.map.posterior.structure.by_slot(estimator.covariances_)
+            )
+        )
+    )
+    np.testing.assert_allclose(scales, 3e-9, rtol=0.3)
+
+
 def test_many_features_and_few_components_take_their_own_frames():
     posterior, _ = state(
         {}, np.random.default_rng(0).normal(size=(200, 12)) + 3 * np.eye(2, 12)[[0, 1] * 100]

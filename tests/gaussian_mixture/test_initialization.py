@@ -90,3 +90,18 @@ def test_a_fit_from_a_sample_is_the_fit(monkeypatch):
     monkeypatch.setattr(initialization, "KMEANS_ROWS", 300)
     sampled = LRVBGaussianMixture(**shared).fit(rows)
     np.testing.assert_allclose(np.sort(sampled.weights_), np.sort(whole.weights_), rtol=1e-7)
+
+
+def test_rows_far_from_the_origin_go_to_the_nearest_center():
+    centers = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    near = np.repeat(centers, 50, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(150, 2))
+    labels = initialization._nearest(near + 1e9, centers + 1e9)
+    np.testing.assert_array_equal(labels, np.repeat(np.arange(3), 50))
+
+
+def test_a_row_of_nearly_all_the_weight_does_not_starve_the_sample(monkeypatch):
+    monkeypatch.setattr(initialization, "KMEANS_ROWS", 100)
+    weights = np.ones(300)
+    weights[7] = 1e9
+    made = starting_responsibilities(X, 3, "kmeans", np.random.RandomState(0), True, weights)
+    assert made.sum(axis=0).min() > 0

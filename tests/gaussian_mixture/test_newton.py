@@ -177,3 +177,17 @@ def test_sweeps_end_at_a_saddle_and_it_is_named(monkeypatch):
         ValueError, match=r"smallest eigenvalue .* is -.* \(mostly in the \w+ of components 0 and 1\)"
     ):
         estimator.posterior_std_
+
+
+def test_a_saddle_is_left_without_a_matrix_too(monkeypatch):
+    # twins that never part: rows know no difference between the first two components
+    use_information("matrix_free", monkeypatch)
+    X = three_blobs(450)
+    start = np.random.default_rng(0).dirichlet(np.ones(3), size=450)
+    start[:, 1] = start[:, 0]
+    start /= start.sum(axis=1, keepdims=True)
+    model = {"weight_concentration_prior_type": "dirichlet_distribution", "init_params": start}
+    estimator = mixture(model, 3, tol=1e-3).fit(X)
+    assert np.abs(estimator.means_[0] - estimator.means_[1]).max() > 0.1
+    assert estimator.converged_
+    assert estimator.means_std_.min() > 0

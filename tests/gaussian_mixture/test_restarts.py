@@ -32,8 +32,11 @@ class FakeAscent:
     def start(self, number):
         return Bound(number, -np.inf)
 
-    def trial(self, fit, accelerated):
+    def trial(self, fit):
         return self._at(fit.number, self.tried[fit.number])
+
+    def coordinate_ascent(self, fit):
+        return self.newton(fit)
 
     def newton(self, fit):
         self.finished.append(fit.number)
@@ -45,10 +48,10 @@ class FakeAscent:
         return Bound(number, bound)
 
 
-def race(tried, ends):
+def race(tried, ends, accelerated=True):
     ascent = FakeAscent(tried, ends)
     starts = [lambda number=number: (number,) for number in range(len(ends))]
-    return ascent, Starts(ascent, True, Progress(0, 1)).best(starts)
+    return ascent, Starts(ascent, accelerated, Progress(0, 1)).best(starts)
 
 
 def test_the_first_and_the_better_half_of_the_others_are_finished():
@@ -60,6 +63,12 @@ def test_the_first_and_the_better_half_of_the_others_are_finished():
 def test_one_start_is_not_tried():
     ascent, best = race(tried=[None], ends=[1.0])
     assert (ascent.finished, best) == ([0], Bound(0, 1.0))
+
+
+def test_all_starts_of_plain_sweeps_are_finished():
+    ascent, best = race(tried=[None] * 4, ends=[1.0, 2.0, 4.0, 3.0], accelerated=False)
+    assert sorted(ascent.finished) == [0, 1, 2, 3]
+    assert best == Bound(2, 4.0)
 
 
 def test_failures_are_made_up_for():

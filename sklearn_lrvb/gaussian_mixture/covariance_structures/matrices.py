@@ -103,6 +103,13 @@ class MatrixStructure(CovarianceStructure):
         """trace E Lambda, (S,)."""
         return np.einsum("spq,spq->s", whiteners, whiteners)
 
+    def average_root(self, roots, shares):
+        """Lower root of the average of root root', without squaring: (S, P, P), (S,) -> (1, P, P)."""
+        if len(roots) == 1:
+            return roots
+        stacked = np.sqrt(shares)[:, None, None] * self.transposed(roots)
+        return np.linalg.qr(stacked.reshape(-1, self.n_features), mode="r").T[None]
+
     def move_into(self, whitener, center, block, rows):
         """Write rows in one frame: (1, P, P), (P,), (P, n) into (P, n)."""
         np.matmul(whitener[0], block, out=rows)

@@ -77,6 +77,10 @@ class ScaleStructure(CovarianceStructure):
         whitened *= whiteners[:, :, None]
         return whitened
 
+    def average_root(self, roots, shares):
+        """Root of the average of the variances: (K, Q), (K,) -> (1, Q)."""
+        return np.sqrt(shares @ np.square(roots))[None]
+
     def move_into(self, whitener, center, block, rows):
         """Write rows in one frame: (1, Q), (P,), (P, n) into (P, n)."""
         np.subtract(block, center[:, None], out=rows)
