@@ -6,7 +6,7 @@ from rivals import InformationPass, Ours
 
 from experiments import information, sweep
 
-_MOST_ITERATIONS = 20  # enough for the price of one
+_MOST_ITERATIONS = 200
 _LARGEST = 12_000  # unknowns of a primal matrix, in less than a minute
 _LARGEST_IN_QUICK_MODE = 1_000
 
