@@ -43,6 +43,12 @@ def use_information(solver, monkeypatch):
     monkeypatch.setattr(SolverCosts, "cheapest", lambda costs, n_targets: solver)
 
 
+def assert_equal_to_rounding(one, other, err_msg=""):
+    """Equal but for the last digits: where an array lies in memory may decide them in BLAS and in sums."""
+    largest = np.max(np.abs(other), initial=0.0)
+    np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13 * largest, err_msg=err_msg)
+
+
 def overlapping(n_samples=240, seed=0):
     """Two overlapping 2-D Gaussians of unequal weight and shape, (n_samples, 2)."""
     rng = np.random.default_rng(seed)

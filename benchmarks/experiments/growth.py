@@ -27,7 +27,8 @@ def _row(problem, settings):
         "sweep": lambda: ours.sweep(mixture, X),
     }
     n_unknowns = passes.n_unknowns
-    if n_unknowns <= (_LARGEST_IN_QUICK_MODE if settings.quick else _LARGEST):
+    small = n_unknowns <= (_LARGEST_IN_QUICK_MODE if settings.quick else _LARGEST)
+    if small and mixture.converged_:  # elsewhere the information need not be positive definite
         calls["information"] = lambda: passes.mean_std("primal")
     row = summary(settings.clock.interleaved(calls))
     return {
