@@ -59,6 +59,11 @@ class Settings:
         ]
         return small[::_QUICK_STRIDE]
 
+    def rows(self, names, measured):
+        """Yield a row for each named problem: its sizes, and what ``measured(problem, settings)`` finds."""
+        for problem in self.problems(names):
+            yield sizes(problem) | measured(problem, self)
+
     @property
     def clock(self):
         return Clock(1, 0.0) if self.quick else Clock(self.repeats)

@@ -136,7 +136,28 @@ def _memory_target(row):
 def fit_section(found):
     solved = [row for row in found if not row.get("note")]
     notes = "".join(f"\n* {row['problem']}: {row['note']}\n" for row in found if row.get("note"))
-    time = table(
+    return f"""## Fit
+
+Time from the same responsibilities to within 1e-3 posterior standard deviations of the optimum, in every
+weight, mean and precision; ours at its defaults, converged further.
+
+{_times_to_accuracy(solved)}
+{notes}
+Beside our own sweeps. Where sweeps come to rest elsewhere their time is to that optimum; the lower bounds, in
+nats beyond that of our fit, tell which one is higher.
+
+{_beside_sweeps(solved)}
+
+![Time to accuracy](fit.png)
+
+Where the defaults stop, in posterior standard deviations from our optimum:
+
+{_where_defaults_stop(solved)}
+"""
+
+
+def _times_to_accuracy(solved):
+    return table(
         [
             *_SIZES,
             ("ours, ms", _milliseconds("newton_seconds")),
@@ -151,7 +172,10 @@ def fit_section(found):
         ],
         solved,
     )
-    optima = table(
+
+
+def _beside_sweeps(solved):
+    return table(
         [
             *_SIZES,
             *_judged(
@@ -164,7 +188,10 @@ def fit_section(found):
         ],
         solved,
     )
-    defaults = table(
+
+
+def _where_defaults_stop(solved):
+    return table(
         [
             *_SIZES,
             ("ours: off by, sd", _text("newton_distance", "{:.1g}")),
@@ -177,24 +204,6 @@ def fit_section(found):
         ],
         solved,
     )
-    return f"""## Fit
-
-Time from the same responsibilities to within 1e-3 posterior standard deviations of the optimum, in every
-weight, mean and precision; ours at its defaults, converged further.
-
-{time}
-{notes}
-Beside our own sweeps. Where sweeps come to rest elsewhere their time is to that optimum; the lower bounds, in
-nats beyond that of our fit, tell which one is higher.
-
-{optima}
-
-![Time to accuracy](fit.png)
-
-Where the defaults stop, in posterior standard deviations from our optimum:
-
-{defaults}
-"""
 
 
 def _sweeps(side):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from measuring import sizes, summary
+from measuring import summary
 from problems import FIT
 from rivals import PARAMETERS, Ours, Theirs, kmeans_responsibilities, parameters
 
@@ -83,8 +83,7 @@ def _first_within(rival, X, states, goal):
 
 
 def measure(settings):
-    for problem in settings.problems(FIT):
-        yield sizes(problem) | _row(problem, settings)
+    return settings.rows(FIT, _row)
 
 
 def _row(problem, settings):

@@ -4,7 +4,7 @@ The gradient of d targets in a row is the row of K(1 + P) responsibilities and w
 matrix of size K(1 + P) x d P, so that N rows take 2 N K (1 + P) d P flops.
 """
 
-from measuring import sizes, summary
+from measuring import summary
 from problems import INFLUENCE
 from rivals import Ours, kmeans_responsibilities
 
@@ -18,8 +18,7 @@ def flops(n_samples, n_features, n_components):
 
 
 def measure(settings):
-    for problem in settings.problems(INFLUENCE):
-        yield sizes(problem) | _row(problem, settings)
+    return settings.rows(INFLUENCE, _row)
 
 
 def _row(problem, settings):

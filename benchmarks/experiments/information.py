@@ -7,7 +7,7 @@ conjugate gradients.
 """
 
 import numpy as np
-from measuring import sizes, summary
+from measuring import summary
 from problems import INFORMATION
 from rivals import InformationPass, Ours, kmeans_responsibilities
 from sklearn.decomposition import PCA
@@ -18,8 +18,7 @@ _LARGEST_IN_QUICK_MODE = 1_000
 
 
 def measure(settings):
-    for problem in settings.problems(INFORMATION):
-        yield sizes(problem) | _row(problem.simulate(), problem.n_components, settings)
+    yield from settings.rows(INFORMATION, lambda p, settings: _row(p.simulate(), p.n_components, settings))
     for name, X in _digits(settings):
         n_samples, n_features = X.shape
         named = {"problem": name, "n_samples": n_samples, "n_features": n_features, "n_components": 2}

@@ -1,13 +1,12 @@
 """What the start by k-means costs beside one sweep and the whole fit."""
 
-from measuring import sizes, summary
+from measuring import summary
 from problems import FIT
 from rivals import Ours, Theirs
 
 
 def measure(settings):
-    for problem in settings.problems(FIT):
-        yield sizes(problem) | _times(problem, settings)
+    return settings.rows(FIT, _times)
 
 
 def _times(problem, settings):

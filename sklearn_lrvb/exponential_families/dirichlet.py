@@ -62,13 +62,13 @@ def prior_log_partition(concentration):
     return 0.0 if np.all(concentration == 0) else log_partition(concentration)
 
 
-def kl_divergence(concentration, prior_concentration, prior_log_partition):
+def kl_divergence(concentration, prior_concentration, prior_constant):
     """KL(Dirichlet(alpha) || Dirichlet(alpha_0)); a flat prior's normalising constant counts as 1.
 
-    The prior's log partition is `prior_log_partition` of its concentration.
+    ``prior_constant`` is `prior_log_partition` of the prior's concentration.
     """
     drift = ((concentration - prior_concentration) * expected_log(concentration)).sum(axis=-1)
-    return drift - log_partition(concentration) + prior_log_partition
+    return drift - log_partition(concentration) + prior_constant
 
 
 @dataclass(frozen=True)
