@@ -178,7 +178,7 @@ class InformationPass:
         """What the cost model takes for the standard deviations of all means."""
         swept, n_means = self._swept, len(self._map.coordinates("means"))
         costs = solver_costs(
-            self._rows.n_samples, self._posterior, swept.n_alternatives, swept.n_uncertain_pairs
+            self._rows.n_samples, self._posterior.structure, swept.n_alternatives, swept.n_uncertain_pairs
         )
         return costs.cheapest(n_means)
 

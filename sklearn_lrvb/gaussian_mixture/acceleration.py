@@ -23,17 +23,9 @@ class Acceleration:
     A proposal that was turned down is followed by plain sweeps, twice as many each time: what the
     acceleration costs where it does not help fades out.
 
-    Parameters
-    ----------
-    n_steps : int, sweeps that were taken before
-
-    Attributes
-    ----------
-    n_steps : int, steps that were taken so far
     """
 
-    def __init__(self, n_steps=0):
-        self.n_steps = n_steps
+    def __init__(self):
         self._distances = []
         self._pause = self._rest = 0
         self._forget()
@@ -45,8 +37,12 @@ class Acceleration:
     def arrive(self, distance):
         """Note the distance of a state from the sweep's fixed point, in mean-field standard deviations."""
         self._distances.append(distance)
-        self.n_steps += 1
         self._rest -= 1
+
+    @property
+    def n_steps(self):
+        """Steps that were taken so far."""
+        return len(self._distances) - 1
 
     def steps_to_go(self, distance):
         """Steps until ``distance`` at the rate of the last ones; infinite where there is none."""

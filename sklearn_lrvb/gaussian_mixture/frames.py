@@ -6,8 +6,10 @@
   in the monomials of u, and moments are sums of them: one matrix product each way, (F, n) numbers a block.
   Digits are lost where components are far apart or much narrower than their average; it is not used there.
 
-Both hand blocks to ``seen``, what that returns to ``log_densities`` (K, n) and ``moments``, and the sums of
-these over blocks to ``in_own_frames``.
+Both hand blocks to ``seen``; what that returns leads to ``log_densities`` (K, n), and with weights to
+``moments``, whose sums over blocks go through ``in_own_frames``. In linear response, polynomials
+a + b.y + B.s(y) of the rows in the components' frames go through ``coefficients`` to ``changes`` (K, n), and
+weights of any sign, which cancel over the components, through ``signed_moments`` to ``signed_in_own_frames``.
 """
 
 from functools import cached_property
@@ -55,6 +57,30 @@ class OwnFrames:
         )
 
     def in_own_frames(self, moments):
+        """As they are."""
+        return moments
+
+    def coefficients(self, constant, linear, curvature):
+        """As they are: (K,), (K, P), (S, ...)."""
+        return constant, linear, curvature
+
+    def changes(self, whitened, coefficients):
+        """a + b.y + B.s(y), (K, n)."""
+        constant, linear, curvature = coefficients
+        values = self._posterior.structure.curvature_products(curvature, whitened)
+        values += np.einsum("kp,kpn->kn", linear, whitened)
+        values += constant[:, None]
+        return values
+
+    def signed_moments(self, whitened, weights):
+        """Sums of weight (1, y, s(y)), weights (K, n) of any sign."""
+        return Moments(
+            weights.sum(axis=1),
+            np.einsum("kpn,kn->kp", whitened, weights),
+            self._posterior.structure.signed_second_moments(whitened, weights),
+        )
+
+    def signed_in_own_frames(self, moments):
         """As they are."""
         return moments
 
@@ -122,6 +148,46 @@ class CommonFrame:
             counts[:, None] * structure.transformed(self._turns, gaps),
             structure.congruence(self._turns, scatter + structure.sum_of_squares(gaps, counts)),
         )
+
+    def coefficients(self, constant, linear, curvature):
+        """a + b.y + B.s(y) as coefficients of the monomials, but for what all components share: (K, F)."""
+        structure = self._structure
+        back = structure.transposed(self._turns)
+        curvature = structure.congruence(back, curvature)
+        slope = structure.transformed(back, linear)
+        bent = structure.transformed(curvature, self._offsets)
+        constant = constant + np.einsum("kp,kp->k", self._offsets, bent - slope)
+        return np.hstack([constant[:, None], slope - 2.0 * bent, structure.distinct_coefficients(curvature)])
+
+    def changes(self, monomials, coefficients):
+        """a + b.y + B.s(y), but for what all components share, (K, n)."""
+        return coefficients @ monomials
+
+    def signed_moments(self, monomials, weights):
+        """Sums of weight (1, u, s(u)), weights (K, n) of any sign whose sum over the components is zero."""
+        return Moments(*self._structure.signed_monomial_moments(monomials, weights))
+
+    def signed_in_own_frames(self, moments):
+        """The same sums of y, in every component's frame."""
+        structure, (counts, first, offsets) = self._structure, (moments.counts, moments.first, self._offsets)
+        # s(u - o) = s(u) - (what is linear in u, by its polar form) + s(o)
+        balance = np.sqrt(_ratio(np.linalg.norm(first, axis=1), np.linalg.norm(offsets, axis=1)))[:, None]
+        sides = first / balance + balance * offsets, first / balance - balance * offsets
+        halves = np.full_like(counts, 0.5)
+        second = structure.monomial_second_moments(moments.second) + structure.signed_second_moments(
+            np.stack([*sides, offsets], axis=2), np.stack([-halves, halves, counts], axis=1)
+        )
+        return Moments(
+            counts,
+            structure.transformed(self._turns, first - counts[:, None] * offsets),
+            structure.congruence(self._turns, second),
+        )
+
+
+def _ratio(lengths, others):
+    """Of two lengths, (K,); one where either is zero."""
+    known = (lengths > 0) & (others > 0)
+    return np.divide(lengths, others, out=np.ones_like(lengths), where=known)
 
 
 def frames_of(posterior):

@@ -13,8 +13,8 @@ give what the three solvers of `sklearn_lrvb.linear_response` need:
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect, sums_over_blocks
-from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments
+from sklearn_lrvb.gaussian_mixture.frames import OwnFrames, frames_of
+from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect, normalized, sums_over_blocks
 
 # What is left out as certain has a trace below this in units of the complete information.
 _NEGLIGIBLE_INFORMATION = 1e-12
@@ -23,27 +23,14 @@ _COMPACTED = 0.6  # share of a block's rows above which picking them costs more 
 _SLAB = 512  # columns of the kernel at once
 
 
-def feature_products(posterior, coefficients, whitened):
-    """beta_k . h_nk: (D,), (K, P, n) -> (K, n)."""
-    structure = posterior.structure
-    constant, linear, curvature = structure.polynomials(coefficients, posterior.second_moment_origin)
-    products = structure.curvature_products(curvature, whitened)
-    products += np.einsum("kp,kpn->kn", linear, whitened)
-    products += constant[:, None]
-    return products
-
-
-def weighted_moments(posterior, whitened, weights):
-    """Sums of weight (1, y, s(y)) where weights may be negative: (K, P, n), (K, n) -> Moments."""
-    return Moments(
-        weights.sum(axis=1),
-        np.einsum("kpn,kn->kp", whitened, weights),
-        posterior.structure.signed_second_moments(whitened, weights),
-    )
+def change_of_log_densities(frames, posterior, coefficients):
+    """beta_k . h_nk as coefficients in the frames: (D,)."""
+    polynomials = posterior.structure.polynomials(coefficients, posterior.second_moment_origin)
+    return frames.coefficients(*polynomials)
 
 
 def features_of(posterior, moments):
-    """Sums of weight h from those of (1, y, s(y)): (D,). The transpose of `feature_products`."""
+    """Sums of weight h from those of (1, y, s(y)): (D,). The transpose of `change_of_log_densities`."""
     return posterior.structure.feature_moments(
         moments.counts, moments.first, moments.second, posterior.second_moment_origin
     )
@@ -52,20 +39,25 @@ def features_of(posterior, moments):
 def missing_information_product(rows, posterior, coefficients):
     """G times the columns of ``coefficients``, (D, m) -> (D, m): one pass over the rows."""
 
+    frames = frames_of(posterior)
+    changes = [change_of_log_densities(frames, posterior, column) for column in coefficients.T]
+
     def one_block(selected, block):
-        expectation = expect(posterior, block)
-        y, r = expectation.whitened, expectation.responsibilities
+        seen = frames.seen(block)
+        r, _ = normalized(frames.log_densities(seen))
         weights = rows.weighted(r, selected)
         moments = []
-        for column in coefficients.T:
+        for change in changes:
             # d rho = beta . h, d r = V_z d rho, then the moments of d r
-            moved = centred_on_average(feature_products(posterior, column, y), r)
+            moved = centred_on_average(frames.changes(seen, change), r)
             moved *= weights
-            moments.append(weighted_moments(posterior, y, moved))
+            moments.append(frames.signed_moments(seen, moved))
         return moments
 
-    totals = sums_over_blocks(rows.map(one_block))
-    return np.stack([features_of(posterior, moments) for moments in totals], axis=1)
+    totals = sums_over_blocks(rows.map(one_block, frames.block_rows))
+    return np.stack(
+        [features_of(posterior, frames.signed_in_own_frames(moments)) for moments in totals], axis=1
+    )
 
 
 def _information_of_rows(posterior, whitened):
@@ -143,6 +135,7 @@ class UncertainColumns:
 
     def __init__(self, posterior, whitened, row, weights):
         self._posterior = posterior
+        self._frames = OwnFrames(posterior)
         self._whitened = whitened
         self._row = row
         self._weights = weights
@@ -244,14 +237,15 @@ class UncertainColumns:
             by_row = np.stack(
                 [np.bincount(self._row, a * column, minlength=n_rows) for a in self._weights]
             ).reshape(n_components, n_rows)
-            columns.append(features_of(posterior, weighted_moments(posterior, self._whitened, by_row)))
+            columns.append(features_of(posterior, self._frames.signed_moments(self._whitened, by_row)))
         return np.stack(columns, axis=1)
 
     def transposed_product(self, array):
         """B' array: (D, c) -> (m, c)."""
         columns = []
         for column in array.T:
-            products = feature_products(self._posterior, column, self._whitened)
+            change = change_of_log_densities(self._frames, self._posterior, column)
+            products = self._frames.changes(self._whitened, change)
             columns.append(np.einsum("km,km->m", self._weights, products[:, self._row]))
         return np.stack(columns, axis=1)
 

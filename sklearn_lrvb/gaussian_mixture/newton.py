@@ -4,8 +4,9 @@ With s the sufficient statistics and EM(s) one sweep, Newton's step for s = EM(s
 R^-1 M^-1 (EM(s) - s) in the current frames: the matrix of the linear response covariance. Its decrement
 is the distance to the optimum in posterior standard deviations, half its square the ELBO to be gained.
 
-Accelerated sweeps cost one sweep each and come within round-off of the optimum; the matrix is then formed
-once, to prove it one. Newton's steps are taken before that where a matrix is cheaper than the sweeps to go.
+Accelerated sweeps cost one sweep each and come within round-off of the optimum. That it is one shows in a few
+products with the matrix, or in the matrix itself where that costs no more; the covariance forms it at first
+need. Newton's steps are taken before that where a matrix is cheaper than the sweeps to go.
 """
 
 from collections.abc import Callable
@@ -37,6 +38,7 @@ _LEAST_COUNT_KEPT = 0.1  # of any component by one larger step: further out the 
 _TRIAL_STEPS = 20
 _MARGIN = 5.0  # steps foreseen for one saved: acceleration gathers speed, and Newton takes two or three steps
 _STILL = 1e-10  # distance, in mean-field standard deviations, at which acceleration ends
+_LEAST_PRODUCTS = 2  # with M, by which it may show to be positive definite
 _NEAR = 0.1  # decrement, in posterior standard deviations, from which the factor at hand serves to the end
 _SLOW = 0.4  # of the decrement left by a Newton step
 _POLISHED = 1e-9  # decrement at which polishing stops: float64 sees no further gain
@@ -181,15 +183,17 @@ class Ascent:
 
     def newton(self, fit):
         """Sweeps, accelerated sweeps, and Newton steps where they pay, until ``tol`` and polished."""
+        acceleration = Acceleration()
         while fit.n_iter < self.max_iter and not self._settled(fit):
+            acceleration.arrive(fit.distance)
             fit = self._sweep(fit)
         try:
-            return self._climb(fit)
+            return self._climb(fit, acceleration)
         except DegenerateComponentError:
             # Under an improper prior the bound rises without limit as a component empties. Larger steps
             # can run up there where sweeps stop at an optimum on the way.
             swept = self.coordinate_ascent(fit)
-            return self._climb(replace(swept, converged=False))
+            return self._climb(replace(swept, converged=False), Acceleration())
 
     def _settled(self, fit):
         """Whether sweeps gain less and less, and move the components little beside their size.
@@ -218,12 +222,13 @@ class Ascent:
                 break
         return fit
 
-    def _climb(self, fit):
+    def _climb(self, fit, acceleration):
         """Accelerated sweeps until they stand still; Newton steps there, and before where they pay."""
-        acceleration = Acceleration(fit.n_iter)
         while fit.n_iter < self.max_iter and not fit.finished:
             acceleration.arrive(fit.distance)
             is_still = fit.distance < _STILL or (acceleration.stalls() and fit.gain <= self._round_off(fit))
+            if is_still and self._seems_optimum(fit):
+                return self._finished(fit)
             offer = None if is_still else self._newton_offer(fit)
             if is_still or offer.pays(acceleration):
                 fit = self._newton_phase(fit, offer)
@@ -249,12 +254,26 @@ class Ascent:
         acceleration.accept()
         return moved
 
+    def _solver_costs(self, fit):
+        swept = fit.swept
+        return solver_costs(
+            self.rows.n_samples, fit.posterior.structure, swept.n_alternatives, swept.n_uncertain_pairs
+        )
+
     def _newton_offer(self, fit):
-        n_samples, posterior, swept = self.rows.n_samples, fit.posterior, fit.swept
-        costs = solver_costs(n_samples, posterior, swept.n_alternatives, swept.n_uncertain_pairs)
-        by_solver = costs.newton_costs()
+        by_solver = self._solver_costs(fit).newton_costs()
         solver = min(by_solver, key=by_solver.get)
-        return NewtonOffer(solver, by_solver[solver] / sweep_cost(n_samples, posterior))
+        return NewtonOffer(
+            solver, by_solver[solver] / sweep_cost(self.rows.n_samples, fit.posterior.structure)
+        )
+
+    def _seems_optimum(self, fit):
+        """Whether the end of the sweeps shows as an optimum for less than the matrix would cost."""
+        n_products = self._solver_costs(fit).products_for_a_matrix()
+        if fit.distance > _STILL or n_products < _LEAST_PRODUCTS:
+            return False
+        information = observed_information(self.rows, fit.posterior, fit.swept, solver="matrix_free")
+        return information.seems_positive_definite(n_products)
 
     def _newton_phase(self, fit, offer=None):
         """Newton and polishing steps to the end, or until sweeps of the price on offer are the better buy.
@@ -287,12 +306,13 @@ class Ascent:
         """The end of the fit at an optimum; from another stationary point, a step up where there is one."""
         proved = fit.information.seems_positive_definite()
         moved = None if proved else self._step_off(fit)
-        if moved is not None:
-            return moved
+        return self._finished(fit, proved) if moved is None else moved
+
+    def _finished(self, fit, converged=True):
         if not fit.n_iter:  # a step that goes nowhere counts where it is the only one
             fit = replace(fit, path=(*fit.path, fit.lower_bound))
             self.on_step(fit.n_iter, fit.gain)
-        return replace(fit, converged=proved, finished=True)
+        return replace(fit, converged=converged, finished=True)
 
     def _step_off(self, fit):
         """A step along the eigenvector of a negative eigenvalue, or None."""
@@ -345,8 +365,8 @@ class Ascent:
     def _polish(self, fit):
         """Steps with the factor at hand; converged once they end where the optimum is.
 
-        Every step shrinks the distance manyfold for the price of one sweep. The covariance needs M at the
-        end, where it also tells how well it went.
+        Every step shrinks the distance manyfold for the price of one sweep, as it would not if M changed its
+        sign on the way. Where they come to a halt before, M at the end tells how well it went.
         """
         start, direction, distance = fit, fit.direction, fit.decrement
         for _ in range(_POLISHING_STEPS):
@@ -357,6 +377,8 @@ class Ascent:
                 break
             fit = polished
             direction, distance = start.information.newton_step(fit.residual)
+        if distance < _POLISHED and start.information.seems_positive_definite():
+            return self._finished(replace(fit, decrement=distance))
         if fit is start:
             fit = self._newton_step(start)
         fit = self.inform(fit)

@@ -57,24 +57,23 @@ def complete_information(posterior, quadratic_information=None):
     return CompleteInformation(np.arange(n_components), posterior.intercept_root, root)
 
 
-def _pass_cost(n_samples, posterior):
+def _pass_cost(n_samples, structure):
     """Price of one pass over the rows in the components' own frames, in flops of a matrix product."""
-    n_components, n_features = posterior.offsets.shape
-    per_row = posterior.structure.sweep_flops + _FLOPS_PER_FEATURE * n_features + _FLOPS_PER_ROW
-    return 1.5 * n_samples * n_components * per_row
+    per_row = structure.sweep_flops + _FLOPS_PER_FEATURE * structure.n_features + _FLOPS_PER_ROW
+    return 1.5 * n_samples * structure.n_components * per_row
 
 
-def sweep_cost(n_samples, posterior):
+def sweep_cost(n_samples, structure):
     """Price of a sweep, in flops of a matrix product."""
-    structure, n_components = posterior.structure, posterior.n_components
+    n_components = structure.n_components
     if not structure.prefers_common_frame:
-        return _pass_cost(n_samples, posterior) + _FLOPS_PER_SWEEP
+        return _pass_cost(n_samples, structure) + _FLOPS_PER_SWEEP
     to_form, to_use = _FLOPS_PER_MONOMIAL
     per_row = structure.n_monomials * (to_form + to_use * n_components)
     return n_samples * (per_row + _FLOPS_PER_RESPONSIBILITY * n_components) + _FLOPS_PER_SWEEP
 
 
-def solver_costs(n_samples, posterior, n_columns, n_pair_rows):
+def solver_costs(n_samples, structure, n_columns, n_pair_rows):
     """What the solvers of the observed information cost, in flops of a matrix product.
 
     Parameters
@@ -82,8 +81,8 @@ def solver_costs(n_samples, posterior, n_columns, n_pair_rows):
     n_columns : int, of `UncertainColumns`: alternatives, as a sweep counts them
     n_pair_rows : int, uncertain pairs, as a sweep counts them
     """
-    structure, (n_components, n_features) = posterior.structure, posterior.offsets.shape
-    size, one_pass = structure.n_coefficients, _pass_cost(n_samples, posterior) + _FLOPS_PER_SWEEP
+    n_components, n_features = structure.n_components, structure.n_features
+    size, one_pass = structure.n_coefficients, _pass_cost(n_samples, structure) + _FLOPS_PER_SWEEP
     n_pairs = n_components * (n_components - 1) // 2
     n_kernels = sum(len(structure.neighbours(k)) for k in range(n_components))
     n_features_of_row = 1 + n_features + structure.n_quadratic
@@ -95,7 +94,7 @@ def solver_costs(n_samples, posterior, n_columns, n_pair_rows):
         n_columns=n_columns,
         gram=one_pass + n_pair_rows * per_row + n_pairs * per_pair + _FLOPS_PER_ENTRY * size**2,
         kernel=one_pass + n_kernels * n_columns**2 * (2 * n_features + _FLOPS_PER_ENTRY),
-        product=1.5 * one_pass,
+        product=1.5 * sweep_cost(n_samples, structure),
     )
 
 
@@ -112,12 +111,13 @@ def observed_information(rows, posterior, swept, n_targets=1, solver=None):
     -------
     information : ObservedInformation of size D; "matrix_free" holds on to the rows
     """
-    costs = solver_costs(rows.n_samples, posterior, swept.n_alternatives, swept.n_uncertain_pairs)
+    structure, n_pair_rows = posterior.structure, swept.n_uncertain_pairs
+    costs = solver_costs(rows.n_samples, structure, swept.n_alternatives, n_pair_rows)
     chosen = solver or costs.cheapest(n_targets)
     complete = complete_information(posterior)
     if chosen == "dual":
         columns = UncertainColumns.of_rows(rows, posterior)
-        costs = solver_costs(rows.n_samples, posterior, len(columns), swept.n_uncertain_pairs)
+        costs = solver_costs(rows.n_samples, structure, len(columns), n_pair_rows)
         chosen = solver or costs.cheapest(n_targets)
         if chosen == "dual":
             return DualInformation(complete, columns)

@@ -50,11 +50,11 @@ def expect(posterior, block):
 def centred_on_average(changes, responsibilities):
     """d_k - sum_l r_l d_l, how log responsibilities follow log densities: (K, n, ...), (K, n) -> (K, n, ...).
 
-    Measured from each row's most probable component first: a row that is all but certain keeps its digits.
+    Averaged twice: a row that is all but certain keeps its digits.
     """
-    top, rows = responsibilities.argmax(axis=0), np.arange(responsibilities.shape[1])
-    relative = changes - changes[top, rows]
-    return relative - np.einsum("kn,kn...->n...", responsibilities, relative)
+    relative = changes - np.einsum("kn,kn...->n...", responsibilities, changes)
+    relative -= np.einsum("kn,kn...->n...", responsibilities, relative)
+    return relative
 
 
 def sums_over_blocks(parts):

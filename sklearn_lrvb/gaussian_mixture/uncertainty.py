@@ -95,7 +95,7 @@ class PosteriorUncertainty:
     def _costs(self):
         swept = self._fit.swept
         return solver_costs(
-            self._n_samples, self.map.posterior, swept.n_alternatives, swept.n_uncertain_pairs
+            self._n_samples, self.map.posterior.structure, swept.n_alternatives, swept.n_uncertain_pairs
         )
 
     def _training_rows(self, rows=None):

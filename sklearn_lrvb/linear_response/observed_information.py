@@ -441,12 +441,20 @@ class MatrixFreeInformation(ObservedInformation):
         self.is_positive_definite = bool(stable)
         return self.is_positive_definite
 
-    def seems_positive_definite(self):
-        """Whether a random direction, which has a part in all, leads to one of negative curvature."""
+    def seems_positive_definite(self, max_products=None):
+        """Whether a random direction, which has a part in all, leads to none of negative curvature.
+
+        Parameters
+        ----------
+        max_products : int, default ``max_step_products``
+            Where these do not suffice to see it, the answer is no.
+        """
         probe = np.random.default_rng(0).normal(size=(len(self), 1))
-        _, _, is_convex = conjugate_gradients(self._scaled_product, probe, _PROBED, self._max_step_products)
+        _, residual, is_convex = conjugate_gradients(
+            self._scaled_product, probe, _PROBED, max_products or self._max_step_products
+        )
         self.is_positive_definite = self.is_positive_definite and is_convex
-        return self.is_positive_definite
+        return self.is_positive_definite and (max_products is None or residual <= _PROBED)
 
     def _solve(self, scaled):
         solution, residual, is_convex = conjugate_gradients(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 # Largest matrix that is formed and factored: 1.6 GB, three or four such at work at once, and a minute.
 MAX_DENSE_SIZE = 14_000
 _PRODUCTS_PER_SOLUTION = 20  # that conjugate gradients take, or a little more than they do
+_MOST_PRODUCTS = 50  # that are worth trying
 _SPECTRAL = 30  # flops of a matrix product for every size^3 of all eigenvalues and vectors
 
 
@@ -41,6 +42,12 @@ class SolverCosts:
         if columns <= MAX_DENSE_SIZE:
             costs["dual"] = self.kernel + columns**3 / 3 + n_targets * columns**2
         return costs
+
+    def products_for_a_matrix(self):
+        """How many products G v, at most 50, cost no more than the cheapest matrix and its factor."""
+        costs = self.costs(n_targets=1)
+        matrices = [cost for solver, cost in costs.items() if solver != "matrix_free"]
+        return int(min([_MOST_PRODUCTS * self.product, *matrices]) / self.product)
 
     def newton_costs(self):
         """Cost of a Newton step by every solver where the information may be indefinite.

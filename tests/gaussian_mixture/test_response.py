@@ -3,7 +3,6 @@
 import pickle
 import tracemalloc
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -517,10 +516,8 @@ def test_warnings_and_errors_name_the_callers_line():
 
 def test_cost_model_on_problems_of_every_kind():
     def cheapest(n_samples, n_features, n_components, n_alternatives, n_targets=1):
-        posterior = SimpleNamespace(
-            offsets=np.empty((n_components, n_features)), structure=FullCovariance(n_components, n_features)
-        )
-        costs = solver_costs(n_samples, posterior, n_alternatives, n_alternatives)
+        structure = FullCovariance(n_components, n_features)
+        costs = solver_costs(n_samples, structure, n_alternatives, n_alternatives)
         return costs.cheapest(n_targets)
 
     assert cheapest(10_000, 2, 2, 10_000) == "primal"
@@ -534,6 +531,6 @@ def test_cost_model_on_problems_of_every_kind():
 
 
 def test_many_pairs_cost_more_than_their_columns():
-    posterior = SimpleNamespace(offsets=np.empty((10, 2)), structure=FullCovariance(10, 2))
-    few, many = (solver_costs(10_000, posterior, 65_000, pairs).gram for pairs in (65_000, 4_000_000))
+    structure = FullCovariance(10, 2)
+    few, many = (solver_costs(10_000, structure, 65_000, pairs).gram for pairs in (65_000, 4_000_000))
     assert many > 1.5 * few

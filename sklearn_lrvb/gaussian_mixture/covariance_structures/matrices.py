@@ -344,6 +344,15 @@ class TiedCovariance(MatrixStructure):
         scaled = np.sqrt(weights.sum(axis=0)) * rows
         return sums[:, 0], sums[:, 1:], (scaled @ scaled.T)[None]
 
+    def distinct_coefficients(self, curvature):
+        """None, u' B u being the same for all: (K, 1) of zeros."""
+        return np.zeros((self.n_components, 1))
+
+    def signed_monomial_moments(self, monomials, weights):
+        """Those of u u' cancel: (F, n), (K, n) -> (K,), (K, P), (1, P, P) of zeros."""
+        sums = weights @ monomials[:-1].T
+        return sums[:, 0], sums[:, 1:], np.zeros((1, self.n_features, self.n_features))
+
     def pair(self, posterior, k, l):
         """The two components' share of the missing information."""
         return TiedPair(posterior, k, l)

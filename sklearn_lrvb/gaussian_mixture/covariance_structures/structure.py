@@ -205,6 +205,14 @@ class CovarianceStructure:
         """Those of `monomial_moments` as a statistic, (S, ...)."""
         return second
 
+    def distinct_coefficients(self, curvature):
+        """`monomial_coefficients` but for what all components share."""
+        return self.monomial_coefficients(curvature)
+
+    def signed_monomial_moments(self, monomials, weights):
+        """`monomial_moments` for weights of any sign whose sum over the components is zero."""
+        return self.monomial_moments(monomials, weights)
+
     # Features and their coefficients.
 
     def parts(self):
