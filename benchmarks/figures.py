@@ -82,7 +82,8 @@ def fit(found, path):
         sides = {
             "theirs": ("scikit-learn, to 1e-3 sd", "D", _ORANGE),
             "plain": ("our sweeps alone, to 1e-3 sd", "s", _GREEN),
-            "newton": ("ours, converged", "o", _BLUE),
+            "newton_near": ("ours, to 1e-3 sd", "o", _BLUE),
+            "newton": ("ours, converged", "|", _BLUE),
             "default": ("scikit-learn's defaults stop, sd away", "x", _PURPLE),
         }
         seconds = {side: [row[f"{side}_seconds"] for row in found] for side in sides}

@@ -5,6 +5,7 @@ and `Rival.advanced` return the next ones and leave their argument alone.
 """
 
 import copy
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -79,8 +80,9 @@ class Ours:
     def sweep(self, mixture, X):
         """As in the protocol, but the state is returned as a posterior."""
         state = mixture._uncertainty.map
-        swept = sweep(CentredRows(X, state.origin, self.n_jobs), state.posterior)
-        return state.posterior.moved(swept.moments)
+        posterior = dataclasses.replace(state.posterior)  # without what earlier sweeps left in its cache
+        swept = sweep(CentredRows(X, state.origin, self.n_jobs), posterior)
+        return posterior.moved(swept.moments)
 
     def advanced(self, mixture, X, n_sweeps):
         settings = {"solver": "coordinate_ascent", "max_iter": n_sweeps, "tol": 0.0, "warm_start": True}

@@ -57,7 +57,7 @@ FIT = {
     "twenty-diagonal": Target(5, 20),
 }
 
-# our default fit's time over that of sweeps alone
+# our default fit's time over that of sweeps alone to the accuracy that it promises
 FIT_BESIDE_SWEEPS = Target(1.1, at_most=True)
 
 # time of the cheapest solver over the naive product's

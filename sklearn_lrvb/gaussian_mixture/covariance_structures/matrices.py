@@ -18,7 +18,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.quartic_moments import 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structure import CovarianceStructure
 
 # Monomials of a row that are formed for every component, and still cost less than the component's own frame.
-_MONOMIALS_PER_COMPONENT = 32
+_MONOMIALS_PER_COMPONENT = 36
 _SQUARED_AT_HALF_THE_FLOPS = 64  # features from which a product of one array with itself is the faster one
 
 
