@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.hyperparameters import resolve_prior
-from sklearn_lrvb.gaussian_mixture.influence import location_influence
+from sklearn_lrvb.gaussian_mixture.influence import influence_norms, location_influence
 from sklearn_lrvb.gaussian_mixture.initialization import (
     checked_responsibilities,
     starting_responsibilities,
@@ -873,13 +873,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         squared_norms = np.zeros((n_components, n_components, n_features))
         squared_norms[np.arange(n_components), np.arange(n_components)] = 2.0 * self.means_
         batches = uncertainty.coefficients("means", squared_norms.reshape(n_components, -1))
-        return location_influence(
-            rows,
-            uncertainty.map.posterior,
-            batches,
-            n_components,
-            lambda gradients: np.linalg.norm(gradients, axis=2),
-        )
+        return influence_norms(rows, uncertainty.map.posterior, batches, n_components)
 
 
 def _checked_weights(sample_weight, X):

@@ -143,14 +143,34 @@ class MatrixStructure(CovarianceStructure):
         kernel *= 0.5
         return kernel
 
+    def write_entries(self, rows, entries):
+        """Write y_p y_q, p <= q: (P, n) into (Q, n)."""
+        start = 0
+        for p, row in enumerate(rows):
+            stop = start + len(rows) - p
+            np.multiply(rows[p:], row, out=entries[start:stop])
+            start = stop
+
+    def entry_coefficients(self, curvature):
+        """y' B y as coefficients of the entries: (..., P, P) -> (..., Q)."""
+        row, column = upper_triangle(self.n_features)
+        return np.where(row == column, 1.0, 2.0) * unique_entries(curvature)
+
     # Influence functions: values and gradients of a + b.y + y'B y.
 
-    def curvature_values(self, curvature, rows):
-        """y' B y of many functions: (d, P, P), (n, P) -> (n, d)."""
-        n_functions, n_features = len(curvature), self.n_features
-        stacked = curvature.transpose(1, 0, 2).reshape(n_features, -1)
-        curved = (rows @ stacked).reshape(len(rows), n_functions, n_features)
-        return np.einsum("ndp,np->nd", curved, rows)
+    def values(self, constant, linear, curvature):
+        """As for every structure; few functions by their slopes b + B y, fewer numbers than y y' has."""
+        n_functions, n_features = linear.shape
+        if n_functions * n_features >= self.n_quadratic:
+            return super().values(constant, linear, curvature)
+        slope_map = np.concatenate([linear[:, :, None], curvature], axis=2).reshape(-1, 1 + n_features)
+
+        def values(rows):
+            with_one = np.concatenate([np.ones((1, rows.shape[1])), rows])
+            slopes = (slope_map @ with_one).reshape(n_functions, n_features, -1)
+            return np.einsum("dpn,pn->dn", slopes, rows) + constant[:, None]
+
+        return values
 
     def gradients(self, whiteners, linear, curvature):
         """Sums over components of weight W'(b + 2 B y), for many functions.
@@ -162,7 +182,7 @@ class MatrixStructure(CovarianceStructure):
 
         Returns
         -------
-        callable, weights (K, n), whitened rows (K, n, P) -> (n, d, P)
+        callable, weights (K, n), whitened rows (K, P, n), written to (n, d, P)
         """
         n_functions, n_features = len(linear), self.n_features
         back = self.transposed(whiteners)
@@ -173,18 +193,17 @@ class MatrixStructure(CovarianceStructure):
         gradient_map = np.concatenate([slope[:, None], bent], axis=1)
         gradient_map = gradient_map.reshape(self.n_components * (1 + n_features), -1)
 
-        def gradients(weights, whitened):
-            stacked = [
-                part for w, y in zip(weights[:, :, None], whitened, strict=True) for part in (w, w * y)
-            ]
-            products = np.concatenate(stacked, axis=1) @ gradient_map
-            return products.reshape(-1, n_functions, n_features)
+        def gradients(weights, whitened, out):
+            stacked = np.empty((len(weights), 1 + n_features, len(out)))
+            stacked[:, 0] = weights
+            np.multiply(weights[:, None], whitened, out=stacked[:, 1:])
+            np.matmul(stacked.reshape(len(gradient_map), -1).T, gradient_map, out=out.reshape(len(out), -1))
 
         return gradients
 
     def pulled_back(self, whiteners, whitened):
-        """W'y: (K, n, P) -> (K, n, P)."""
-        return whitened @ whiteners
+        """W'y: (K, P, n) -> (K, n, P)."""
+        return whitened.transpose(0, 2, 1) @ whiteners
 
     # The prior and what is reported.
 
@@ -256,19 +275,6 @@ class FullCovariance(MatrixStructure):
     def prefers_common_frame(self):
         """Whether forming the monomials costs less than it saves (measured)."""
         return self.n_monomials <= _MONOMIALS_PER_COMPONENT * self.n_components
-
-    def add_products(self, rows, products):
-        """Write u_p u_q, p <= q: (P, n) into (P(P + 1)/2, n)."""
-        start = 0
-        for p, row in enumerate(rows):
-            stop = start + len(rows) - p
-            np.multiply(rows[p:], row, out=products[start:stop])
-            start = stop
-
-    def monomial_coefficients(self, curvature):
-        """u' B u as coefficients of the products: (K, P, P) -> (K, Q)."""
-        row, column = upper_triangle(self.n_features)
-        return np.where(row == column, 1.0, 2.0) * unique_entries(curvature)
 
     def monomial_second_moments(self, second):
         """Sums of u u': (K, Q) -> (K, P, P)."""

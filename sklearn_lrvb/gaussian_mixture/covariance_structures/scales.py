@@ -86,10 +86,6 @@ class ScaleStructure(CovarianceStructure):
         np.subtract(block, center[:, None], out=rows)
         rows *= whitener[0][:, None]
 
-    def add_products(self, rows, products):
-        """Write s of rows: (P, n) into (Q, n)."""
-        products[...] = self.statistic(rows)
-
     def second_moments(self, whitened, weights):
         """Sums of weight s(y): (K, P, n), (K, n) -> (K, Q)."""
         return self.signed_second_moments(whitened, weights)
@@ -114,11 +110,15 @@ class ScaleStructure(CovarianceStructure):
         one, other = (self.quadratic_entries(rows, origin, everything) for rows in (whitened, others))
         return one.T @ other
 
-    # Influence functions: values and gradients of a + b.y + B.s(y).
+    def write_entries(self, rows, entries):
+        """Write s(y): (P, n) into (Q, n)."""
+        entries[...] = self.statistic(rows)
 
-    def curvature_values(self, curvature, rows):
-        """B.s(y) of many functions: (d, Q), (n, P) -> (n, d)."""
-        return self.statistic(rows.T).T @ curvature.T
+    def entry_coefficients(self, curvature):
+        """As they are, (..., Q)."""
+        return curvature
+
+    # Influence functions: gradients of a + b.y + B.s(y).
 
     def gradients(self, whiteners, linear, curvature):
         """Sums over components of weight W'(b + 2 B y), for many functions.
@@ -130,22 +130,22 @@ class ScaleStructure(CovarianceStructure):
 
         Returns
         -------
-        callable, weights (K, n), whitened rows (K, n, P) -> (n, d, P)
+        callable, weights (K, n), whitened rows (K, P, n), written to (n, d, P)
         """
         slope = (whiteners * linear).transpose(2, 1, 0)  # (P, K, d)
         bent = np.broadcast_to(2.0 * whiteners * curvature, linear.shape).transpose(2, 1, 0)
         gradient_map = np.concatenate([slope, bent], axis=1)
 
-        def gradients(weights, whitened):
-            bending = weights[:, :, None] * whitened
-            stacked = np.concatenate([np.broadcast_to(weights[:, :, None], bending.shape), bending])
-            return np.matmul(stacked.transpose(2, 1, 0), gradient_map).transpose(1, 2, 0)
+        def gradients(weights, whitened, out):
+            flat = np.broadcast_to(weights[:, None], whitened.shape)
+            stacked = np.concatenate([flat, weights[:, None] * whitened])
+            out[...] = np.matmul(stacked.transpose(1, 2, 0), gradient_map).transpose(1, 2, 0)
 
         return gradients
 
     def pulled_back(self, whiteners, whitened):
-        """W'y: (K, n, P) -> (K, n, P)."""
-        return whitened * whiteners[:, None, :]
+        """W'y: (K, P, n) -> (K, n, P)."""
+        return np.multiply(whitened.transpose(0, 2, 1), whiteners[:, None, :], order="C")
 
     # The missing information.
 

@@ -191,9 +191,13 @@ class CovarianceStructure:
         self.add_products(rows, monomials[1 + self.n_features :])
         return monomials
 
+    def add_products(self, rows, products):
+        """Write what `monomials` has of degree two: (P, n) into (F - P - 1, n)."""
+        self.write_entries(rows, products)
+
     def monomial_coefficients(self, curvature):
-        """B.s(u) as coefficients of s's monomials: (S, ...) -> (K, Q)."""
-        return self.per_component(curvature)
+        """B.s(u) as coefficients of those: (S, ...) -> (K, F - P - 1)."""
+        return self.per_component(self.entry_coefficients(curvature))
 
     def monomial_moments(self, monomials, weights):
         """Sums of weight (1, u, s(u)), each as it comes: (F, n), (K, n) -> (K,), (K, P), second."""
@@ -280,6 +284,31 @@ class CovarianceStructure:
                 np.repeat(information / self.power, self.n_quadratic),
             ]
         )
+
+    def values(self, constant, linear, curvature):
+        """a + b.y + B.s(y) in one component, for many functions.
+
+        Parameters
+        ----------
+        constant : (d,)
+        linear : (d, P)
+        curvature : (d, ...)
+
+        Returns
+        -------
+        callable, whitened rows (P, n) -> (d, n)
+        """
+        polynomials = np.hstack([constant[:, None], linear, self.entry_coefficients(curvature)])
+        quadratic = 1 + self.n_features
+
+        def values(rows):
+            monomials = np.empty((polynomials.shape[1], rows.shape[1]))
+            monomials[0] = 1.0
+            monomials[1:quadratic] = rows
+            self.write_entries(rows, monomials[quadratic:])
+            return polynomials @ monomials
+
+        return values
 
     # What coefficients say of the parameters: weights depend on the intercepts alone, means on the linear
     # part, precisions and covariances on the quadratic one.
