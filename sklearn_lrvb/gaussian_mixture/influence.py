@@ -9,8 +9,6 @@ whose value is the weight influence of a training point at x, d E[target_j] / d 
 location influence, d E[target_j] / d x. About 4 K P^2 flops a target and row; no N x D matrix.
 """
 
-import collections
-
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect
@@ -35,7 +33,7 @@ class InfluenceFunctions:
         structure = posterior.structure
         constant, linear, curvature = structure.polynomials(coefficients, posterior.second_moment_origin)
         self._write_gradients = structure.gradients(posterior.whiteners, linear, curvature)
-        self._values = [
+        self._polynomials = [
             structure.values(constant[:, k], linear[:, k], curvature[:, structure.slot(k)])
             for k in range(posterior.n_components)
         ]
@@ -55,7 +53,7 @@ class InfluenceFunctions:
             self._add_reassignment(r, whitened, out)
         elif uncertain.size:
             part = out[uncertain]
-            self._add_reassignment(r[:, uncertain], whitened[:, :, uncertain], part)
+            self._add_reassignment(r.take(uncertain, axis=1), whitened.take(uncertain, axis=2), part)
             out[uncertain] = part
         return out
 
@@ -64,12 +62,16 @@ class InfluenceFunctions:
         posterior = self.posterior
         moved = centred_on_average(posterior.structure.pulled_back(posterior.whiteners, whitened), r)
         moved *= -r[:, :, None]
-        values = np.empty((len(r), len(out), self.n_functions))  # p_jk
-        for own, of_rows, rows in zip(values, self._values, whitened, strict=True):
-            own[...] = of_rows(rows).T
-        moved, values = moved.transpose(1, 0, 2), values.transpose(1, 2, 0)
+        moved, values = moved.transpose(1, 0, 2), self._values(whitened).transpose(1, 2, 0)
         for few in slices(len(out), rows_of_size(2 * out[0].size, least=1)):  # their products stay in cache
             out[few] += values[few] @ moved[few]
+
+    def _values(self, whitened):
+        """p_jk of whitened rows (K, P, n): (K, n, d)."""
+        values = np.empty((len(whitened), whitened.shape[2], self.n_functions))
+        for own, polynomials, rows in zip(values, self._polynomials, whitened, strict=True):
+            own[...] = polynomials(rows).T
+        return values
 
 
 def location_influence(rows, posterior, batches, n_targets):
@@ -81,34 +83,36 @@ def location_influence(rows, posterior, batches, n_targets):
     batches : iterable of arrays (d, D), rows of J M^-1; n_targets in all
     """
     influence = np.empty((rows.n_samples, n_targets, rows.n_features))
-
-    def write(functions, block, where):
-        functions.gradients(block, out=influence[where])
-
-    _over_blocks(rows, posterior, batches, write)
+    _write(influence, rows, posterior, batches, InfluenceFunctions.gradients)
     return influence
 
 
 def influence_norms(rows, posterior, batches, n_targets):
     """Norms of `location_influence` over the features, without it: (n_samples, n_targets)."""
+
+    def block_norms(functions, block, out):
+        out[...] = np.linalg.norm(functions.gradients(block), axis=2)
+
     norms = np.empty((rows.n_samples, n_targets))
-
-    def write(functions, block, where):
-        norms[where] = np.linalg.norm(functions.gradients(block), axis=2)
-
-    _over_blocks(rows, posterior, batches, write)
+    _write(norms, rows, posterior, batches, block_norms)
     return norms
 
 
-def _over_blocks(rows, posterior, batches, write):
-    """Call ``write(functions, block, (rows, targets))`` for every batch and block, in any order."""
+def _write(output, rows, posterior, batches, write_block):
+    """Fill (n_samples, n_targets, ...) by ``write_block(functions, block, part of the output)``."""
     first = 0
     for coefficients in batches:
         functions = InfluenceFunctions(posterior, coefficients)
-        targets = slice(first, first + functions.n_functions)
-        first = targets.stop
-        blocks = rows.map(
-            lambda selected, block, f=functions, t=targets: write(f, block, (selected, t)),
-            functions.block_rows,
-        )
-        collections.deque(blocks, maxlen=0)  # consumed for what it writes
+        last = first + len(coefficients)
+        _write_batch(output[:, first:last], rows, functions, write_block)
+        first = last
+
+
+def _write_batch(output, rows, functions, write_block):
+    """`_write` for the functions of one batch."""
+
+    def one_block(selected, block):
+        write_block(functions, block, output[selected])
+
+    for _ in rows.map(one_block, functions.block_rows):
+        pass

@@ -49,6 +49,24 @@ def test_polynomials_and_feature_moments_are_transposes(covariance_type, rng):
 
 
 @every_type
+def test_few_functions_have_the_values_of_many(covariance_type, rng):
+    structure = structure_of(covariance_type)
+    rows = rng.normal(size=(P, 20))
+    constant, linear, curvature = structure.polynomials(
+        rng.normal(size=(5, structure.n_coefficients)), structure.unit
+    )
+    values = np.stack(
+        [structure.curvature_products(own, rows[None].repeat(K, axis=0))[0] for own in curvature]
+    )
+    values += linear[:, 0] @ rows + constant[:, :1]
+    for n_functions in (1, 5):
+        of_rows = structure.values(
+            constant[:n_functions, 0], linear[:n_functions, 0], curvature[:n_functions, 0]
+        )
+        np.testing.assert_allclose(of_rows(rows), values[:n_functions], rtol=1e-12, atol=1e-13)
+
+
+@every_type
 def test_second_moments_of_either_sign_are_the_same(covariance_type, rng):
     structure = structure_of(covariance_type)
     whitened, weights = rng.normal(size=(K, P, 20)), rng.uniform(size=(K, 20))

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from catalogue import MODELS, fitted, mixture, model_id, of_structure, overlapping
+from catalogue import (
+    COVARIANCE_TYPES,
+    MODELS,
+    assert_equal_to_rounding,
+    fitted,
+    mixture,
+    model_id,
+    of_structure,
+    overlapping,
+)
 
 from sklearn_lrvb.gaussian_mixture.parameters import TARGETS
 
@@ -98,6 +107,26 @@ def test_a_row_need_not_be_a_training_row():
     np.testing.assert_allclose(estimator.influence(new)[1], estimator.influence(X)[5], rtol=1e-12)
     far = estimator.influence([[1e4, -1e4]])
     assert np.all(np.isfinite(far))
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_a_rows_influence_does_not_depend_on_the_rows_beside_it(covariance_type, monkeypatch):
+    # in blocks of rows that are uncertain of their component, of rows that are certain, and of both
+    estimator = mixture({"covariance_type": covariance_type}).fit(X)
+    uncertain, certain = X[:20], X[:20] - [80.0, 30.0]
+    alternatives = estimator.predict_proba(np.concatenate([uncertain, certain])).min(axis=1)
+    np.testing.assert_array_equal(alternatives > 1e-30, np.arange(40) < 20)
+    rows = np.concatenate([uncertain, certain, np.hstack([uncertain, certain]).reshape(-1, 2)])
+    alone = {
+        target: np.concatenate([estimator.influence([row], target) for row in rows]) for target in TARGETS
+    }
+    scores = np.concatenate([estimator.influence_scores([row]) for row in rows])
+    monkeypatch.setattr("sklearn_lrvb.row_blocks._MAX_ROWS", 7)
+    for n_jobs in (1, 2):
+        estimator.set_params(n_jobs=n_jobs)
+        for target, influence in alone.items():
+            assert_equal_to_rounding(estimator.influence(rows, target), influence)
+        assert_equal_to_rounding(estimator.influence_scores(rows), scores)
 
 
 def test_unknown_requests_are_refused():

@@ -159,7 +159,7 @@ class MatrixStructure(CovarianceStructure):
     # Influence functions: values and gradients of a + b.y + y'B y.
 
     def values(self, constant, linear, curvature):
-        """As for every structure; few functions by their slopes b + B y, fewer numbers than y y' has."""
+        """As in every structure, but of few functions by b + B y, which are fewer numbers than y y'."""
         n_functions, n_features = linear.shape
         if n_functions * n_features >= self.n_quadratic:
             return super().values(constant, linear, curvature)
