@@ -6,7 +6,7 @@ influence function
     f_j(x) = sum_k r_k(x) p_jk(y_k(x)),
 
 whose value is the weight influence of a training point at x, d E[target_j] / d w, and whose gradient is its
-location influence, d E[target_j] / d x. About 4 K P^2 flops a target and row; no N x D matrix.
+location influence, d E[target_j] / d x. About 3 K P^2 flops a target and row; no N x D matrix.
 """
 
 import numpy as np
