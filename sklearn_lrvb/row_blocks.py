@@ -46,6 +46,27 @@ def slices(n_rows, size):
 
 
 @dataclass(frozen=True)
+class RowTotals:
+    """Sums over all rows, each as often as it counts.
+
+    Attributes
+    ----------
+    weight : float, of the rows
+    sums : (n_features,), of the centred rows x
+    scatter : (n_features, n_features), of x x'
+    """
+
+    weight: float
+    sums: np.ndarray
+    scatter: np.ndarray
+
+    def scatter_about(self, center):
+        """Sum of (x - center)(x - center)'."""
+        crossed = np.outer(self.sums, center)
+        return self.scatter - crossed - crossed.T + self.weight * np.outer(center, center)
+
+
+@dataclass(frozen=True)
 class CentredRows:
     """X seen from ``origin``: everything inside is measured from there.
 
@@ -89,6 +110,18 @@ class CentredRows:
     @property
     def n_features(self):
         return self.X.shape[1]
+
+    @functools.cached_property
+    def totals(self):
+        """Sums over all rows, from one pass at first need."""
+        sums = scatter = 0.0
+        for block_sums, block_scatter in self.map(self._block_totals):
+            sums, scatter = sums + block_sums, scatter + block_scatter
+        return RowTotals(self.total_weight, sums, scatter)
+
+    def _block_totals(self, selected, block):
+        weighted = self.weighted(block, selected)
+        return weighted.sum(axis=1), weighted @ block.T
 
     def block(self, rows):
         """One centred block, (n_features, n_rows), C-contiguous float64."""

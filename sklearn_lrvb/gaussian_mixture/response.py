@@ -38,6 +38,7 @@ _FLOPS_PER_MONOMIAL = 80, 15  # to form it, and for every component to use it
 _FLOPS_PER_RESPONSIBILITY = 500
 _FLOPS_PER_ENTRY = 30  # of a matrix that is formed and scaled
 _FLOPS_PER_SWEEP = 6e7
+_PAIR_FRAME = 0.75  # of a pass in the components' own frames
 _FLOPS_PER_PAIR = 2e7
 
 
@@ -65,6 +66,13 @@ def _pass_cost(n_samples, structure):
 
 def sweep_cost(n_samples, structure):
     """Price of a sweep, in flops of a matrix product."""
+    if structure.prefers_pair_frame:
+        return _PAIR_FRAME * _pass_cost(n_samples, structure) + _FLOPS_PER_SWEEP
+    return _cheapest_pass_cost(n_samples, structure)
+
+
+def _cheapest_pass_cost(n_samples, structure):
+    """Price of one pass in the components' own frames or in one that all share."""
     n_components = structure.n_components
     if not structure.prefers_common_frame:
         return _pass_cost(n_samples, structure) + _FLOPS_PER_SWEEP
@@ -94,7 +102,7 @@ def solver_costs(n_samples, structure, n_columns, n_pair_rows):
         n_columns=n_columns,
         gram=one_pass + n_pair_rows * per_row + n_pairs * per_pair + _FLOPS_PER_ENTRY * size**2,
         kernel=one_pass + n_kernels * n_columns**2 * (2 * n_features + _FLOPS_PER_ENTRY),
-        product=1.5 * sweep_cost(n_samples, structure),
+        product=1.5 * _cheapest_pass_cost(n_samples, structure),
     )
 
 

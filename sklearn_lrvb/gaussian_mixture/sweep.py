@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from sklearn_lrvb.gaussian_mixture.frames import OwnFrames, frames_of
+from sklearn_lrvb.gaussian_mixture.pair_frame import PairFrame
 from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments, VariationalPosterior
 
 _LEAST_LOG = -700.0  # of a responsibility: what underflows costs the processor up to forty times as much
@@ -95,7 +96,7 @@ class Sweep:
 
 def sweep(rows, posterior):
     """One pass: the ELBO at ``posterior`` and the moments of its M-step."""
-    frames = frames_of(posterior)
+    frames = PairFrame.serves(rows, posterior) or frames_of(posterior)
 
     def one_block(selected, block):
         seen = frames.seen(block)

@@ -276,6 +276,11 @@ class FullCovariance(MatrixStructure):
         """Whether forming the monomials costs less than it saves (measured)."""
         return self.n_monomials <= _MONOMIALS_PER_COMPONENT * self.n_components
 
+    @property
+    def prefers_pair_frame(self):
+        """Whether there are two components with many monomials."""
+        return self.n_components == 2 and not self.prefers_common_frame
+
     def monomial_second_moments(self, second):
         """Sums of u u': (K, Q) -> (K, P, P)."""
         return from_unique_entries(second, self.n_features)

@@ -176,6 +176,7 @@ class CovarianceStructure:
     # Rows in a frame that all components share.
 
     prefers_common_frame = True
+    prefers_pair_frame = False
 
     @property
     def n_monomials(self):
