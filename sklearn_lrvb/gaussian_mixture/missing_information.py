@@ -11,6 +11,8 @@ give what the three solvers of `sklearn_lrvb.linear_response` need:
 * `UncertainColumns`: the columns of B, few where few rows are uncertain, with their kernels.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.frames import OwnFrames, frames_of
@@ -20,6 +22,7 @@ from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect, norm
 _NEGLIGIBLE_INFORMATION = 1e-12
 
 _COMPACTED = 0.6  # share of a block's rows above which picking them costs more than it saves
+_SAMPLED = 500  # rows by which it is judged how many are uncertain
 _SLAB = 512  # columns of the kernel at once
 
 
@@ -60,12 +63,11 @@ def missing_information_product(rows, posterior, coefficients):
     )
 
 
-def _information_of_rows(posterior, whitened):
-    """|T' h_nk|^2 from above: a row's features in units of the complete information, (K, n)."""
+def _information_of_rows(posterior, squared):
+    """|T' h_nk|^2 from above, by |y_nk|^2: a row's features in units of the complete information, (K, n)."""
     structure = posterior.structure
     origin_norm = structure.norm(posterior.second_moment_origin)[:, None]
     intercepts = np.square(posterior.intercept_root).sum(axis=1)[:, None]
-    squared = np.einsum("kpn,kpn->kn", whitened, whitened)
     return (
         intercepts
         + squared / posterior.mean_precision[:, None]
@@ -79,8 +81,8 @@ def missing_information(rows, posterior):
     The flops for every pair of components and every row that is uncertain between them are the
     structure's ``pair_flops``.
     """
-    structure, n_components = posterior.structure, posterior.n_components
-    pairs = [structure.pair(posterior, k, l) for k in range(n_components) for l in range(k + 1, n_components)]
+    structure = posterior.structure
+    pairs = structure.pairs(posterior, _pairs_of_a_row(rows, posterior))
     missing = np.zeros(2 * (structure.n_coefficients,))
     for pair, moments in zip(pairs, _pair_moments(rows, posterior, pairs), strict=True):
         if moments is not None:
@@ -88,29 +90,60 @@ def missing_information(rows, posterior):
     return missing
 
 
+class _Uncertainty:
+    """Which rows of a block are uncertain between which components, by what they add to G."""
+
+    def __init__(self, rows, posterior):
+        self.frames = frames_of(posterior)
+        self._posterior = posterior
+        self._negligible = _NEGLIGIBLE_INFORMATION / (rows.n_samples * posterior.n_components**2)
+
+    def of_block(self, block):
+        """Responsibilities and information of a centred block's rows, (K, n) each."""
+        log_densities = self.frames.log_densities(self.frames.seen(block))
+        squared = 2.0 * (self._posterior.log_density_constants[:, None] - log_densities)
+        information = _information_of_rows(self._posterior, squared)
+        return normalized(log_densities)[0], information
+
+    def counting(self, weights, information, k, l):
+        """Where weights of one pair (n,) or of several (m, n) are not negligible."""
+        return weights * (information[k] + information[l]) > self._negligible
+
+
+def _pairs_of_a_row(rows, posterior):
+    """How many pairs of components an uncertain row is uncertain between, the mean of some rows."""
+    uncertainty = _Uncertainty(rows, posterior)
+    some = replace(rows, X=rows.X[:: max(1, rows.n_samples // _SAMPLED)], weights=None)
+    r, information = uncertainty.of_block(some.block(slice(0, some.n_samples)))
+    k, l = np.triu_indices(posterior.n_components, 1)
+    n_pairs = np.count_nonzero(uncertainty.counting(r[k] * r[l], information, k, l), axis=0)
+    return n_pairs.sum() / max(1, np.count_nonzero(n_pairs))
+
+
 def _pair_moments(rows, posterior, pairs):
-    """Moments of weight r_k r_l of every pair; None where no row is uncertain between the two."""
-    negligible = _NEGLIGIBLE_INFORMATION / (rows.n_samples * max(1, len(pairs)))
+    """Moments of weight r_k r_l of the pairs; None where no row is uncertain between any of them."""
+    uncertainty = _Uncertainty(rows, posterior)
 
     def one_block(selected, block):
-        expectation = expect(posterior, block)
-        r, information = expectation.responsibilities, _information_of_rows(posterior, expectation.whitened)
+        r, information = uncertainty.of_block(block)
         counted = rows.weighted(r, selected)
         moments = []
         for pair in pairs:
             weights = counted[pair.k] * r[pair.l]
-            share = weights * (information[pair.k] + information[pair.l])
-            counting = np.flatnonzero(share > 0.5 * negligible)
-            if counting.size > _COMPACTED * weights.size:
+            counting = uncertainty.counting(weights, information, pair.k, pair.l)
+            weights *= counting
+            some = np.flatnonzero(counting if counting.ndim == 1 else counting.any(axis=0))
+            if some.size > _COMPACTED * len(block[0]):
                 moments.append(pair.moments(block, weights))
-            elif counting.size:
-                moments.append(pair.moments(block[:, counting], weights[counting]))
+            elif some.size:
+                moments.append(pair.moments(np.take(block, some, axis=1), np.take(weights, some, axis=-1)))
             else:
                 moments.append(None)
         return moments
 
+    # one product for all pairs: rows that stay in cache. One for each: more rows, worth its overhead
     totals = [None] * len(pairs)
-    for parts in rows.map(one_block):
+    for parts in rows.map(one_block, uncertainty.frames.block_rows if len(pairs) == 1 else None):
         for number, part in enumerate(parts):
             if totals[number] is None:
                 totals[number] = part
@@ -149,8 +182,11 @@ class UncertainColumns:
         def one_block(selected, block):
             expectation = expect(posterior, block)
             y, r = expectation.whitened, expectation.responsibilities
+            squared = np.einsum("kpn,kpn->kn", y, y)
             # intercepts and shared precisions correlate: norms of parts bound that of the whole K times
-            information = rows.weighted(posterior.n_components * _information_of_rows(posterior, y), selected)
+            information = rows.weighted(
+                posterior.n_components * _information_of_rows(posterior, squared), selected
+            )
             share = np.einsum("kn,kn->n", r * _others(r), information)
             uncertain = np.flatnonzero(share > negligible)
             weights = _assignment_root(r[:, uncertain])

@@ -291,6 +291,20 @@ def test_components_far_apart_lose_nothing_to_a_common_frame():
     assert np.abs(error).max() < 1e-12
 
 
+@pytest.mark.parametrize(("distance", "n_shares"), [(1.0, 1), (20.0, 6)])
+def test_pairs_share_a_frame_where_they_are_near_each_other(distance, n_shares):
+    centers = distance * np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [3.0, 3.0]])
+    X = (np.random.default_rng(0).normal(size=(200, 4, 2)) * [1.0, 2.0] + centers).reshape(-1, 2)
+    start = np.tile(np.eye(4), (200, 1))
+    estimator = mixture(MODELS[0], 4, init_params=start).fit(X)
+    posterior = estimator._uncertainty.map.posterior
+    assert len(posterior.structure.pairs(posterior, 6.0)) == n_shares
+    rows = CentredRows(X, estimator._uncertainty.map.origin)
+    missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
+    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
+    assert np.abs(T @ (missing_information(rows, posterior) - missing) @ T.T).max() < 1e-13
+
+
 @pytest.mark.parametrize("shift", [30.0, 6.0])
 def test_certain_rows_are_skipped_without_a_trace(shift):
     X = np.concatenate([overlapping(2400), overlapping(2400) + [shift, 0.0]])

@@ -13,7 +13,7 @@ from sklearn_lrvb.exponential_families.symmetric import (
     unique_entries,
     upper_triangle,
 )
-from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import FullPair, TiedPair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import AllFullPairs, FullPair, TiedPair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.quartic_moments import quartic_moments
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structure import CovarianceStructure
 
@@ -284,6 +284,11 @@ class FullCovariance(MatrixStructure):
     def monomial_second_moments(self, second):
         """Sums of u u': (K, Q) -> (K, P, P)."""
         return from_unique_entries(second, self.n_features)
+
+    def pairs(self, posterior, pairs_of_a_row):
+        """All pairs in one frame where that is cheaper and loses no digits, else one by one."""
+        together = AllFullPairs.serves(posterior, pairs_of_a_row)
+        return super().pairs(posterior, pairs_of_a_row) if together is None else [together]
 
     def pair(self, posterior, k, l):
         """The two components' share of the missing information."""

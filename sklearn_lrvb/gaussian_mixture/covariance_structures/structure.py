@@ -22,6 +22,8 @@ Every slot's precision is made of ``n_blocks`` independent Wishart matrices (``b
 Wishart matrix of size 1 is a gamma variable with shape nu/2); one number whose P-th power it is.
 """
 
+import itertools
+
 import numpy as np
 
 from sklearn_lrvb.exponential_families import wishart
@@ -217,6 +219,18 @@ class CovarianceStructure:
     def signed_monomial_moments(self, monomials, weights):
         """`monomial_moments` for weights of any sign whose sum over the components is zero."""
         return self.monomial_moments(monomials, weights)
+
+    # The missing information.
+
+    def pairs(self, posterior, pairs_of_a_row):
+        """All pairs of components, together or one by one, to add up the missing information (`pairs`).
+
+        Parameters
+        ----------
+        pairs_of_a_row : float, how many of them an uncertain row is uncertain between
+        """
+        pairs = itertools.combinations(range(self.n_components), 2)
+        return [self.pair(posterior, k, l) for k, l in pairs]
 
     # Features and their coefficients.
 
