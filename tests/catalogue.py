@@ -39,8 +39,11 @@ def model_id(model):
 
 
 def use_information(solver, monkeypatch):
-    """Have the observed information solved by one solver, whatever the cost model says."""
+    """Have the observed information solved by one solver, and Newton's steps taken, whatever they cost."""
+    n_products = 50 if solver == "matrix_free" else 0
     monkeypatch.setattr(SolverCosts, "cheapest", lambda costs, n_targets: solver)
+    monkeypatch.setattr(SolverCosts, "newton_costs", lambda costs: {solver: 0.0})
+    monkeypatch.setattr(SolverCosts, "products_for_a_matrix", lambda costs: n_products)
 
 
 def assert_equal_to_rounding(one, other, err_msg=""):

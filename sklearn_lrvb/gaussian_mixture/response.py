@@ -32,7 +32,7 @@ from sklearn_lrvb.linear_response import (
 )
 
 # Arithmetic by element, and what Python does around it, are slower than matrix products: flops it counts for.
-_FLOPS_PER_FEATURE = 60
+_FLOPS_PER_FEATURE = 200
 _FLOPS_PER_ROW = 200
 _FLOPS_PER_MONOMIAL = 80, 15  # to form it, and for every component to use it
 _FLOPS_PER_RESPONSIBILITY = 500
@@ -40,6 +40,8 @@ _FLOPS_PER_ENTRY = 30  # of a matrix that is formed and scaled
 _FLOPS_PER_SWEEP = 6e7
 _PAIR_FRAME = 0.75  # of a pass in the components' own frames
 _FLOPS_PER_PAIR = 2e7
+_FLOPS_PER_PAIR_ROW = 3000
+_THIN = 2.0  # times that products with few rows or columns take what large ones would
 
 
 def complete_information(posterior, quadratic_information=None):
@@ -94,8 +96,8 @@ def solver_costs(n_samples, structure, n_columns, n_pair_rows):
     n_pairs = n_components * (n_components - 1) // 2
     n_kernels = sum(len(structure.neighbours(k)) for k in range(n_components))
     n_features_of_row = 1 + n_features + structure.n_quadratic
-    per_row, per_pair = structure.pair_flops
-    per_row += _FLOPS_PER_ENTRY * n_features_of_row
+    per_row, per_pair = (_THIN * flops for flops in structure.pair_flops)
+    per_row += _FLOPS_PER_PAIR_ROW + 2 * _FLOPS_PER_ENTRY * n_features_of_row
     per_pair += _FLOPS_PER_PAIR + 5 * _FLOPS_PER_ENTRY * n_features_of_row**2
     return SolverCosts(
         n_coefficients=size,

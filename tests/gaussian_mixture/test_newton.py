@@ -52,13 +52,13 @@ def test_newton_and_coordinate_ascent_meet(model):
 def test_every_solver_of_the_information_ends_at_the_same_optimum(model, information, monkeypatch):
     use_information(information, monkeypatch)
     estimator = mixture(model).fit(overlapping())
-    formed = {"primal": PrimalInformation, "dual": DualInformation, "matrix_free": type(None)}[information]
-    assert isinstance(estimator._uncertainty._information, formed)
     assert estimator.converged_
     expected = fitted(model)
     distance = np.abs(estimator.posterior_mean_ - expected.posterior_mean_) / expected.posterior_std_
     assert distance.max() < 1e-6
     np.testing.assert_allclose(estimator.posterior_std_, expected.posterior_std_, rtol=1e-6)
+    formed = {"primal": PrimalInformation, "dual": DualInformation, "matrix_free": type(None)}[information]
+    assert isinstance(estimator._uncertainty._information, formed)
 
 
 @catalogue
