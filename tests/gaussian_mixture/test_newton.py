@@ -15,10 +15,12 @@ from catalogue import (
     three_blobs,
     use_information,
 )
+from problems import PROBLEMS
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import estimator as estimator_module
+from sklearn_lrvb.gaussian_mixture import response
 from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -191,3 +193,26 @@ def test_a_saddle_is_left_without_a_matrix_too(monkeypatch):
     assert np.abs(estimator.means_[0] - estimator.means_[1]).max() > 0.1
     assert estimator.converged_
     assert estimator.means_std_.min() > 0
+
+
+def test_an_optimum_shows_in_few_products_where_a_matrix_would_cost_more(monkeypatch):
+    passes = {"missing_information": 0, "missing_information_product": 0}
+    for name in passes:
+
+        def counted(*arguments, name=name, known=vars(response)[name]):
+            passes[name] += 1
+            return known(*arguments)
+
+        monkeypatch.setattr(response, name, counted)
+
+    problem = PROBLEMS["twenty-diagonal"]
+    X = problem.simulate()
+    estimator = LRVBGaussianMixture(n_components=20, covariance_type="diag", random_state=0).fit(X)
+    assert estimator.converged_
+    assert passes["missing_information"] == 0
+    assert 0 < passes["missing_information_product"] < 6
+    assert estimator.newton_decrement_ < 1e-6
+    for _ in range(2):
+        assert estimator.posterior_std_.min() > 0
+        assert np.isfinite(estimator.influence(X[:5])).all()
+    assert passes["missing_information"] == 1
