@@ -38,7 +38,6 @@ _LEAST_COUNT_KEPT = 0.1  # of any component by one larger step: further out the 
 _TRIAL_STEPS = 20
 _MARGIN = 5.0  # steps foreseen for one saved: acceleration gathers speed, and Newton takes two or three steps
 _STILL = 1e-10  # distance, in mean-field standard deviations, at which acceleration ends
-_LEAST_PRODUCTS = 2  # with M, by which it may show to be positive definite
 _NEAR = 0.1  # decrement, in posterior standard deviations, from which the factor at hand serves to the end
 _SLOW = 0.4  # of the decrement left by a Newton step
 _POLISHED = 1e-9  # decrement at which polishing stops: float64 sees no further gain
@@ -270,7 +269,7 @@ class Ascent:
     def _seems_optimum(self, fit):
         """Whether the end of the sweeps shows as an optimum for less than the matrix would cost."""
         n_products = self._solver_costs(fit).products_for_a_matrix()
-        if fit.distance > _STILL or n_products < _LEAST_PRODUCTS:
+        if fit.distance > _STILL or n_products < 1:
             return False
         information = observed_information(self.rows, fit.posterior, fit.swept, solver="matrix_free")
         return information.seems_positive_definite(n_products)
