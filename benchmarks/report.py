@@ -14,6 +14,7 @@ import figures
 import numpy as np
 import rows
 import targets
+from experiments import profile
 
 RESULTS = Path(__file__).parent / "results"
 GROWING = {"n_samples": "rows N", "n_features": "features P", "n_components": "components K"}
@@ -404,6 +405,33 @@ and D^3/3.
 """
 
 
+def profile_section(found):
+    shown = "\n".join(f"{_title(name)}:\n\n{_profile(name, found)}\n" for name in profile.PASSES)
+    return f"""## Profile
+
+Shares of the time of a pass on one thread, as a profiler sees it; the rest, which no part names, is the
+Python around them and work of the size of the parameters.
+
+{shown}"""
+
+
+def _title(name):
+    return name[0].upper() + name[1:]
+
+
+def _profile(name, found):
+    parts = [*profile.PASSES[name].parts, "rest"]
+    return table(
+        [
+            ("problem", lambda row: row["problem"].split(":")[0]),
+            ("N, P, K", _size),
+            ("ms", _milliseconds("seconds")),
+            *((part, _text(part, "{:.0%}")) for part in parts),
+        ],
+        [row for row in found if row["pass"] == name],
+    )
+
+
 SECTIONS = {
     "sweep": sweep_section,
     "fit": fit_section,
@@ -411,6 +439,7 @@ SECTIONS = {
     "information": information_section,
     "influence": influence_section,
     "growth": growth_section,
+    "profile": profile_section,
 }
 
 

@@ -1,7 +1,7 @@
 """Both sides of every comparison behind one protocol, and the only file here that looks inside either.
 
-A mixture stands for a state of a fit: `Rival.start` makes the first one from responsibilities, `Rival.sweep`
-and `Rival.advanced` return the next ones and leave their argument alone.
+A mixture stands for a state of a fit: `Rival.start` makes the first one from responsibilities, and
+`Rival.advanced` returns the next ones and leaves its argument alone.
 """
 
 import copy
@@ -44,8 +44,11 @@ class Rival(Protocol):
     def start(self, X, responsibilities):
         """The state before the first sweep."""
 
-    def sweep(self, mixture, X):
-        """The state one sweep on: E-step, lower bound and M-step."""
+    def sweeper(self, mixture, X):
+        """A callable that does one sweep from the state: E-step, lower bound and M-step.
+
+        What a fit does once before its sweeps is not part of it.
+        """
 
     def advanced(self, mixture, X, n_sweeps):
         """The state ``n_sweeps`` on, ready to read `parameters`."""
@@ -77,12 +80,16 @@ class Ours:
     def start(self, X, responsibilities):
         return self.fit(X, responsibilities, max_iter=0)
 
-    def sweep(self, mixture, X):
-        """As in the protocol, but the state is returned as a posterior."""
+    def sweeper(self, mixture, X):
         state = mixture._uncertainty.map
-        posterior = dataclasses.replace(state.posterior)  # without what earlier sweeps left in its cache
-        swept = sweep(CentredRows(X, state.origin, self.n_jobs), posterior)
-        return posterior.moved(swept.moments)
+        rows = CentredRows(X, state.origin, self.n_jobs)
+        sweep(rows, state.posterior)  # which sums up the rows where it needs to
+
+        def one_sweep():
+            posterior = dataclasses.replace(state.posterior)  # without what earlier sweeps left in its cache
+            return posterior.moved(sweep(rows, posterior).moments)
+
+        return one_sweep
 
     def advanced(self, mixture, X, n_sweeps):
         settings = {"solver": "coordinate_ascent", "max_iter": n_sweeps, "tol": 0.0, "warm_start": True}
@@ -121,7 +128,10 @@ class Theirs:
         mixture.converged_, mixture.lower_bound_ = False, -np.inf  # what a warm start continues from
         return _readable(mixture)
 
-    def sweep(self, mixture, X):
+    def sweeper(self, mixture, X):
+        return lambda: self._swept(mixture, X)
+
+    def _swept(self, mixture, X):
         moved = copy.copy(mixture)
         log_normalizer, log_responsibilities = moved._e_step(X)
         moved._m_step(X, log_responsibilities)
@@ -130,7 +140,7 @@ class Theirs:
 
     def advanced(self, mixture, X, n_sweeps):
         for _ in range(n_sweeps):
-            mixture = self.sweep(mixture, X)
+            mixture = self._swept(mixture, X)
         return _readable(mixture)
 
     def lower_bound(self, mixture, X):

@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 import rows
-from experiments import fit, growth, influence, information, start, sweep
+from experiments import fit, growth, influence, information, profile, start, sweep
 from measuring import Settings, machine
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -25,6 +25,7 @@ EXPERIMENTS = {
     "information": information,
     "influence": influence,
     "growth": growth,
+    "profile": profile,
 }
 RESULTS = Path(__file__).parent / "results"
 

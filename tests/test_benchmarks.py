@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from experiments import profile
 
+PARTS = {name: one_pass.parts for name, one_pass in profile.PASSES.items()}
 ROOT = pathlib.Path(__file__).parent.parent
 SECTIONS = {
     "sweep": "One sweep",
@@ -16,6 +18,7 @@ SECTIONS = {
     "information": "Covariance",
     "influence": "Influence",
     "growth": "Growth",
+    "profile": "Profile",
 }
 FIGURES = ("sweep.png", "fit.png", "growth.png")
 
@@ -53,10 +56,20 @@ def test_the_report_has_every_table_and_figure(results):
         section = report.split(f"## {title}\n")[1].split("\n## ")[0]
         assert "| --- |" in section
         if name != "growth":  # its table has exponents
-            assert all(f"| {row['problem']} |" in section for row in _rows(results / f"{name}.csv"))
+            problems = {row["problem"].split(":")[0] for row in _rows(results / f"{name}.csv")}
+            assert all(f"| {problem} |" in section for problem in problems)
     for name in FIGURES:
         assert f"]({name})" in report
         assert (results / name).stat().st_size > 10_000
+
+
+def test_parts_of_a_pass_make_most_of_it(results):
+    rows = _rows(results / "profile.csv")
+    assert {row["pass"] for row in rows} >= {"a sweep", "a fit", "the matrix", "influence on the means"}
+    for row in rows:
+        shares = [float(value) for name, value in row.items() if name in PARTS[row["pass"]]]
+        assert min(shares) >= 0
+        assert 0.1 < sum(shares) <= 1
 
 
 def test_both_sides_of_a_fit_are_on_one_path(results):

@@ -18,7 +18,7 @@ def _times(problem, settings):
         {
             "start": lambda: ours.fit(X, "kmeans", max_iter=0),
             "their_start": lambda: theirs.fit(X, "kmeans", max_iter=0),
-            "sweep": lambda: ours.sweep(fitted, X),
+            "sweep": ours.sweeper(fitted, X),
             "fit": lambda: ours.fit(X, "kmeans"),
         }
     )

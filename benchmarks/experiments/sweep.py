@@ -38,9 +38,9 @@ def _times(X, problem, settings):
     row = summary(
         settings.clock.interleaved(
             {
-                "ours": lambda: ours.sweep(our_state, X),
-                "theirs": lambda: theirs.sweep(their_state, X),
-                "ours_float32": lambda: ours.sweep(our_state, single),
+                "ours": ours.sweeper(our_state, X),
+                "theirs": theirs.sweeper(their_state, X),
+                "ours_float32": ours.sweeper(our_state, single),
             }
         )
     )
