@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy.linalg import solve_triangular
 from threadpoolctl import ThreadpoolController
+
+from sklearn_lrvb.exponential_families.symmetric import cholesky_factor
 
 _BLOCK_BYTES = 2**20  # of the arrays that are made of one block: they stay in cache
 _MIN_ROWS = 256  # below this, matrix products lose to their overhead
@@ -47,23 +50,28 @@ def slices(n_rows, size):
 
 @dataclass(frozen=True)
 class RowTotals:
-    """Sums over all rows, each as often as it counts.
+    """Sums over all rows x = R v, each as often as it counts; nearly dependent columns lose no digits in v.
 
     Attributes
     ----------
+    root : (n_features, n_features), R, lower triangular, with R R' the scatter of x but for round-off
     weight : float, of the rows
-    sums : (n_features,), of the centred rows x
-    scatter : (n_features, n_features), of x x'
+    sums : (n_features,), of v
+    scatter : (n_features, n_features), of v v'
     """
 
+    root: np.ndarray
     weight: float
     sums: np.ndarray
     scatter: np.ndarray
 
-    def scatter_about(self, center):
-        """Sum of (x - center)(x - center)'."""
-        crossed = np.outer(self.sums, center)
-        return self.scatter - crossed - crossed.T + self.weight * np.outer(center, center)
+    def seen_through(self, whitener, center):
+        """Sum of y y' with y = W (x - center): (P, P), (P,) -> (P, P)."""
+        own_center = solve_triangular(self.root, center, lower=True)
+        crossed = np.outer(self.sums, own_center)
+        scatter = self.scatter - crossed - crossed.T + self.weight * np.outer(own_center, own_center)
+        turn = whitener @ self.root
+        return turn @ scatter @ turn.T
 
 
 @dataclass(frozen=True)
@@ -113,15 +121,25 @@ class CentredRows:
 
     @functools.cached_property
     def totals(self):
-        """Sums over all rows, from one pass at first need."""
-        sums = scatter = 0.0
-        for block_sums, block_scatter in self.map(self._block_totals):
-            sums, scatter = sums + block_sums, scatter + block_scatter
-        return RowTotals(self.total_weight, sums, scatter)
+        """`RowTotals`, from two passes at first need; None where the columns are dependent."""
+        root = cholesky_factor(self._totals_through(np.eye(self.n_features))[1])
+        if root is None:
+            return None
+        whitener = solve_triangular(root, np.eye(self.n_features), lower=True)
+        return RowTotals(root, self.total_weight, *self._totals_through(whitener))
 
-    def _block_totals(self, selected, block):
-        weighted = self.weighted(block, selected)
-        return weighted.sum(axis=1), weighted @ block.T
+    def _totals_through(self, whitener):
+        """Sums of v and of v v' with v = W x."""
+
+        def one_block(selected, block):
+            rows = whitener @ block
+            weighted = self.weighted(rows, selected)
+            return weighted.sum(axis=1), weighted @ rows.T
+
+        sums = scatter = 0.0
+        for block_sums, block_scatter in self.map(one_block):
+            sums, scatter = sums + block_sums, scatter + block_scatter
+        return sums, scatter
 
     def block(self, rows):
         """One centred block, (n_features, n_rows), C-contiguous float64."""

@@ -20,8 +20,8 @@ from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments
 from sklearn_lrvb.row_blocks import rows_of_size
 
 # What rounding of u may grow by in a log density: 2000 eps is less than a bound summed over rows has itself.
-_AMPLIFICATION = 2000.0
-_LEAST_ROWS = 512  # of a block, for products that are worth their overhead
+AMPLIFICATION = 2000.0
+LEAST_ROWS = 512  # of a block, for products that are worth their overhead
 
 
 class OwnFrames:
@@ -34,7 +34,7 @@ class OwnFrames:
 
     def __init__(self, posterior):
         self._posterior = posterior
-        self.block_rows = rows_of_size(2 * posterior.offsets.size, _LEAST_ROWS)
+        self.block_rows = rows_of_size(2 * posterior.offsets.size, LEAST_ROWS)
 
     def seen(self, block):
         """Whitened rows, (P, n) -> (K, P, n)."""
@@ -102,7 +102,7 @@ class CommonFrame:
         self._center = shares @ posterior.offsets
         self._turns = structure.composed(posterior.whiteners, root)  # from u to y, but for a shift
         self._offsets = structure.transformed(self._whitener, posterior.offsets - self._center)
-        self.block_rows = rows_of_size(structure.n_monomials + 2 * posterior.n_components, _LEAST_ROWS)
+        self.block_rows = rows_of_size(structure.n_monomials + 2 * posterior.n_components, LEAST_ROWS)
 
     @classmethod
     def serves(cls, posterior):
@@ -112,7 +112,7 @@ class CommonFrame:
         frame = cls(posterior)
         squared = np.einsum("kp,kp->k", frame._offsets, frame._offsets) / posterior.n_features
         stretch = posterior.structure.precision_trace(frame._turns)
-        return frame if np.all(stretch * (1.0 + squared) < _AMPLIFICATION) else None
+        return frame if np.all(stretch * (1.0 + squared) < AMPLIFICATION) else None
 
     def seen(self, block):
         """Monomials of u, (P, n) -> (F, n)."""

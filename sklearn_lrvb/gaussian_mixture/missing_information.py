@@ -11,6 +11,7 @@ give what the three solvers of `sklearn_lrvb.linear_response` need:
 * `UncertainColumns`: the columns of B, few where few rows are uncertain, with their kernels.
 """
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -82,7 +83,7 @@ def missing_information(rows, posterior):
     structure's ``pair_flops``.
     """
     structure = posterior.structure
-    pairs = structure.pairs(posterior, _pairs_of_a_row(rows, posterior))
+    pairs = structure.pairs(posterior, functools.partial(_pairs_of_a_row, rows, posterior))
     missing = np.zeros(2 * (structure.n_coefficients,))
     for pair, moments in zip(pairs, _pair_moments(rows, posterior, pairs), strict=True):
         if moments is not None:

@@ -272,7 +272,7 @@ class Ascent:
         if fit.distance > _STILL or n_products < 1:
             return False
         information = observed_information(self.rows, fit.posterior, fit.swept, solver="matrix_free")
-        return information.seems_positive_definite(n_products)
+        return information.shows_positive_definite(n_products)
 
     def _newton_phase(self, fit, offer=None):
         """Newton and polishing steps to the end, or until sweeps of the price on offer are the better buy.

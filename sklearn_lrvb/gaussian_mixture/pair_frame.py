@@ -8,13 +8,10 @@ those of the second are what is left of all rows', which are the same in every s
 import numpy as np
 
 from sklearn_lrvb.exponential_families.symmetric import symmetrized
+from sklearn_lrvb.gaussian_mixture.frames import AMPLIFICATION, LEAST_ROWS
 from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments
 from sklearn_lrvb.row_blocks import rows_of_size
 
-# What rounding may grow by: in differences of second moments, between distant components, and where one is a
-# pancake to the other.
-_AMPLIFICATION = 2000.0
-_LEAST_ROWS = 512  # of a block, for products that are worth their overhead
 _ROWS_PER_FEATURE = 64  # from which the decomposition costs little beside a sweep
 
 
@@ -38,8 +35,8 @@ class PairFrame:
         gap = self._center - posterior.offsets[rest]
         self._shift = self._rest_axes.T @ (posterior.whiteners[rest] @ gap)
         self._coefficients = self._polynomials(posterior.log_density_constants)
-        self._total = self._whitener @ totals.scatter_about(self._center) @ self._whitener.T
-        self.block_rows = rows_of_size(4 * posterior.n_features, _LEAST_ROWS)
+        self._total = totals.seen_through(self._whitener, self._center)
+        self.block_rows = rows_of_size(4 * posterior.n_features, LEAST_ROWS)
 
     def _polynomials(self, constants):
         """The log densities' coefficients of (1, u, u^2), (2, 1 + 2 P)."""
@@ -53,21 +50,23 @@ class PairFrame:
 
     @classmethod
     def serves(cls, rows, posterior):
-        """The frame where it is cheaper than `OwnFrames` and loses no digits, else None."""
+        """The frame where it is cheaper than `OwnFrames` and keeps digits as they do, else None."""
         n_features = posterior.n_features
         if not posterior.structure.prefers_pair_frame or rows.n_samples < _ROWS_PER_FEATURE * n_features:
             return None
         totals = rows.totals
+        if totals is None:
+            return None
         spreads = [_spread(posterior, k, totals) for k in (0, 1)]
         rest = int(np.argmin(spreads))
-        if not spreads[rest] < _AMPLIFICATION:
+        if not spreads[rest] < AMPLIFICATION:
             return None
         frame = cls(posterior, totals, (1 - rest, rest))
         return frame if frame._keeps_digits() else None
 
     def _keeps_digits(self):
-        is_near = self._shift @ self._shift < _AMPLIFICATION * len(self._shift)
-        return is_near and self._stretch[0] < _AMPLIFICATION * self._stretch[-1]
+        is_near = self._shift @ self._shift < AMPLIFICATION * len(self._shift)
+        return is_near and self._stretch[0] < AMPLIFICATION * self._stretch[-1]
 
     def seen(self, block):
         """(1, u, u^2): (P, n) -> (1 + 2 P, n)."""
@@ -111,6 +110,7 @@ class PairFrame:
 
 def _spread(posterior, k, totals):
     """Mean square of all rows along a component's axes, as many times over as it has fewer rows than all."""
-    scatter = totals.scatter_about(posterior.offsets[k])
-    squared = np.einsum("pq,pq->", posterior.whiteners[k].T @ posterior.whiteners[k], scatter)
-    return squared / (posterior.n_features * max(posterior.counts[k], np.finfo(float).tiny))
+    squared = np.trace(totals.seen_through(posterior.whiteners[k], posterior.offsets[k]))
+    return squared / max(
+        posterior.n_features * posterior.counts[k], 1e-9 * squared
+    )  # an empty one is far off

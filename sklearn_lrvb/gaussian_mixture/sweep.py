@@ -21,7 +21,10 @@ _POSSIBLE = 1e-14  # responsibility below which a component is no alternative, f
 
 
 def normalized(log_densities):
-    """Responsibilities (K, n), in place of the log densities, and log sum_k exp(rho_nk), (n,)."""
+    """Responsibilities (K, n), in place of the log densities, and log sum_k exp(rho_nk), (n,).
+
+    Responsibilities below 1e-304 are reported as that.
+    """
     largest = log_densities.max(axis=0)
     log_densities -= largest
     if log_densities.min(initial=0.0) < _LEAST_LOG:

@@ -41,9 +41,9 @@ def frames_inside_the_package():
 class PosteriorUncertainty:
     """What linear response says at a fitted posterior; results are cached at first use.
 
-    Where the fit did not need the information matrix it is formed at first need. Until then the training
-    rows are kept, by reference; pickling forms it and leaves the rows behind. The matrix-free solver
-    needs the rows every time: they are kept as long as it is the one in use.
+    Where the fit did not need the information matrix it is formed at first need, and the decrement found.
+    Until then the training rows are kept, by reference; pickling does both and leaves the rows behind. The
+    matrix-free solver needs the rows every time: they are kept as long as it is the one in use.
 
     Parameters
     ----------
@@ -76,6 +76,7 @@ class PosteriorUncertainty:
         if self._rows is not None:
             with contextlib.suppress(ValueError, MemoryError):  # said at first use instead
                 state["_information"] = self._formed_to_pickle()
+                state["_decrement"] = self.decrement
         return state
 
     def _formed_to_pickle(self):

@@ -441,20 +441,22 @@ class MatrixFreeInformation(ObservedInformation):
         self.is_positive_definite = bool(stable)
         return self.is_positive_definite
 
-    def seems_positive_definite(self, max_products=None):
-        """Whether a random direction, which has a part in all, leads to none of negative curvature.
+    def seems_positive_definite(self):
+        """Whether a random direction, which has a part in all, leads to none of negative curvature."""
+        self._probe(self._max_step_products)
+        return self.is_positive_definite
 
-        Parameters
-        ----------
-        max_products : int, default ``max_step_products``
-            Where these do not suffice to see it, the answer is no.
-        """
+    def shows_positive_definite(self, n_products):
+        """Whether ``n_products`` suffice for a random direction to show that no curvature is negative."""
+        residual = self._probe(n_products)
+        return self.is_positive_definite and residual <= _PROBED
+
+    def _probe(self, n_products):
+        """Solve for a random direction; what is left of it, relatively."""
         probe = np.random.default_rng(0).normal(size=(len(self), 1))
-        _, residual, is_convex = conjugate_gradients(
-            self._scaled_product, probe, _PROBED, max_products or self._max_step_products
-        )
+        _, residual, is_convex = conjugate_gradients(self._scaled_product, probe, _PROBED, n_products)
         self.is_positive_definite = self.is_positive_definite and is_convex
-        return self.is_positive_definite and (max_products is None or residual <= _PROBED)
+        return residual
 
     def _solve(self, scaled):
         solution, residual, is_convex = conjugate_gradients(

@@ -1,6 +1,7 @@
 """The fit: the bound never falls, every solver finds the same optimum, and Newton's finds it soon."""
 
 import collections
+import pickle
 import warnings
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import estimator as estimator_module
-from sklearn_lrvb.gaussian_mixture import response
+from sklearn_lrvb.gaussian_mixture import response, uncertainty
 from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -222,3 +223,14 @@ def test_an_optimum_shows_in_few_products_where_a_matrix_would_cost_more(monkeyp
         assert estimator.posterior_std_.min() > 0
         assert np.isfinite(estimator.influence(X[:5])).all()
     assert passes["missing_information"] == 1
+
+
+def test_the_decrement_travels_where_the_matrix_is_too_large_to(monkeypatch):
+    monkeypatch.setattr(uncertainty, "_PICKLED_BYTES", 0)
+    problem = PROBLEMS["twenty-diagonal"]
+    X = problem.simulate()
+    estimator = LRVBGaussianMixture(n_components=20, covariance_type="diag", random_state=0).fit(X)
+    there = pickle.loads(pickle.dumps(estimator))
+    assert 0 < there.newton_decrement_ < 1e-6
+    with pytest.raises(ValueError, match="needs the training rows"):
+        there.posterior_std_

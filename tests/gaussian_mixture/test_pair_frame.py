@@ -84,6 +84,40 @@ def test_it_is_left_where_it_would_lose_digits(clusters, rng):
     assert PairFrame.serves(rows, posterior) is None
 
 
+def test_nearly_dependent_columns_keep_the_digits_that_each_component_sees(rng):
+    X, start = two_clusters(rng)
+    X[:, -1] = X[:, 0] + 1e-4 * X[:, -1]
+    posterior, rows = state(X, start, reg_covar=0.0)
+    moments, expected = (
+        swept_by(way, rows, posterior)[1] for way in (PairFrame.serves(rows, posterior), OwnFrames(posterior))
+    )
+    for name in ("first", "second"):
+        one, other = getattr(moments, name), getattr(expected, name)
+        np.testing.assert_allclose(one, other, atol=1e-9 * np.abs(other).max())
+    X[:, -1] = X[:, 0]
+    assert CentredRows(X, X.mean(axis=0)).totals is None
+
+
+def test_an_empty_component_is_no_obstacle(rng):
+    X, start = two_clusters(rng)
+    posterior, rows = state(X, np.full_like(start, 0.5) * [2, 0])
+    frame = PairFrame.serves(rows, posterior)
+    moments, expected = (swept_by(way, rows, posterior)[1] for way in (frame, OwnFrames(posterior)))
+    np.testing.assert_allclose(moments.second, expected.second, atol=1e-10 * np.abs(expected.second).max())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_totals_are_sums_over_all_rows(weighted, rng):
+    X, _ = two_clusters(rng)
+    weights = rng.uniform(size=len(X)) if weighted else np.ones(len(X))
+    rows = CentredRows(X, np.full(N_FEATURES, 0.3), weights=weights if weighted else None)
+    whitener, center = rng.normal(size=(N_FEATURES, N_FEATURES)), rng.normal(size=N_FEATURES)
+    seen = (X - 0.3 - center) @ whitener.T
+    expected = (weights[:, None] * seen).T @ seen
+    found = rows.totals.seen_through(whitener, center)
+    np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+
+
 def test_a_needle_is_summed_and_the_haystack_gets_the_rest(rng):
     posterior, rows = state(*two_clusters(rng, share=0.1, distance=1.0, scale=1e-3), prior="flat")
     frame = PairFrame.serves(rows, posterior)

@@ -298,7 +298,7 @@ def test_pairs_share_a_frame_where_they_are_near_each_other(distance, n_shares):
     start = np.tile(np.eye(4), (200, 1))
     estimator = mixture(MODELS[0], 4, init_params=start).fit(X)
     posterior = estimator._uncertainty.map.posterior
-    assert len(posterior.structure.pairs(posterior, 6.0)) == n_shares
+    assert len(posterior.structure.pairs(posterior, lambda: 6.0)) == n_shares
     rows = CentredRows(X, estimator._uncertainty.map.origin)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))

@@ -172,7 +172,7 @@ class AllFullPairs:
         for_one, for_all = _FLOPS_PER_NUMBER
         one = for_one * 2 * n_monomials + quartic_moments(n_features).flops_per_row
         numbers = n_cubics + n_monomials + n_pairs * (1 + n_features)
-        if for_all * numbers + 2 * n_pairs * comb(n_features + 4, 4) > pairs_of_a_row * one:
+        if for_all * numbers + 2 * n_pairs * comb(n_features + 4, 4) > pairs_of_a_row() * one:
             return None
         pairs = cls(posterior)
         return pairs if pairs._frame.amplification < _AMPLIFICATION else None

@@ -227,7 +227,7 @@ class CovarianceStructure:
 
         Parameters
         ----------
-        pairs_of_a_row : float, how many of them an uncertain row is uncertain between
+        pairs_of_a_row : callable, () -> float, how many of them an uncertain row is uncertain between
         """
         pairs = itertools.combinations(range(self.n_components), 2)
         return [self.pair(posterior, k, l) for k, l in pairs]
