@@ -57,10 +57,11 @@ class PairFrame:
         totals = rows.totals
         if totals is None:
             return None
-        spreads = [_spread(posterior, k, totals) for k in (0, 1)]
-        rest = int(np.argmin(spreads))
-        if not spreads[rest] < AMPLIFICATION:
-            return None
+        rest = int(np.argmax(posterior.counts))
+        if not _spread(posterior, rest, totals) < AMPLIFICATION:
+            rest = 1 - rest
+            if not _spread(posterior, rest, totals) < AMPLIFICATION:
+                return None
         frame = cls(posterior, totals, (1 - rest, rest))
         return frame if frame._keeps_digits() else None
 
