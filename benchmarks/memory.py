@@ -29,7 +29,7 @@ def _measured(path, name, n_components):
     X, rival = np.load(path), _RIVALS[name](n_components)
     state = rival.fit(X[:_FIRST_ROWS], "kmeans", max_iter=2)
     return {
-        "sweep": peak_memory(rival.sweeper(state, X)),
+        "sweep": peak_memory(lambda: rival.sweeper(state, X)()),
         "fit": peak_memory(lambda: rival.fit(X, "kmeans", max_iter=2)),
     }
 

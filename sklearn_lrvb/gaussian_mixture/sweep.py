@@ -16,14 +16,16 @@ from sklearn_lrvb.gaussian_mixture.frames import OwnFrames, frames_of
 from sklearn_lrvb.gaussian_mixture.pair_frame import PairFrame
 from sklearn_lrvb.gaussian_mixture.variational_posterior import Moments, VariationalPosterior
 
-_LEAST_LOG = -700.0  # of a responsibility: what underflows costs the processor up to forty times as much
+# Of a responsibility: numbers that underflow, here or in products of a few, take the processor up to forty
+# times as long.
+_LEAST_LOG = -230.0
 _POSSIBLE = 1e-14  # responsibility below which a component is no alternative, for counting alone
 
 
 def normalized(log_densities):
     """Responsibilities (K, n), in place of the log densities, and log sum_k exp(rho_nk), (n,).
 
-    Responsibilities below 1e-304 are reported as that.
+    Responsibilities below 1e-100 are reported as that.
     """
     largest = log_densities.max(axis=0)
     log_densities -= largest
