@@ -7,6 +7,7 @@ names, is Python around them and work of the size of the parameters.
 import cProfile
 import dataclasses
 import pstats
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,12 +27,12 @@ class Pass:
     Attributes
     ----------
     problems : names of those it is profiled on
-    prepared : callable, (problem, settings) -> the call to profile, or None
+    prepared : callable, problem -> the call to profile, or None where it would take too long
     parts : dict, part -> (file, function) pairs, none of which calls another
     """
 
     problems: tuple
-    prepared: object
+    prepared: Callable
     parts: dict
 
 

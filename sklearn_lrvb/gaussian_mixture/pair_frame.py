@@ -112,6 +112,5 @@ class PairFrame:
 def _spread(posterior, k, totals):
     """Mean square of all rows along a component's axes, as many times over as it has fewer rows than all."""
     squared = np.trace(totals.seen_through(posterior.whiteners[k], posterior.offsets[k]))
-    return squared / max(
-        posterior.n_features * posterior.counts[k], 1e-9 * squared
-    )  # an empty one is far off
+    least_count = 1e-9 * squared  # that an empty component be far off, not at a division by zero
+    return squared / max(posterior.n_features * posterior.counts[k], least_count)
