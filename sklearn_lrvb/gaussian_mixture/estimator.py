@@ -11,38 +11,29 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.hyperparameters import resolve_prior
-from sklearn_lrvb.gaussian_mixture.influence import influence_norms, location_influence
+from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
 from sklearn_lrvb.gaussian_mixture.initialization import (
     checked_responsibilities,
     starting_responsibilities,
 )
 from sklearn_lrvb.gaussian_mixture.newton import Ascent
-from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
+from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.progress import Progress
 from sklearn_lrvb.gaussian_mixture.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.sklearn_bridge import fitted_twin, posterior_of
 from sklearn_lrvb.gaussian_mixture.sweep import normalized, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.uncertainty import PosteriorUncertainty, frames_inside_the_package
+from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     VariationalPosterior,
 )
 from sklearn_lrvb.gaussian_mixture.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
-
-_COMPUTED_ON_ACCESS = {
-    "newton_decrement_",
-    "posterior_covariance_",
-    "posterior_std_",
-    "weights_std_",
-    "means_std_",
-    "covariances_std_",
-    "precisions_std_",
-}
 
 
 @contextlib.contextmanager
@@ -57,7 +48,7 @@ def _unchanged_on_error(estimator):
         raise
 
 
-class LRVBGaussianMixture(DensityMixin, BaseEstimator):
+class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, BaseEstimator):
     """Bayesian Gaussian mixture with calibrated uncertainty and influence.
 
     A drop-in replacement for :class:`sklearn.mixture.BayesianGaussianMixture` that fits the same
@@ -425,7 +416,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
         """
         with _unchanged_on_error(self), blas_threads(self.n_jobs):
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset)
-            kept, weights = _counted(sample_weight, X)
+            kept, weights = checked_counts(sample_weight, X)
             counted = X if kept is None else X[kept]
             if counted.shape[0] < self.n_components:
                 raise ValueError(
@@ -588,7 +579,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
     def _counted_rows(self, X, sample_weight):
         """Training rows that are given again, without those of no weight."""
         rows = self._rows(X)
-        kept, weights = _counted(sample_weight, rows.X)
+        kept, weights = checked_counts(sample_weight, rows.X)
         return replace(rows, X=rows.X if kept is None else rows.X[kept], weights=weights)
 
     def _expected(self, rows, part):
@@ -663,7 +654,7 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             Nats per row.
         """
         scores = self.score_samples(X)
-        return float(np.average(scores, weights=_checked_weights(sample_weight, scores)))
+        return float(np.average(scores, weights=checked_weights(sample_weight, scores)))
 
     def sample(self, n_samples=1):
         """Draw rows from the mixture at the posterior means.
@@ -700,202 +691,3 @@ class LRVBGaussianMixture(DensityMixin, BaseEstimator):
             ]
         )
         return X, np.repeat(np.arange(len(counts)), counts)
-
-    # The posterior.
-
-    def __dir__(self):
-        # scikit-learn's HTML display evaluates all that dir() lists, and BaseEstimator's dir() all there is
-        names = (name for name in object.__dir__(self) if name not in _COMPUTED_ON_ACCESS)
-        return [name for name in names if hasattr(self, name)]
-
-    @property
-    def newton_decrement_(self):
-        check_is_fitted(self)
-        return self._uncertainty.decrement
-
-    @property
-    def posterior_mean_(self):
-        check_is_fitted(self)
-        parameters = self._uncertainty.map
-        return np.concatenate([parameters.flat(t, parameters.value(t)) for t in PARAMETERS])
-
-    @property
-    def posterior_covariance_(self):
-        check_is_fitted(self)
-        return self._uncertainty.parameter_covariance
-
-    @property
-    def posterior_std_(self):
-        check_is_fitted(self)
-        return self._uncertainty.parameter_std
-
-    @property
-    def posterior_names_(self):
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", [f"x{p}" for p in range(self.n_features_in_)])
-        labels = self._uncertainty.map.labels
-        return np.array([label for target in PARAMETERS for label in labels(target, names)])
-
-    @property
-    def weights_std_(self):
-        check_is_fitted(self)
-        return self._uncertainty.std("weights")
-
-    @property
-    def means_std_(self):
-        check_is_fitted(self)
-        return self._uncertainty.std("means")
-
-    @property
-    def covariances_std_(self):
-        check_is_fitted(self)
-        return self._uncertainty.std("covariances")
-
-    @property
-    def precisions_std_(self):
-        check_is_fitted(self)
-        return self._uncertainty.std("precisions")
-
-    def get_posterior_covariance(
-        self, target="all", method="lrvb", X=None, sample_weight=None, solver="auto"
-    ):
-        """Posterior covariance of some of the parameters.
-
-        Parameters
-        ----------
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
-                them, default='all'
-            'all' is log weights, means and precisions. Of matrices the unique entries are
-            reported, in the order of `posterior_names_`; weights and covariances by the delta method.
-
-        method : {'lrvb', 'mean_field'}, default='lrvb'
-            Linear response (Eq. nuisance_lrvb_est), or the covariance of q itself, in which components
-            and kinds of parameters are independent. Under joint factors the variance of a mean is that of
-            its Student t, without the excess over the normal where it is infinite
-            (``degrees_of_freedom_ <= n_features + 1``).
-
-        X : array-like of shape (n_samples, n_features), default=None
-            The training rows, where they are needed and did not stay with the estimator: after a pickle that
-            was too large to carry the matrix, or for another `solver` than the one in use.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weights of X in the fit, where there were any.
-
-        solver : {'auto', 'primal', 'dual', 'matrix_free'}, default='auto'
-            How the observed information is solved with. 'primal' forms its matrix, 'dual' one
-            of the size of the uncertain rows, 'matrix_free' none: it passes over the rows some
-            twenty times for every parameter asked for. 'auto' takes what was formed before, else the
-            cheapest by a count of flops that fits into memory. All agree to 1e-8 standard deviations.
-
-        Returns
-        -------
-        covariance : ndarray of shape (d, d)
-            Symmetric, in products of the targets' units.
-
-        Raises
-        ------
-        ValueError
-            Unknown target, method or solver; or ("lrvb") the fit is no strict local optimum, or X is
-            missing or not what was fitted.
-        MemoryError
-            The system is too large; the message names the size and the way out.
-        """
-        check_is_fitted(self)
-        if method not in ("lrvb", "mean_field"):
-            raise ValueError(f"method must be 'lrvb' or 'mean_field', got {method!r}.")
-        if solver not in ("auto", "primal", "dual", "matrix_free"):
-            raise ValueError(f"solver must be 'auto', 'primal', 'dual' or 'matrix_free', got {solver!r}.")
-        named = list(target) if isinstance(target, (list, tuple)) else [target]
-        if not named:
-            raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
-        for name in named:
-            _check_target(name, (*TARGETS, "all"))
-        targets = [name for t in named for name in (PARAMETERS if t == "all" else (t,))]
-        if X is None and sample_weight is not None:
-            raise ValueError("sample_weight goes with X: pass the training rows too.")
-        rows = None if X is None else self._counted_rows(X, sample_weight)
-        return self._uncertainty.covariance(targets, method, None if solver == "auto" else solver, rows)
-
-    # Influence.
-
-    def influence(self, X, target="means", perturb="location"):
-        """How much each row moves each posterior mean: d E[target] / d x_n.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Any rows; each is treated as a training point of weight 1 that sits there.
-
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
-            Of what; of 'covariances' it is the attribute `covariances_`.
-
-        perturb : {'location'}, default='location'
-            What moves: the row.
-
-        Returns
-        -------
-        influence : ndarray of shape (n_samples, *shape of the attribute, n_features)
-            In units of the target per unit of X; exact derivatives of the fit (Eq. influence_score as
-            corrected), no refitting. The prior is held fixed, also where its defaults came from X.
-        """
-        rows = self._rows(X)
-        _check_target(target)
-        if perturb != "location":
-            raise ValueError(f"perturb must be 'location', got {perturb!r}.")
-        uncertainty = self._uncertainty
-        parameters = uncertainty.map
-        flat = location_influence(
-            rows,
-            parameters.posterior,
-            uncertainty.coefficients(target),
-            len(parameters.coordinates(target)),
-        )
-        by_feature = flat.transpose(0, 2, 1)
-        return np.moveaxis(parameters.shaped(target, by_feature), 1, -1)
-
-    def influence_scores(self, X):
-        """The paper's scores: the largest directional derivative of |mu_k|^2 in each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Any rows; each is treated as a training point of weight 1 that sits there.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_components)
-            Norm of 2 mu_k' d mu_k / d x_n, in units of X (Section 6.5 of the paper). Depends on
-            where the origin of X is.
-        """
-        rows = self._rows(X)
-        uncertainty = self._uncertainty
-        n_components, n_features = self.means_.shape
-        squared_norms = np.zeros((n_components, n_components, n_features))
-        squared_norms[np.arange(n_components), np.arange(n_components)] = 2.0 * self.means_
-        batches = uncertainty.coefficients("means", squared_norms.reshape(n_components, -1))
-        return influence_norms(rows, uncertainty.map.posterior, batches, n_components)
-
-
-def _checked_weights(sample_weight, X):
-    """Weights as a float64 array, finite, non-negative and not all zero; None stays None."""
-    if sample_weight is None:
-        return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return weights
-
-
-def _counted(sample_weight, X):
-    """Which rows count, None for all, and how often each of them does, None for once."""
-    weights = _checked_weights(sample_weight, X)
-    if weights is None:
-        return None, None
-    kept = weights > 0
-    weights = weights[kept]
-    return None if kept.all() else kept, None if np.all(weights == 1) else weights
-
-
-def _check_target(target, choices=TARGETS):
-    if not isinstance(target, str) or target not in choices:
-        raise ValueError(f"target must be one of {', '.join(choices)}, got {target!r}.")

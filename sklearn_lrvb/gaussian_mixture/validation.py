@@ -1,0 +1,31 @@
+"""Checks of what users pass, shared by the estimator's methods."""
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight
+
+from sklearn_lrvb.gaussian_mixture.parameters import TARGETS
+
+
+def checked_weights(sample_weight, X):
+    """Weights as a float64 array, finite, non-negative and not all zero; None stays None."""
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weights
+
+
+def checked_counts(sample_weight, X):
+    """Which rows count, None for all, and how often each of them does, None for once."""
+    weights = checked_weights(sample_weight, X)
+    if weights is None:
+        return None, None
+    kept = weights > 0
+    weights = weights[kept]
+    return None if kept.all() else kept, None if np.all(weights == 1) else weights
+
+
+def check_target(target, choices=TARGETS):
+    if not isinstance(target, str) or target not in choices:
+        raise ValueError(f"target must be one of {', '.join(choices)}, got {target!r}.")
