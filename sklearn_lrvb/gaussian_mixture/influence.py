@@ -9,9 +9,11 @@ whose value is the weight influence of a training point at x, d E[target_j] / d 
 location influence, d E[target_j] / d x. About 3 K P^2 flops a target and row; no N x D matrix.
 """
 
+import functools
+
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect
+from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect, sums_over_blocks
 from sklearn_lrvb.row_blocks import rows_of_size, slices
 
 # Where all components but one have less responsibility, assignments do not respond: no feature is large
@@ -41,12 +43,19 @@ class InfluenceFunctions:
         # whose second moments, and values in all components, stay in cache
         self.block_rows = rows_of_size(max(structure.n_quadratic, constant.size))
 
-    def gradients(self, block, out=None):
-        """Location influence of a centred block (P, n): (n, d, P), written to ``out`` if given."""
+    def values(self, block, out):
+        """Weight influence of a centred block (P, n), written to (n, d)."""
+        expectation = expect(self.posterior, block)
+        total = np.zeros((self.n_functions, len(out)))
+        parts = zip(self._polynomials, expectation.responsibilities, expectation.whitened, strict=True)
+        for polynomials, r, rows in parts:
+            total += r * polynomials(rows)
+        out[...] = total.T
+
+    def gradients(self, block, out):
+        """Location influence of a centred block (P, n), written to (n, d, P)."""
         expectation = expect(self.posterior, block)
         r, whitened = expectation.responsibilities, expectation.whitened
-        if out is None:
-            out = np.empty((block.shape[1], self.n_functions, len(block)))
         self._write_gradients(r, whitened, out)
         uncertain = np.flatnonzero(np.count_nonzero(r > _CERTAIN, axis=0) > 1)
         if uncertain.size == len(out):
@@ -55,7 +64,12 @@ class InfluenceFunctions:
             part = out[uncertain]
             self._add_reassignment(r.take(uncertain, axis=1), whitened.take(uncertain, axis=2), part)
             out[uncertain] = part
-        return out
+
+    def gradient_norms(self, block, out):
+        """Norms of `gradients` over the features, written to (n, d)."""
+        gradients = np.empty((*out.shape, len(block)))
+        self.gradients(block, gradients)
+        out[...] = np.linalg.norm(gradients, axis=2)
 
     def _add_reassignment(self, r, whitened, out):
         """Add sum_k p_jk dr_k/dx, with dr_k/dx = r_k (d rho_k - sum_l r_l d rho_l), d rho_k/dx = -W'y_k."""
@@ -74,45 +88,65 @@ class InfluenceFunctions:
         return values
 
 
-def location_influence(rows, posterior, batches, n_targets):
-    """d E[target_j] / d x_n for every row: (n_samples, n_targets, P).
+def write_influence(rows, posterior, batches, part, out, entries=None):
+    """Fill (n_samples, ...) with what influence functions say of every row, batch by batch, block by block.
 
     Parameters
     ----------
     rows : CentredRows
-    batches : iterable of arrays (d, D), rows of J M^-1; n_targets in all
+    batches : iterable of arrays (d, D), rows of J M^-1
+    part : method of `InfluenceFunctions` that writes the part of a block to (n, d, ...)
+    out : array (n_samples, ...) whose middle axes are those of ``entries``
+    entries : int array, which function every place of the output is of; None for one after the other
     """
-    influence = np.empty((rows.n_samples, n_targets, rows.n_features))
-    _write(influence, rows, posterior, batches, InfluenceFunctions.gradients)
-    return influence
-
-
-def influence_norms(rows, posterior, batches, n_targets):
-    """Norms of `location_influence` over the features, without it: (n_samples, n_targets)."""
-
-    def block_norms(functions, block, out):
-        out[...] = np.linalg.norm(functions.gradients(block), axis=2)
-
-    norms = np.empty((rows.n_samples, n_targets))
-    _write(norms, rows, posterior, batches, block_norms)
-    return norms
-
-
-def _write(output, rows, posterior, batches, write_block):
-    """Fill (n_samples, n_targets, ...) by ``write_block(functions, block, part of the output)``."""
+    entries = np.arange(out.shape[1]) if entries is None else entries
+    flat = out.reshape(len(out), entries.size, *out.shape[1 + entries.ndim :])
+    one_by_one = np.array_equal(entries.ravel(), np.arange(entries.size))
     first = 0
     for coefficients in batches:
         functions = InfluenceFunctions(posterior, coefficients)
         last = first + len(coefficients)
-        _write_batch(output[:, first:last], rows, functions, write_block)
+        if one_by_one and out.dtype == np.float64:
+            write = functools.partial(_write_directly, part, functions, flat[:, first:last])
+        else:
+            places = np.flatnonzero((entries.ravel() >= first) & (entries.ravel() < last))
+            write = functools.partial(
+                _write_spread, part, functions, flat, places, entries.ravel()[places] - first
+            )
+        for _ in rows.map(write, functions.block_rows):
+            pass
         first = last
 
 
-def _write_batch(output, rows, functions, write_block):
-    """`_write` for the functions of one batch."""
+def _write_directly(part, functions, out, selected, block):
+    part(functions, block, out[selected])
+
+
+def _write_spread(part, functions, out, places, entries, selected, block):
+    """Entries that are reported twice, or rounded."""
+    written = np.empty((block.shape[1], functions.n_functions, *out.shape[2:]))
+    part(functions, block, written)
+    out[selected, places] = written[:, entries]
+
+
+def robust_covariance(rows, posterior, batches):
+    """Sum over rows of w (d theta/d w - mean)(same)', the infinitesimal jackknife: (d, d).
+
+    Parameters
+    ----------
+    rows : CentredRows, the training rows
+    batches : iterable of arrays (d, D), rows of J M^-1
+    """
+    functions = [InfluenceFunctions(posterior, coefficients) for coefficients in batches]
+    stops = np.cumsum([0] + [part.n_functions for part in functions])
 
     def one_block(selected, block):
-        write_block(functions, block, output[selected])
+        influence = np.empty((block.shape[1], stops[-1]))
+        for start, stop, part in zip(stops, stops[1:], functions, strict=False):
+            part.values(block, influence[:, start:stop])
+        weighted = rows.weighted(influence.T, selected)
+        return weighted.sum(axis=1), weighted @ influence
 
-    for _ in rows.map(one_block, functions.block_rows):
-        pass
+    sums, squares = sums_over_blocks(rows.map(one_block, functions[0].block_rows))
+    covariance = squares - np.outer(sums, sums) / rows.total_weight
+    return 0.5 * (covariance + covariance.T)

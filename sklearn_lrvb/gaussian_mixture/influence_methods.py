@@ -2,15 +2,17 @@
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.influence import influence_norms, location_influence
-from sklearn_lrvb.gaussian_mixture.validation import check_target
+from sklearn_lrvb.gaussian_mixture.influence import InfluenceFunctions, write_influence
+from sklearn_lrvb.gaussian_mixture.validation import check_target, checked_output
+
+_PARTS = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
 
 
 class InfluenceMethods:
     """Influence of `LRVBGaussianMixture`."""
 
-    def influence(self, X, target="means", perturb="location"):
-        """How much each row moves each posterior mean: d E[target] / d x_n.
+    def influence(self, X, target="means", perturb="location", out=None):
+        """How much each row moves each posterior mean: d E[target] / d x_n, or d E[target] / d w_n.
 
         Parameters
         ----------
@@ -20,29 +22,41 @@ class InfluenceMethods:
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
             Of what; of 'covariances' it is the attribute `covariances_`.
 
-        perturb : {'location'}, default='location'
-            What moves: the row.
+        perturb : {'location', 'weight'}, default='location'
+            What changes: where the row is, or how often it counts.
+
+        out : ndarray, default=None
+            Where to write the result, block by block: an array of its shape, C-contiguous, of float64 or
+            float32, for example a :class:`numpy.memmap`. What it takes in memory otherwise is a new array.
 
         Returns
         -------
-        influence : ndarray of shape (n_samples, *shape of the attribute, n_features)
-            In units of the target per unit of X; exact derivatives of the fit (Eq. influence_score as
-            corrected), no refitting. The prior is held fixed, also where its defaults came from X.
+        influence : ndarray of shape (n_samples, *shape of the attribute, n_features), or without the last \
+                axis for weights
+            In units of the target, per unit of X ('location') or per row ('weight'); exact derivatives of
+            the fit (Eq. influence_score as corrected), no refitting. Minus the weight influence is what
+            deleting the row does, to first order. The prior is held fixed, also where its defaults came
+            from X.
+
+        Raises
+        ------
+        ValueError
+            On bad input, an unknown target or perturbation, an `out` that does not fit, or a fit that is no
+            strict local optimum.
         """
         rows = self._rows(X)
         check_target(target)
-        if perturb != "location":
-            raise ValueError(f"perturb must be 'location', got {perturb!r}.")
+        if perturb not in _PARTS:
+            raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
         uncertainty = self._uncertainty
         parameters = uncertainty.map
-        flat = location_influence(
-            rows,
-            parameters.posterior,
-            uncertainty.coefficients(target),
-            len(parameters.coordinates(target)),
-        )
-        by_feature = flat.transpose(0, 2, 1)
-        return np.moveaxis(parameters.shaped(target, by_feature), 1, -1)
+        entries = parameters.entries(target)
+        axes = (self.n_features_in_,) if perturb == "location" else ()
+        shape = (rows.n_samples, *entries.shape, *axes)
+        out = np.empty(shape) if out is None else checked_output(out, shape)
+        batches = uncertainty.coefficients(target)
+        write_influence(rows, parameters.posterior, batches, _PARTS[perturb], out, entries)
+        return out
 
     def influence_scores(self, X):
         """The paper's scores: the largest directional derivative of |mu_k|^2 in each row.
@@ -63,5 +77,7 @@ class InfluenceMethods:
         n_components, n_features = self.means_.shape
         squared_norms = np.zeros((n_components, n_components, n_features))
         squared_norms[np.arange(n_components), np.arange(n_components)] = 2.0 * self.means_
-        batches = uncertainty.coefficients("means", squared_norms.reshape(n_components, -1))
-        return influence_norms(rows, uncertainty.map.posterior, batches, n_components)
+        batches = uncertainty.coefficients_of_combinations("means", squared_norms.reshape(n_components, -1))
+        scores = np.empty((rows.n_samples, n_components))
+        write_influence(rows, uncertainty.map.posterior, batches, InfluenceFunctions.gradient_norms, scores)
+        return scores

@@ -130,6 +130,10 @@ class ParameterMap:
         structure = self.posterior.structure
         return structure.reported(structure.from_unique_entries(flat))
 
+    def entries(self, target):
+        """Which flat entry every place of the attribute reports, int array of its shape."""
+        return self.shaped(target, np.arange(self.size(target))).astype(np.intp)
+
     def labels(self, target, feature_names):
         """Names of the flat entries, such as "mean[0,x1]"."""
         n_components = self.posterior.n_components

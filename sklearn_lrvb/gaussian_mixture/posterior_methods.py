@@ -85,15 +85,20 @@ class PosteriorMethods:
             'all' is log weights, means and precisions. Of matrices the unique entries are
             reported, in the order of `posterior_names_`; weights and covariances by the delta method.
 
-        method : {'lrvb', 'mean_field'}, default='lrvb'
-            Linear response (Eq. nuisance_lrvb_est), or the covariance of q itself, in which components
-            and kinds of parameters are independent. Under joint factors the variance of a mean is that of
-            its Student t, without the excess over the normal where it is infinite
-            (``degrees_of_freedom_ <= n_features + 1``).
+        method : {'lrvb', 'mean_field', 'sandwich'}, default='lrvb'
+            'lrvb': linear response (Eq. nuisance_lrvb_est). 'mean_field': the covariance of q itself, in
+            which components and kinds of parameters are independent. Under joint factors the variance of a
+            mean is that of its Student t, without the excess over the normal where it is infinite
+            (``degrees_of_freedom_ <= n_features + 1``). 'sandwich': how much the posterior mean itself would
+            vary from one sample of rows to another, whatever these are distributed like; the sum over rows
+            of squared weight influences (the infinitesimal jackknife). Where the mixture is the true
+            model it agrees with 'lrvb', up to the prior and to noise; where it is not, it is the one to
+            trust.
 
         X : array-like of shape (n_samples, n_features), default=None
-            The training rows, where they are needed and did not stay with the estimator: after a pickle that
-            was too large to carry the matrix, or for another `solver` than the one in use.
+            The training rows, for 'sandwich', and where they are needed and did not stay with the estimator:
+            after a pickle that was too large to carry the matrix, or for another `solver` than the one in
+            use.
 
         sample_weight : array-like of shape (n_samples,), default=None
             The weights of X in the fit, where there were any.
@@ -112,14 +117,16 @@ class PosteriorMethods:
         Raises
         ------
         ValueError
-            Unknown target, method or solver; or ("lrvb") the fit is no strict local optimum, or X is
-            missing or not what was fitted.
+            Unknown target, method or solver; or (but for "mean_field") the fit is no strict local optimum,
+            or X is missing or not what was fitted.
         MemoryError
             The system is too large; the message names the size and the way out.
         """
         check_is_fitted(self)
-        if method not in ("lrvb", "mean_field"):
-            raise ValueError(f"method must be 'lrvb' or 'mean_field', got {method!r}.")
+        if method not in ("lrvb", "mean_field", "sandwich"):
+            raise ValueError(f"method must be 'lrvb', 'mean_field' or 'sandwich', got {method!r}.")
+        if method == "sandwich" and X is None:
+            raise ValueError("method='sandwich' needs the training rows: pass X.")
         if solver not in ("auto", "primal", "dual", "matrix_free"):
             raise ValueError(f"solver must be 'auto', 'primal', 'dual' or 'matrix_free', got {solver!r}.")
         named = list(target) if isinstance(target, (list, tuple)) else [target]

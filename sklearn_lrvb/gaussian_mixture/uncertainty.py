@@ -1,6 +1,7 @@
 """Posterior covariances, standard deviations and influence coefficients at one fitted posterior."""
 
 import contextlib
+import itertools
 import sys
 import warnings
 from dataclasses import replace
@@ -8,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.influence import robust_covariance
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, ParameterMap
 from sklearn_lrvb.gaussian_mixture.response import observed_information, solver_costs
 from sklearn_lrvb.gaussian_mixture.sweep import sweep
@@ -16,7 +18,7 @@ from sklearn_lrvb.linear_response import (
     IndefiniteInformationError,
     MatrixFreeInformation,
 )
-from sklearn_lrvb.row_blocks import blas_threads
+from sklearn_lrvb.row_blocks import blas_threads, slices
 
 _FAR_FROM_OPTIMUM = 0.1  # posterior standard deviations
 _PICKLED_BYTES = 2**26  # a larger matrix is not formed just to be pickled
@@ -222,10 +224,23 @@ class PosteriorUncertainty:
             raise MemoryError(self._too_large_message("The posterior covariance", len(coordinates)))
 
     def covariance(self, targets, method, solver=None, rows=None):
-        """Posterior covariance of the flat targets, (d, d)."""
+        """Posterior covariance of the flat targets, (d, d); "sandwich" needs the training rows."""
         if method == "mean_field":
             return self.map.covariance(targets, self._mean_field_root)
+        if method == "sandwich":
+            return self._robust_covariance(targets, solver, rows)
         return self.map.covariance(targets, lambda where: self._covariance_root(where, solver, rows))
+
+    def _robust_covariance(self, targets, solver, rows):
+        size = sum(self.map.size(target) for target in targets)
+        if size > MAX_DENSE_SIZE:
+            raise MemoryError(self._too_large_message("The robust covariance", size))
+        information = self._solver(size, solver, rows)
+        batches = itertools.chain.from_iterable(
+            self._coefficients(information, target, self._identities(target)) for target in targets
+        )
+        with blas_threads(self._n_jobs):
+            return robust_covariance(rows, self.map.posterior, batches)
 
     @cached_property
     def parameter_covariance(self):
@@ -246,19 +261,22 @@ class PosteriorUncertainty:
         """Standard deviations of theta, (D,)."""
         return _read_only(np.concatenate([self._flat_std(target) for target in PARAMETERS]))
 
-    def coefficients(self, target, weights=None):
-        """Yield rows of J M^-1, (n, D): influence functions of a flat target or of combinations of it.
+    def coefficients(self, target):
+        """Yield rows of J M^-1, (n, D): influence functions of a flat target, batch by batch."""
+        return self._coefficients(self._solver(self.map.size(target)), target, self._identities(target))
 
-        Parameters
-        ----------
-        weights : (number of combinations, d) or None for the target's entries, one by one
-        """
-        n_targets = len(self.map.coordinates(target)) if weights is None else len(weights)
-        information = self._solver(n_targets)
-        at_once = max(1, _SOURCE_BYTES // (8 * self._size))
-        for start in range(0, n_targets, at_once):
-            stop = min(start + at_once, n_targets)
-            rows = np.eye(stop - start, n_targets, start) if weights is None else weights[start:stop]
+    def coefficients_of_combinations(self, target, weights):
+        """The same of weights (n, d) times a flat target."""
+        return self._coefficients(self._solver(len(weights)), target, [weights])
+
+    def _identities(self, target):
+        """Yield rows of the identity (n, d), so many that their responses stay within memory."""
+        size = self.map.size(target)
+        for some in slices(size, max(1, _SOURCE_BYTES // (8 * self._size))):
+            yield np.eye(some.stop - some.start, size, some.start)
+
+    def _coefficients(self, information, target, batches):
+        for weights in batches:
             with blas_threads(self._n_jobs):
-                solved = information.solve(self.map.sources(target, rows))
+                solved = information.solve(self.map.sources(target, weights))
             yield solved.T

@@ -29,3 +29,22 @@ def checked_counts(sample_weight, X):
 def check_target(target, choices=TARGETS):
     if not isinstance(target, str) or target not in choices:
         raise ValueError(f"target must be one of {', '.join(choices)}, got {target!r}.")
+
+
+def checked_output(out, shape):
+    """An array to write results to, as it is."""
+    if not isinstance(out, np.ndarray) or out.dtype not in (np.float64, np.float32):
+        raise ValueError(f"out must be an ndarray of float64 or float32, got {_described(out)}.")
+    if out.shape != shape or not out.flags.c_contiguous or not out.flags.writeable:
+        raise ValueError(
+            f"out must have shape {shape}, and be C-contiguous and writeable; got {_described(out)}."
+        )
+    return out
+
+
+def _described(array):
+    if not isinstance(array, np.ndarray):
+        return type(array).__name__
+    kept = [f"shape {array.shape}", f"dtype {array.dtype}"]
+    kept += ["C-contiguous"] * array.flags.c_contiguous + ["read-only"] * (not array.flags.writeable)
+    return ", ".join(kept)

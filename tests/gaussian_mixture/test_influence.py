@@ -56,6 +56,98 @@ def test_influence_is_the_derivative_of_a_refit(model):
 
 
 @catalogue
+def test_weight_influence_is_the_derivative_of_a_refit(model):
+    prior = {"mean_prior": X.mean(0), "covariance_prior": of_structure(model, np.cov(X.T))}
+    fixed = {} if model["prior"] == "flat" else prior
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, size=len(X))
+    estimator = mixture({**model, **fixed}).fit(X, sample_weight=weights)
+    r = estimator.predict_proba(X).max(axis=1)
+    chosen = [0, int(np.argmin(r)), 230]
+    influence = {target: estimator.influence(X[chosen], target, perturb="weight") for target in TARGETS}
+    step = 1e-3
+    for i, row in enumerate(chosen):
+        refits = []
+        for sign in (1, -1):
+            changed = weights.copy()
+            changed[row] += sign * step
+            refits.append(attributes(mixture({**model, **fixed}).fit(X, sample_weight=changed)))
+        for target in TARGETS:
+            expected = (refits[0][target] - refits[1][target]) / (2 * step)
+            assert influence[target][i].shape == expected.shape
+            error = np.abs(influence[target][i] - expected)
+            np.testing.assert_array_less(error, 1e-5 * in_sds(estimator, target))
+
+
+@catalogue
+def test_location_influence_is_the_gradient_of_weight_influence(model):
+    # one function holds both: f_j(x) = sum_k r_k(x) p_jk(y_k(x))
+    estimator, step = fitted(model), 1e-5
+    for target in TARGETS:
+        gradient = estimator.influence(X, target)
+        scale = np.abs(gradient).max()
+        for feature, direction in enumerate(step * np.eye(2)):
+            ahead, behind = (
+                estimator.influence(X + sign * direction, target, perturb="weight") for sign in (1, -1)
+            )
+            np.testing.assert_allclose(
+                (ahead - behind) / (2 * step), gradient[..., feature], atol=1e-8 * scale, err_msg=target
+            )
+
+
+def test_deleting_a_row_moves_the_posterior_by_minus_its_weight_influence():
+    # to first order: the error is of the order of the influence's square
+    model = {"prior": "flat"}
+    errors = []
+    for n_samples in (600, 2400):
+        rows = overlapping(n_samples)
+        estimator = mixture(model).fit(rows)
+        influence = estimator.influence(rows, perturb="weight")
+        row = int(np.argmax(np.linalg.norm(influence, axis=(1, 2))))
+        without = mixture(model).fit(np.delete(rows, row, axis=0)).means_
+        size = np.linalg.norm(influence[row])
+        errors.append(np.linalg.norm(without - estimator.means_ + influence[row]) / size)
+    assert errors[0] < 0.4
+    assert errors[1] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("perturb", ["location", "weight"])
+def test_influence_is_written_where_it_is_asked_to(target, perturb, tmp_path, monkeypatch):
+    monkeypatch.setattr("sklearn_lrvb.row_blocks._MAX_ROWS", 50)
+    estimator = fitted(MODELS[0])
+    expected = estimator.influence(X, target, perturb)
+    on_disk = np.memmap(tmp_path / "influence", dtype=np.float32, mode="w+", shape=expected.shape)
+    for out, tolerance in ((np.full(expected.shape, np.nan), 1e-14), (on_disk, 1e-6)):
+        assert estimator.influence(X, target, perturb, out=out) is out
+        np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ([[1.0]], "out must be an ndarray of float64 or float32, got list"),
+        (np.zeros((240, 2, 2), dtype=int), "got shape .240, 2, 2., dtype int64"),
+        (np.zeros((240, 2, 2)), "out must have shape .240, 2, 2, 2."),
+        (np.zeros((2, 2, 2, 240)).T, "C-contiguous and writeable; got shape .240, 2, 2, 2., dtype float64$"),
+        (np.broadcast_to(0.0, (240, 2, 2, 2)), "read-only"),
+    ],
+)
+def test_an_output_that_does_not_fit_is_refused(out, message):
+    with pytest.raises(ValueError, match=message.rstrip("$")):
+        fitted(MODELS[0]).influence(X, out=out)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_influence_comes_in_batches_of_functions(covariance_type, monkeypatch):
+    estimator = fitted({"covariance_type": covariance_type})
+    whole = {t: (estimator.influence(X, t), estimator.influence(X, t, "weight")) for t in TARGETS}
+    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.uncertainty._SOURCE_BYTES", 1)
+    for target, (location, weight) in whole.items():
+        assert_equal_to_rounding(estimator.influence(X, target), location)
+        assert_equal_to_rounding(estimator.influence(X, target, "weight"), weight)
+
+
+@catalogue
 def test_shapes(model):
     estimator = fitted(model)
     for target, value in attributes(estimator).items():
@@ -133,11 +225,11 @@ def test_unknown_requests_are_refused():
     estimator = fitted(MODELS[0])
     with pytest.raises(ValueError, match="target must be one of log_weights, means"):
         estimator.influence(X, "mean")
-    with pytest.raises(ValueError, match="perturb must be 'location', got 'label'"):
+    with pytest.raises(ValueError, match="perturb must be 'location' or 'weight', got 'label'"):
         estimator.influence(X, perturb="label")
     with pytest.raises(ValueError, match="X has 3 features, but LRVBGaussianMixture is expecting 2"):
         estimator.influence(np.ones((4, 3)))
-    with pytest.raises(ValueError, match="method must be 'lrvb' or 'mean_field'"):
+    with pytest.raises(ValueError, match="method must be 'lrvb', 'mean_field' or 'sandwich'"):
         estimator.get_posterior_covariance(method="gibbs")
     with pytest.raises(ValueError, match="target must be one of"):
         estimator.get_posterior_covariance(["means", "nothing"])
