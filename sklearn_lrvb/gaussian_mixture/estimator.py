@@ -25,6 +25,7 @@ from sklearn_lrvb.gaussian_mixture.newton import Ascent
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.progress import Progress
 from sklearn_lrvb.gaussian_mixture.restarts import Starts
+from sklearn_lrvb.gaussian_mixture.row_uncertainty import leverages, responsibility_deviations
 from sklearn_lrvb.gaussian_mixture.sklearn_bridge import fitted_twin, posterior_of
 from sklearn_lrvb.gaussian_mixture.sweep import normalized, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.uncertainty import PosteriorUncertainty, frames_inside_the_package
@@ -607,33 +608,66 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """
         return self._labels(self._rows(X))
 
-    def predict_proba(self, X):
+    def predict_proba(self, X, return_std=False):
         """Responsibilities of the E-step at the fitted posterior.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
 
+        return_std : bool, default=False
+            Whether to return posterior standard deviations too.
+
         Returns
         -------
         responsibilities : ndarray of shape (n_samples, n_components)
-        """
-        by_component = self._expected(self._rows(X), lambda responsibilities, _: responsibilities)
-        return np.ascontiguousarray(by_component.T)
 
-    def score_samples(self, X):
+        std : ndarray of shape (n_samples, n_components)
+            How far the posterior's uncertainty of weights, means and precisions leaves each probability open:
+            LRVB standard deviations by the delta method. Only if `return_std`.
+
+        Raises
+        ------
+        ValueError
+            On bad input, or (`return_std`) a fit that is no strict local optimum.
+        """
+        rows = self._rows(X)
+        by_component = self._expected(rows, lambda responsibilities, _: responsibilities)
+        responsibilities = np.ascontiguousarray(by_component.T)
+        if not return_std:
+            return responsibilities
+        deviations = self._uncertainty.of_rows(rows, responsibility_deviations)
+        return responsibilities, np.ascontiguousarray(deviations.T)
+
+    def score_samples(self, X, return_std=False):
         """Normaliser of the E-step at the fitted posterior, the log-likelihood of every row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
 
+        return_std : bool, default=False
+            Whether to return posterior standard deviations too.
+
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
             In nats.
+
+        std : ndarray of shape (n_samples,)
+            LRVB standard deviations of the log density by the delta method, in nats: roots of the
+            :meth:`leverage`. Only if `return_std`.
+
+        Raises
+        ------
+        ValueError
+            On bad input, or (`return_std`) a fit that is no strict local optimum.
         """
-        return self._expected(self._rows(X), lambda _, log_normalizer: log_normalizer)
+        rows = self._rows(X)
+        scores = self._expected(rows, lambda _, log_normalizer: log_normalizer)
+        if not return_std:
+            return scores
+        return scores, np.sqrt(self._uncertainty.of_rows(rows, leverages))
 
     def score(self, X, y=None, sample_weight=None):
         """Mean of :meth:`score_samples`, weighted where weights are given.

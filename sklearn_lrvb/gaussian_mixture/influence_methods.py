@@ -1,9 +1,13 @@
 """How much rows and priors move the posterior: the estimator's methods. No formula here."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.influence import InfluenceFunctions, write_influence
-from sklearn_lrvb.gaussian_mixture.validation import check_target, checked_output
+from sklearn_lrvb.gaussian_mixture.row_uncertainty import leverages
+from sklearn_lrvb.gaussian_mixture.validation import check_target, checked_output, checked_weights
 
 _PARTS = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
 
@@ -80,4 +84,76 @@ class InfluenceMethods:
         batches = uncertainty.coefficients_of_combinations("means", squared_norms.reshape(n_components, -1))
         scores = np.empty((rows.n_samples, n_components))
         write_influence(rows, uncertainty.map.posterior, batches, InfluenceFunctions.gradient_norms, scores)
+        return scores
+
+    def leverage(self, X):
+        """How much each row raises its own score: its derivative in the row's weight.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Any rows; each is treated as a training point of weight 1 that sits there.
+
+        Returns
+        -------
+        leverage : ndarray of shape (n_samples,)
+            In nats, non-negative; (r h)' M^-1 (r h). Over training rows it sums to about the number of
+            parameters that the data determine. Cook's distance is leverage over the number of parameters,
+            and ``score_samples(X) - leverage(X)`` is, to first order, the leave-one-out score
+            (:meth:`loo_score_samples` is closer). It is also the posterior variance of the row's score.
+
+        Raises
+        ------
+        ValueError
+            On bad input, or a fit that is no strict local optimum.
+        """
+        rows = self._rows(X)
+        return self._uncertainty.of_rows(rows, leverages)
+
+    def loo_score_samples(self, X, sample_weight=None):
+        """Score of every training row under the fit to all other rows, without refitting.
+
+        Its mean is the leave-one-out cross-validated score, a guard against too many components. The priors
+        are held fixed, also where their defaults came from X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The training rows.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights of X in the fit, where there were any. A row is left out with all its weight; one of
+            no weight is not left out.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            In nats. One Newton step for the other rows, from the information matrix without the row, and an
+            exact score there: exact for one component.
+
+        Raises
+        ------
+        ValueError
+            On bad input, X that is not what the mixture was fitted to, or a fit that is no strict local
+            optimum.
+
+        Warns
+        -----
+        UserWarning
+            Under ``prior="flat"`` a component may consist of so few rows that it has no proper posterior
+            without one of them; the score is then NaN.
+        """
+        kept_rows = self._counted_rows(X, sample_weight)
+        rows = self._rows(X)
+        weights = checked_weights(sample_weight, rows.X)
+        scores = self._uncertainty.leave_one_out_scores(replace(rows, weights=weights), kept_rows)
+        undefined = np.flatnonzero(np.isnan(scores))
+        if undefined.size:
+            warnings.warn(
+                f"{undefined.size} of {len(scores)} rows cannot be left out (the first is row "
+                f"{undefined[0]}): a component has no proper posterior without them, and their score is NaN. "
+                "(a) Use prior='conjugate'. (b) Lower n_components.",
+                UserWarning,
+                stacklevel=2,
+            )
         return scores

@@ -17,7 +17,13 @@ from dataclasses import replace
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.frames import OwnFrames, frames_of
-from sklearn_lrvb.gaussian_mixture.sweep import centred_on_average, expect, normalized, sums_over_blocks
+from sklearn_lrvb.gaussian_mixture.sweep import (
+    centred_on_average,
+    complements,
+    expect,
+    normalized,
+    sums_over_blocks,
+)
 
 # What is left out as certain has a trace below this in units of the complete information.
 _NEGLIGIBLE_INFORMATION = 1e-12
@@ -172,7 +178,7 @@ class UncertainColumns:
         self._frames = OwnFrames(posterior)
         self._whitened = whitened
         self._row = row
-        self._weights = weights
+        self.weights = weights
 
     @classmethod
     def of_rows(cls, rows, posterior):
@@ -188,7 +194,7 @@ class UncertainColumns:
             information = rows.weighted(
                 posterior.n_components * _information_of_rows(posterior, squared), selected
             )
-            share = np.einsum("kn,kn->n", r * _others(r), information)
+            share = np.einsum("kn,kn->n", r * complements(r), information)
             uncertain = np.flatnonzero(share > negligible)
             weights = _assignment_root(r[:, uncertain])
             trace = np.einsum("kjn,kn->jn", np.square(weights), information[:, uncertain])
@@ -212,7 +218,7 @@ class UncertainColumns:
     def kernel(self):
         """B' R B, (m, m), from inner products of rows alone."""
         posterior, structure = self._posterior, self._posterior.structure
-        half = posterior.intercept_root.T @ self._weights
+        half = posterior.intercept_root.T @ self.weights
         kernel = half.T @ half
         for k in range(posterior.n_components):
             for l in structure.neighbours(k):
@@ -221,24 +227,43 @@ class UncertainColumns:
 
     def _add_component_kernel(self, kernel, k, l):
         """Add what features of component k and of component l, in the same slot, have in common."""
-        posterior, structure = self._posterior, self._posterior.structure
-        slot = structure.slot(k)
-        used, others = (np.flatnonzero(self._weights[component]) for component in (k, l))
+        used, others = (np.flatnonzero(self.weights[component]) for component in (k, l))
         rows, other_rows = self._whitened[k][:, self._row[used]], self._whitened[l][:, self._row[others]]
-        variance = structure.power / posterior.information[slot]
         for start in range(0, used.size, _SLAB):
             slab = slice(start, start + _SLAB)
-            inner_products = rows[:, slab].T @ other_rows
-            products = structure.quadratic_kernel(
-                rows[:, slab], other_rows, inner_products, posterior.second_moment_origin[slot]
-            )
-            products *= variance
-            if k == l:
-                inner_products /= posterior.mean_precision[k]
-                products += inner_products
-            products *= self._weights[k, used[slab], None]
-            products *= self._weights[l, others]
+            products = self._feature_products(k, l, rows[:, slab], other_rows)
+            products *= self.weights[k, used[slab], None]
+            products *= self.weights[l, others]
             kernel[np.ix_(used[slab], others)] += products
+
+    def _feature_products(self, k, l, rows, others):
+        """h_k' R h_l behind the intercepts, components of one slot: (P, n), (P, m) -> (n, m)."""
+        posterior, structure = self._posterior, self._posterior.structure
+        slot = structure.slot(k)
+        inner_products = rows.T @ others
+        products = structure.quadratic_kernel(
+            rows, others, inner_products, posterior.second_moment_origin[slot]
+        )
+        products *= structure.power / posterior.information[slot]
+        if k == l:
+            inner_products /= posterior.mean_precision[k]
+            products += inner_products
+        return products
+
+    def responses_to_rows(self, k, whitened):
+        """B' R h_k of other rows, in the frame of component k: (P, n) -> (m, n)."""
+        root = self._posterior.intercept_root
+        responses = np.repeat((root[k] @ (root.T @ self.weights))[:, None], whitened.shape[1], axis=1)
+        for l in self._posterior.structure.neighbours(k):
+            products = self._feature_products(k, l, whitened, self._whitened[l])
+            responses += self.weights[l][:, None] * products.T[self._row]
+        return responses
+
+    def features(self, k):
+        """Features of every column in component k, (F, m)."""
+        structure = self._posterior.structure
+        origin = self._posterior.second_moment_origin[structure.slot(k)]
+        return self.weights[k] * structure.component_features(self._whitened[k][:, self._row], origin)
 
     def responses(self, index):
         """B' R[:, index], (m, len(index))."""
@@ -247,12 +272,12 @@ class UncertainColumns:
         responses = np.zeros((len(self), len(index)))
         variance = 1.0 / structure.complete_information(posterior.mean_precision, posterior.information)
         intercept = np.flatnonzero(index < parts["intercept"].stop)
-        counts = posterior.intercept_root @ (posterior.intercept_root.T @ self._weights)
+        counts = posterior.intercept_root @ (posterior.intercept_root.T @ self.weights)
         responses[:, intercept] = counts[index[intercept]].T
         in_slot, entry = np.divmod(index - parts["quadratic"].start, structure.n_quadratic)
         component, feature = np.divmod(index - parts["linear"].start, structure.n_features)
         behind = index - parts["intercept"].stop  # place on the diagonal of R
-        for k, weights in enumerate(self._weights):
+        for k, weights in enumerate(self.weights):
             rows, slot = self._whitened[k][:, self._row], structure.slot(k)
             linear = np.flatnonzero(component == k)
             responses[:, linear] += (rows[feature[linear]] * weights).T
@@ -272,7 +297,7 @@ class UncertainColumns:
         columns = []
         for column in weights.T:
             by_row = np.stack(
-                [np.bincount(self._row, a * column, minlength=n_rows) for a in self._weights]
+                [np.bincount(self._row, a * column, minlength=n_rows) for a in self.weights]
             ).reshape(n_components, n_rows)
             columns.append(features_of(posterior, self._frames.signed_moments(self._whitened, by_row)))
         return np.stack(columns, axis=1)
@@ -283,16 +308,8 @@ class UncertainColumns:
         for column in array.T:
             change = change_of_log_densities(self._frames, self._posterior, column)
             products = self._frames.changes(self._whitened, change)
-            columns.append(np.einsum("km,km->m", self._weights, products[:, self._row]))
+            columns.append(np.einsum("km,km->m", self.weights, products[:, self._row]))
         return np.stack(columns, axis=1)
-
-
-def _others(responsibilities):
-    """1 - r_k to the last digit, also where r_k is almost 1: (K, n) -> (K, n)."""
-    others = np.zeros_like(responsibilities)
-    others[1:] = np.cumsum(responsibilities[:-1], axis=0)
-    others[:-1] += np.cumsum(responsibilities[:0:-1], axis=0)[::-1]
-    return others
 
 
 def _assignment_root(responsibilities):

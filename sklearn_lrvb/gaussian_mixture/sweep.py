@@ -66,6 +66,14 @@ def centred_on_average(changes, responsibilities):
     return relative
 
 
+def complements(responsibilities):
+    """1 - r_k to the last digit, also where r_k is almost 1: (K, n) -> (K, n)."""
+    others = np.zeros_like(responsibilities)
+    others[1:] = np.cumsum(responsibilities[:-1], axis=0)
+    others[:-1] += np.cumsum(responsibilities[:0:-1], axis=0)[::-1]
+    return others
+
+
 def sums_over_blocks(parts):
     """Sums of the entries of equally long sequences, one sequence held at a time."""
     return functools.reduce(lambda totals, part: [a + b for a, b in zip(totals, part, strict=True)], parts)

@@ -10,8 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.influence import robust_covariance
+from sklearn_lrvb.gaussian_mixture.leave_one_out import leave_one_out_scores
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, ParameterMap
 from sklearn_lrvb.gaussian_mixture.response import observed_information, solver_costs
+from sklearn_lrvb.gaussian_mixture.row_responses import ResponsesOfRows
 from sklearn_lrvb.gaussian_mixture.sweep import sweep
 from sklearn_lrvb.linear_response import (
     MAX_DENSE_SIZE,
@@ -241,6 +243,19 @@ class PosteriorUncertainty:
         )
         with blas_threads(self._n_jobs):
             return robust_covariance(rows, self.map.posterior, batches)
+
+    def of_rows(self, rows, function):
+        """``function(rows, posterior, responses of these rows)``, each in blocks (`row_uncertainty`)."""
+        posterior = self.map.posterior
+        information = self._solver(min(self._size, rows.n_samples * posterior.n_components))
+        with blas_threads(self._n_jobs):
+            responses = ResponsesOfRows(information, posterior, rows.n_samples)
+            return function(rows, posterior, responses)
+
+    def leave_one_out_scores(self, rows, training_rows):
+        """Scores of rows without each of them; those that count must be the training rows."""
+        self._training_rows(training_rows)
+        return self.of_rows(rows, leave_one_out_scores)
 
     @cached_property
     def parameter_covariance(self):

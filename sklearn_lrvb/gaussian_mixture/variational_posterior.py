@@ -35,6 +35,11 @@ class DegenerateComponentError(ValueError):
     """A component has no proper posterior: empty, or its covariance is singular."""
 
 
+def log_normal_constant(expected_log_determinant, mean_precision, n_features):
+    """E log N(x; mu, Lambda^-1) but for -(x - m)' E(Lambda) (x - m)/2."""
+    return 0.5 * (expected_log_determinant - n_features * (_LOG_2_PI + 1.0 / mean_precision))
+
+
 @dataclass(frozen=True)
 class Moments:
     """Weighted moments of rows in every component's frame.
@@ -185,12 +190,8 @@ class VariationalPosterior:
     def log_density_constants(self):
         """rho_nk + |y_nk|^2/2, (K,): all of the log density that does not depend on x."""
         noise = self.prior.reg_covar * self.structure.precision_trace(self.whiteners)
-        return (
-            self.expected_log_weights
-            + 0.5 * self.expected_log_determinant
-            - 0.5 * self.n_features * (_LOG_2_PI + 1.0 / self.mean_precision)
-            - 0.5 * noise
-        )
+        constants = log_normal_constant(self.expected_log_determinant, self.mean_precision, self.n_features)
+        return self.expected_log_weights + constants - 0.5 * noise
 
     @cached_property
     def _whitened_prior_mean(self):

@@ -25,7 +25,7 @@ class DirichletWeights:
         return self.prior_concentration + counts
 
     def expected_log(self, counts):
-        """E log pi, (K,)."""
+        """E log pi, (..., K)."""
         return dirichlet.expected_log(self.concentration(counts))
 
     def covariance_of_log(self, counts):
@@ -78,9 +78,9 @@ class StickBreakingWeights:
         return np.stack(self.concentration(counts), axis=-1)
 
     def expected_log(self, counts):
-        """E log pi, (K,)."""
-        log_stick, log_rest = dirichlet.expected_log(self._sticks(counts)).T
-        return log_stick + self._earlier @ log_rest
+        """E log pi, (..., K)."""
+        log_sticks = dirichlet.expected_log(self._sticks(counts))
+        return log_sticks[..., 0] + log_sticks[..., 1] @ self._earlier.T
 
     def covariance_of_log(self, counts):
         """V_pi = Cov(log pi) = d E log pi / d counts, (K, K)."""

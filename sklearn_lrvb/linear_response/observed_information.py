@@ -319,7 +319,16 @@ class DualInformation(_FactoredInformation):
     def __init__(self, complete, factor):
         kernel = factor.kernel()
         super().__init__(complete, np.eye(len(kernel)) - kernel)
-        self._factor = factor
+        self.factor = factor
+
+    def half(self, responses):
+        """z with z'z what B adds to targets' covariance beyond R, given B' R targets: (m, c) -> (m, c)."""
+        self.require_positive_definite()
+        return self._solve_lower(responses)
+
+    def half_transposed(self, halves):
+        """(I - B' R B)^-1 B' R targets from `half` of these: (m, c) -> (m, c)."""
+        return self._solve_upper(halves)
 
     @cached_property
     def _spectrum(self):
@@ -335,18 +344,18 @@ class DualInformation(_FactoredInformation):
 
     def _spread(self, weights):
         """T' B weights."""
-        return self.complete.times_root_transposed(self._factor.product(weights))
+        return self.complete.times_root_transposed(self.factor.product(weights))
 
     def _gather(self, scaled):
         """B' T scaled."""
-        return self._factor.transposed_product(self.complete.times_root(scaled))
+        return self.factor.transposed_product(self.complete.times_root(scaled))
 
     def _half(self, scaled):
         return np.concatenate([scaled, self._solve_lower(self._gather(scaled))])
 
     def _half_on(self, index):
         known = self.complete.covariance_root(index)
-        return np.concatenate([known, self._solve_lower(self._factor.responses(index))])
+        return np.concatenate([known, self._solve_lower(self.factor.responses(index))])
 
     def _solve(self, scaled):
         if not len(self._matrix):

@@ -121,6 +121,28 @@ class MatrixStructure(CovarianceStructure):
         moments = symmetrized(moments)
         return moments if len(moments) == self.n_slots else moments.sum(axis=0, keepdims=True)
 
+    # A precision for every row.
+
+    def statistic_by_row(self, vectors):
+        """v v': (P, n) -> (n, P, P)."""
+        return np.einsum("pn,qn->npq", vectors, vectors)
+
+    def roots_by_row(self, covariances):
+        """Lower Cholesky factors, NaN where a matrix is singular to working precision: (n, P, P)."""
+        nothing = np.full(covariances.shape[1:], np.nan)
+        return np.array([nothing if root is None else root for root in cholesky_factors(covariances)])
+
+    def squares_by_row(self, roots, vectors, noise):
+        """Trace of (root root')^-1 (v v' + noise): (n, P, P), (P, n), (P, P) -> (n,)."""
+        right = vectors.T[:, :, None]
+        if not noise.any():
+            return np.square(np.linalg.solve(roots, right)).sum(axis=(1, 2))
+        identities = np.broadcast_to(np.eye(self.n_features), roots.shape)
+        whitened = np.linalg.solve(roots, np.concatenate([right, identities], axis=2))
+        inverses = whitened[:, :, 1:]
+        traces = np.einsum("npq,npq->n", inverses @ noise, inverses)
+        return np.square(whitened[:, :, 0]).sum(axis=1) + traces
+
     # Features.
 
     def curvature_products(self, curvature, whitened):
@@ -142,6 +164,13 @@ class MatrixStructure(CovarianceStructure):
         kernel += np.einsum("pq,pq->", origin, origin)
         kernel *= 0.5
         return kernel
+
+    def quadratic_products(self, whitened, others, origin):
+        """Inner products of quadratic features, row by row: (P, n), (P, n), (P, P) -> (n,)."""
+        products = np.square(np.einsum("pn,pn->n", whitened, others))
+        products -= np.einsum("pn,pn->n", whitened, origin @ whitened)
+        products -= np.einsum("pn,pn->n", others, origin @ others)
+        return 0.5 * (products + np.einsum("pq,pq->", origin, origin))
 
     def write_entries(self, rows, entries):
         """Write y_p y_q, p <= q: (P, n) into (Q, n)."""

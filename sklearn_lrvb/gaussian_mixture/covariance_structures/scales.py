@@ -94,6 +94,20 @@ class ScaleStructure(CovarianceStructure):
         """Sums of weight s(y), weights of any sign: (K, P, n), (K, n) -> (K, Q)."""
         return np.matmul(self.statistic(whitened), weights[:, :, None])[:, :, 0]
 
+    # A precision for every row.
+
+    def statistic_by_row(self, vectors):
+        """s(v): (P, n) -> (n, Q)."""
+        return self.statistic(vectors).T
+
+    def roots_by_row(self, variances):
+        """Standard deviations, NaN where a variance is not positive: (n, Q)."""
+        return np.sqrt(np.where(variances > 0, variances, np.nan))
+
+    def squares_by_row(self, roots, vectors, noise):
+        """Trace of (root root')^-1 (v v' + noise): (n, Q), (P, n), (Q,) -> (n,)."""
+        return ((self.statistic_by_row(vectors) + noise) / np.square(roots)).sum(axis=1)
+
     # Features.
 
     def curvature_products(self, curvature, whitened):
@@ -109,6 +123,12 @@ class ScaleStructure(CovarianceStructure):
         everything = np.arange(self.n_quadratic)
         one, other = (self.quadratic_entries(rows, origin, everything) for rows in (whitened, others))
         return one.T @ other
+
+    def quadratic_products(self, whitened, others, origin):
+        """Inner products of quadratic features, row by row: (P, n), (P, n), (Q,) -> (n,)."""
+        everything = np.arange(self.n_quadratic)
+        one, other = (self.quadratic_entries(rows, origin, everything) for rows in (whitened, others))
+        return np.einsum("qn,qn->n", one, other)
 
     def write_entries(self, rows, entries):
         """Write s(y): (P, n) into (Q, n)."""

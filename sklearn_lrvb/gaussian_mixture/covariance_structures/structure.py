@@ -273,6 +273,15 @@ class CovarianceStructure:
         """(s - O)/a, given s - O: (S, ...) -> (S, Q)."""
         return self.flattened(sums) / self._feature_norm
 
+    def component_features(self, whitened, origin):
+        """h of rows in one component's frame: (P, n), (...) -> (F, n)."""
+        entries = self.quadratic_entries(whitened, origin, np.arange(self.n_quadratic))
+        return np.concatenate([np.ones((1, whitened.shape[1])), whitened, entries])
+
+    def quadratic_sums(self, features):
+        """Inverse of `quadratic_features`: (..., Q) -> (..., ...)."""
+        return self._feature_norm * self.unflattened(features)
+
     def feature_moments(self, counts, first, second, origin):
         """Sums of h: moments about the frames -> (D,). The transpose of `polynomials`."""
         centred = second - self.expand(self.per_slot(counts)) * origin
@@ -281,8 +290,7 @@ class CovarianceStructure:
     def moments(self, coefficients):
         """Inverse of `feature_moments` for O = s(I): (D,) -> counts, first, second."""
         counts, first, quadratic = self.split(coefficients)
-        second = self._feature_norm * self.unflattened(quadratic)
-        return counts, first, second + self.expand(self.per_slot(counts)) * self.unit
+        return counts, first, self.quadratic_sums(quadratic) + self.expand(self.per_slot(counts)) * self.unit
 
     def polynomials(self, coefficients, origin):
         """beta . h as a + b.y + B.s(y): (..., D) -> (..., K), (..., K, P), (..., S, ...)."""

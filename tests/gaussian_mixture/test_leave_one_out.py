@@ -1,0 +1,154 @@
+"""Leave-one-out scores against refits without each row, and their exact special cases."""
+
+import warnings
+
+import numpy as np
+import pytest
+from catalogue import (
+    COVARIANCE_TYPES,
+    INFORMATION,
+    MODELS,
+    assert_equal_to_rounding,
+    mixture,
+    model_id,
+    of_structure,
+    overlapping,
+    three_blobs,
+    use_information,
+)
+
+catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+X = overlapping()
+
+
+def with_fixed_prior(model, rows=X):
+    """The model with priors that do not move with the rows."""
+    if model.get("prior") == "flat":
+        return model
+    return {
+        **model,
+        "mean_prior": rows.mean(axis=0),
+        "covariance_prior": of_structure(model, np.cov(rows.T)),
+    }
+
+
+def refitted(model, estimator, rows, left_out, weights=None):
+    """Scores of rows by refits without each of them, from the same responsibilities."""
+    start, scores = estimator.predict_proba(rows), []
+    for row in left_out:
+        kept = np.arange(len(rows)) != row
+        refit = mixture({**model, "init_params": start[kept]}, estimator.n_components)
+        refit.fit(rows[kept], sample_weight=None if weights is None else weights[kept])
+        scores.append(refit.score_samples(rows[[row]])[0])
+    return np.array(scores)
+
+
+@catalogue
+def test_scores_are_close_to_refits_and_closer_than_first_order(model):
+    model = with_fixed_prior(model)
+    estimator = mixture(model).fit(X)
+    left_out = np.concatenate([np.arange(0, 240, 40), np.argsort(-estimator.leverage(X))[:3]])
+    truth = refitted(model, estimator, X, left_out)
+    scores, leverage = estimator.score_samples(X)[left_out], estimator.leverage(X)[left_out]
+    error = np.abs(estimator.loo_score_samples(X)[left_out] - truth)
+    first_order = np.abs(scores - leverage - truth)
+    np.testing.assert_array_less(error, 0.02 + 0.15 * leverage)
+    assert error.mean() < 0.25 * first_order.mean() < 0.05 * np.abs(scores - truth).mean()
+
+
+@pytest.mark.parametrize("n_features", [1, 3])
+@pytest.mark.parametrize("model", MODELS, ids=model_id)
+def test_of_one_component_they_are_exact(model, n_features):
+    rows = three_blobs(30, 3)[:, :n_features]
+    prior = {"mean_prior": np.ones(n_features), "covariance_prior": 2.0 * np.eye(n_features)}
+    if model["covariance_type"] in ("diag", "spherical"):
+        prior["covariance_prior"] = np.full(n_features, 2.0) if model["covariance_type"] == "diag" else 2.0
+    model = model if model["prior"] == "flat" else {**model, **prior}
+    weights = np.random.default_rng(0).uniform(0.3, 2.0, size=30)
+    estimator = mixture(model, n_components=1).fit(rows, sample_weight=weights)
+    truth = refitted(model, estimator, rows, range(30), weights)
+    np.testing.assert_allclose(estimator.loo_score_samples(rows, weights), truth, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_their_sum_is_that_of_refits(covariance_type):
+    # what models are chosen by
+    rows = three_blobs(150)
+    model = with_fixed_prior({"covariance_type": covariance_type}, rows)
+    estimator = mixture(model, n_components=3).fit(rows)
+    left_out = np.arange(0, 150, 3)
+    truth = refitted(model, estimator, rows, left_out).sum()
+    optimism = estimator.score_samples(rows)[left_out].sum() - truth
+    found = estimator.loo_score_samples(rows)[left_out].sum()
+    assert abs(found - truth) < 0.1 * optimism
+
+
+def test_a_row_is_left_out_with_all_its_weight():
+    model = with_fixed_prior({"covariance_type": "full"})
+    weights = np.random.default_rng(1).integers(0, 4, size=len(X)).astype(float)
+    estimator = mixture(model).fit(X, sample_weight=weights)
+    scores = estimator.loo_score_samples(X, sample_weight=weights)
+    counted = np.flatnonzero(weights)[::20]
+    truth = refitted(model, estimator, X, counted, weights)
+    without = estimator.score_samples(X) - weights * estimator.leverage(X)
+    assert np.abs(scores[counted] - truth).mean() < 0.2 * np.abs(without[counted] - truth).mean()
+    uncounted = weights == 0
+    np.testing.assert_allclose(scores[uncounted], estimator.score_samples(X)[uncounted], rtol=1e-12)
+
+
+@catalogue
+def test_solvers_agree(model, monkeypatch):
+    rows = X[::4]
+    expected = mixture(model).fit(rows).loo_score_samples(rows)
+    for solver in INFORMATION:
+        use_information(solver, monkeypatch)
+        np.testing.assert_allclose(mixture(model).fit(rows).loo_score_samples(rows), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual"])
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_scores_depend_on_neither_blocks_nor_threads(covariance_type, solver, monkeypatch):
+    use_information(solver, monkeypatch)
+    rows = three_blobs()
+    estimator = mixture({"covariance_type": covariance_type}, n_components=3).fit(rows)
+    whole = estimator.loo_score_samples(rows)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks._MAX_ROWS", 17)
+    for n_jobs in (1, 2):
+        assert_equal_to_rounding(estimator.set_params(n_jobs=n_jobs).loo_score_samples(rows), whole)
+
+
+def test_a_row_that_is_a_component_by_itself():
+    # Newton's step is of no use there: the component falls back to its prior, as in a refit
+    rows = np.concatenate([X, [[30.0, 30.0]]])
+    model = with_fixed_prior({"covariance_type": "full"}, X)
+    start = np.zeros((len(rows), 2))
+    start[:-1, 0] = start[-1, 1] = 1.0
+    estimator = mixture({**model, "init_params": start}).fit(rows)
+    assert estimator.predict(rows)[-1] == 1 and np.all(estimator.predict(X) == 0)
+    truth = refitted(model, estimator, rows, [len(rows) - 1])
+    score = estimator.loo_score_samples(rows)[-1]
+    assert np.isfinite(score)
+    np.testing.assert_allclose(score, truth[0], atol=0.05 * (estimator.score_samples(rows)[-1] - truth[0]))
+
+
+def test_rows_that_cannot_be_left_out_are_said_to_be_so():
+    # three rows in the plane are as few as determine a covariance
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(50, 2)), rng.normal(size=(3, 2)) + 100.0])
+    start = np.zeros((53, 2))
+    start[:50, 0] = start[50:, 1] = 1.0
+    estimator = mixture({"prior": "flat", "reg_covar": 0.0, "init_params": start}).fit(rows)
+    with pytest.warns(UserWarning, match="3 of 53 rows cannot be left out .the first is row 50."):
+        scores = estimator.loo_score_samples(rows)
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(scores)), [50, 51, 52])
+
+
+def test_rows_other_than_those_of_the_fit_are_refused():
+    estimator = mixture(MODELS[0]).fit(X)
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        estimator.loo_score_samples(X[:-1])
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        estimator.loo_score_samples(X, sample_weight=np.full(len(X), 2.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimator.loo_score_samples(X.tolist())
