@@ -22,6 +22,10 @@ from sklearn_lrvb.gaussian_mixture.variational_posterior import log_normal_const
 from sklearn_lrvb.row_blocks import rows_of_size
 
 
+# Of a component's covariance, in units of what it was with the row: less is what rounding leaves of nothing.
+_LEAST_LOG_DETERMINANT = np.log(1e-11)
+
+
 def leave_one_out_scores(rows, posterior, responses):
     """Scores of the training rows, each under the posterior without it: (n_samples,).
 
@@ -120,7 +124,9 @@ def _log_densities(posterior, slot, whitened, counts, sums):
     for l, shift in shifts.items():
         scatter -= structure.expand(mean_precision[l]) * structure.statistic_by_row(shift)
     roots = structure.roots_by_row(scatter / structure.expand(information))
-    log_determinants = structure.log_determinants(roots) + structure.log_determinants(posterior.roots)[slot]
+    left = structure.log_determinants(roots)
+    left[left < _LEAST_LOG_DETERMINANT] = np.nan
+    log_determinants = left + structure.log_determinants(posterior.roots)[slot]
     degrees_of_freedom = structure.degrees_of_freedom(information, prior.independent)
     expected_log_determinant = structure.expected_log_determinant(
         degrees_of_freedom, structure.log_det_inverse_scale(log_determinants, degrees_of_freedom)
