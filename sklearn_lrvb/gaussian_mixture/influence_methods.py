@@ -4,8 +4,10 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.gaussian_mixture.influence import InfluenceFunctions, write_influence
+from sklearn_lrvb.gaussian_mixture.prior_sensitivity import per_standard_deviation, prior_sensitivity
 from sklearn_lrvb.gaussian_mixture.row_uncertainty import leverages
 from sklearn_lrvb.gaussian_mixture.validation import check_target, checked_output, checked_weights
 
@@ -157,3 +159,46 @@ class InfluenceMethods:
                 stacklevel=2,
             )
         return scores
+
+    def prior_sensitivity(self, target="means", per_std=False):
+        """How much each hyperparameter moves each posterior mean: d E[target] / d hyperparameter.
+
+        Parameters
+        ----------
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
+            Of what; of 'covariances' it is the attribute `covariances_`.
+
+        per_std : bool, default=False
+            Divide by the posterior standard deviation of the entry. Where that is zero, as of the weight of a
+            single component, the derivative is zero too, and zero is reported.
+
+        Returns
+        -------
+        sensitivity : dict of ndarray
+            In units of the target (or of its standard deviation) per unit of the hyperparameter:
+
+            * 'weight_concentration_prior', 'mean_precision_prior', 'degrees_of_freedom_prior', each of the
+              shape of the attribute;
+            * 'mean_prior', of shape (*shape of the attribute, n_features);
+            * 'covariance_prior', of shape (*shape of the attribute, *shape of `covariance_prior_`): of
+              matrices the symmetric gradient, so that a small symmetric change of `covariance_prior` moves
+              an entry by the sum of the gradient times the change.
+
+            Exact derivatives of the fit, the responsibilities' response included, no refitting. X and the
+            other hyperparameters are held fixed, also where their defaults came from X.
+
+        Raises
+        ------
+        ValueError
+            Unknown target; ``prior="flat"``; or the fit is no strict local optimum.
+        """
+        check_is_fitted(self)
+        check_target(target)
+        uncertainty = self._uncertainty
+        if uncertainty.map.posterior.prior.flat:
+            raise ValueError(
+                "prior='flat' has no hyperparameters, and nothing is sensitive to them: prior='conjugate' "
+                "has, fit with that."
+            )
+        sensitivity = prior_sensitivity(uncertainty, target)
+        return per_standard_deviation(sensitivity, uncertainty.std(target)) if per_std else sensitivity

@@ -47,7 +47,7 @@ class ParameterMap:
         """d weights / d counts, (K, K)."""
         return self.posterior.prior.weights.mean_jacobian(self.posterior.counts)
 
-    def _count_response(self, intercepts):
+    def count_response(self, intercepts):
         """(V_pi + C)^-1 b, how counts respond to intercepts: (..., K) -> (..., K)."""
         flat = intercepts.reshape(-1, intercepts.shape[-1]).T
         return cho_solve((self.posterior.intercept_root, True), flat).T.reshape(intercepts.shape)
@@ -61,9 +61,9 @@ class ParameterMap:
         posterior = self.posterior
         structure = posterior.structure
         if target == "log_weights":
-            return self._count_response(part[..., 0]) @ posterior.log_weight_covariance
+            return self.count_response(part[..., 0]) @ posterior.log_weight_covariance
         if target == "weights":
-            return self._count_response(part[..., 0]) @ self._weight_jacobian.T
+            return self.count_response(part[..., 0]) @ self._weight_jacobian.T
         if target == "means":
             return structure.mean_response(part, structure.per_component(posterior.roots)[units])
         if target == "precisions":
@@ -108,6 +108,10 @@ class ParameterMap:
     def size(self, target):
         """Number of flat entries."""
         return len(self.coordinates(target))
+
+    def responses(self, target, coefficients):
+        """d target of some responses, flat: (n, D) -> (n, d)."""
+        return np.concatenate(list(self._flat_responses(target, coefficients[:, self.coordinates(target)])))
 
     def flat(self, target, values):
         """Unique entries, component by component: (*shape of the attribute) -> (d,)."""
@@ -222,7 +226,7 @@ class ParameterMap:
     @cached_property
     def _weight_excess(self):
         """V_pi - V_pi (V_pi + C)^-1 V_pi = C (V_pi + C)^-1 V_pi of log pi, and what it makes of pi."""
-        counts = self._count_response(self.posterior.intercept_excess)  # C (V_pi + C)^-1
+        counts = self.count_response(self.posterior.intercept_excess)  # C (V_pi + C)^-1
         log_weights = counts @ self.posterior.log_weight_covariance
         crossed = counts @ self._weight_jacobian.T
         weights = self._weights_per_log_weights @ crossed

@@ -238,9 +238,7 @@ class PosteriorUncertainty:
         if size > MAX_DENSE_SIZE:
             raise MemoryError(self._too_large_message("The robust covariance", size))
         information = self._solver(size, solver, rows)
-        batches = itertools.chain.from_iterable(
-            self._coefficients(information, target, self._identities(target)) for target in targets
-        )
+        batches = itertools.chain.from_iterable(self._coefficients(information, target) for target in targets)
         with blas_threads(self._n_jobs):
             return robust_covariance(rows, self.map.posterior, batches)
 
@@ -278,20 +276,31 @@ class PosteriorUncertainty:
 
     def coefficients(self, target):
         """Yield rows of J M^-1, (n, D): influence functions of a flat target, batch by batch."""
-        return self._coefficients(self._solver(self.map.size(target)), target, self._identities(target))
+        return self._coefficients(self._solver(self.map.size(target)), target)
+
+    def _coefficients(self, information, target):
+        size = self.map.size(target)
+
+        def sources(batch):
+            return self.map.sources(target, np.eye(batch.stop - batch.start, size, batch.start))
+
+        return self._solutions(information, size, sources)
 
     def coefficients_of_combinations(self, target, weights):
         """The same of weights (n, d) times a flat target."""
-        return self._coefficients(self._solver(len(weights)), target, [weights])
+        return self.solutions(len(weights), lambda batch: self.map.sources(target, weights[batch]))
 
-    def _identities(self, target):
-        """Yield rows of the identity (n, d), so many that their responses stay within memory."""
-        size = self.map.size(target)
-        for some in slices(size, max(1, _SOURCE_BYTES // (8 * self._size))):
-            yield np.eye(some.stop - some.start, size, some.start)
+    def solutions(self, n_sources, sources):
+        """Yield M^-1 of sources as rows (n, D), batch by batch: how the coefficients respond.
 
-    def _coefficients(self, information, target, batches):
-        for weights in batches:
+        Parameters
+        ----------
+        sources : callable, slice of ``range(n_sources)`` -> (D, n)
+        """
+        return self._solutions(self._solver(n_sources), n_sources, sources)
+
+    def _solutions(self, information, n_sources, sources):
+        for batch in slices(n_sources, max(1, _SOURCE_BYTES // (8 * self._size))):
             with blas_threads(self._n_jobs):
-                solved = information.solve(self.map.sources(target, weights))
+                solved = information.solve(sources(batch))
             yield solved.T

@@ -194,12 +194,12 @@ class VariationalPosterior:
         return self.expected_log_weights + constants - 0.5 * noise
 
     @cached_property
-    def _whitened_prior_mean(self):
+    def whitened_prior_mean(self):
         """W_k (m0 - m_k), (K, P)."""
         return self.structure.transformed(self.whiteners, self.prior.mean - self.offsets)
 
     @cached_property
-    def _whitened_prior_scatter(self):
+    def whitened_prior_scatter(self):
         """s of C0 in the slots' frames, (S, ...)."""
         return self.structure.congruence(self.whiteners, self.prior.covariance)
 
@@ -236,7 +236,7 @@ class VariationalPosterior:
 
     def _expected_log_prior(self):
         """E_q log p(mu, Lambda)."""
-        prior, distance = self.prior, self._whitened_prior_mean
+        prior, distance = self.prior, self.whitened_prior_mean
         spread = self.n_features / self.mean_precision + np.einsum("kp,kp->k", distance, distance)
         means = self._log_density_of_means(
             prior.mean_precision, self.expected_log_determinant, prior.mean_precision * spread
@@ -245,16 +245,16 @@ class VariationalPosterior:
             prior.degrees_of_freedom,
             prior.log_det_covariance,
             self.expected_log_determinant,
-            self.structure.trace(self._whitened_prior_scatter),
+            self.structure.trace(self.whitened_prior_scatter),
         )
         return means + precisions.sum()
 
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
-        structure, weight, distance = self.structure, self.prior.mean_precision, self._whitened_prior_mean
+        structure, weight, distance = self.structure, self.prior.mean_precision, self.whitened_prior_mean
         noise = structure.unit - self.second_moment_origin
         prior = structure.sum_of_squares(distance, np.full(self.n_components, weight))
-        prior += self._whitened_prior_scatter
+        prior += self.whitened_prior_scatter
         return Moments(
             moments.counts,
             moments.first + weight * distance,

@@ -1,8 +1,9 @@
 """Posteriors of the mixture weights pi, given the expected counts N_k.
 
 A weight prior knows E log pi, its covariance V_pi (the mean-field covariance of log pi, and at once
-the derivative of E log pi in the counts), the posterior mean of pi and its derivative, and its
-Kullback-Leibler term. Arrays: counts (K,); everything returned has K rows.
+the derivative of E log pi in the counts), the posterior mean of pi and its derivative, the sensitivities of
+both means (derivatives in the prior's concentration at fixed counts), and its Kullback-Leibler term.
+Arrays: counts (K,); everything returned has K rows.
 """
 
 from dataclasses import dataclass
@@ -41,6 +42,14 @@ class DirichletWeights:
         """d E pi / d counts, (K, K)."""
         total = self.concentration(counts).sum()
         return (np.eye(self.n_components) - self.mean(counts)[:, None]) / total
+
+    def expected_log_sensitivity(self, counts):
+        """d E log pi / d alpha_0, (K,)."""
+        return self.covariance_of_log(counts).sum(axis=1)
+
+    def mean_sensitivity(self, counts):
+        """d E pi / d alpha_0, (K,)."""
+        return self.mean_jacobian(counts).sum(axis=1)
 
     def kl_divergence(self, counts):
         """KL(q(pi) || p(pi)); a flat prior's density counts as 1."""
@@ -109,6 +118,19 @@ class StickBreakingWeights:
         log_change = stick_change + earlier @ rest_change
         mean = self.mean(counts)
         return mean[:, None] * (log_change - mean @ log_change)
+
+    def expected_log_sensitivity(self, counts):
+        """d E log pi / d gamma, (K,)."""
+        log_stick, log_rest = dirichlet.covariance_of_log(self._sticks(counts))[..., 1].T
+        return log_stick + self._earlier @ log_rest
+
+    def mean_sensitivity(self, counts):
+        """d mean / d gamma, (K,)."""
+        stick, rest = self._sticks(counts).T
+        total = stick + rest
+        log_change = self._earlier @ (stick / (rest * total)) - 1.0 / total
+        mean = self.mean(counts)
+        return mean * (log_change - mean @ log_change)
 
     def kl_divergence(self, counts):
         """Sum over sticks of KL(q(v_k) || p(v_k))."""

@@ -1,5 +1,7 @@
 """Weight priors: V_pi is the derivative of E log pi, and the stick-breaking map is linear."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,17 @@ def test_mean_and_its_jacobian(name):
 
 
 @pytest.mark.parametrize("name", WEIGHT_PRIORS)
+@pytest.mark.parametrize("n_components", [4, 1])
+def test_sensitivities_are_derivatives_in_the_concentration(name, n_components):
+    prior, step, counts = weights(name, n_components), 1e-5, COUNTS[:n_components]
+    more, less = (dataclasses.replace(prior, prior_concentration=0.4 + h) for h in (step, -step))
+    for mean, sensitivity in ("expected_log", "expected_log_sensitivity"), ("mean", "mean_sensitivity"):
+        expected = (getattr(more, mean)(counts) - getattr(less, mean)(counts)) / (2 * step)
+        np.testing.assert_allclose(getattr(prior, sensitivity)(counts), expected, rtol=1e-6, atol=1e-9)
+    assert prior.mean_sensitivity(counts).sum() == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", WEIGHT_PRIORS)
 def test_moments_against_draws(name):
     prior, rng = weights(name), np.random.default_rng(0)
     n_draws = 200_000
@@ -72,3 +85,4 @@ def test_one_component_has_weight_one():
     assert prior.expected_log(counts) == 0.0
     assert prior.covariance_of_log(counts) == 0.0
     assert prior.mean_jacobian(counts) == 0.0
+    assert prior.mean_sensitivity(counts) == 0.0
