@@ -1,0 +1,53 @@
+"""What the displays share: colours, the axes to draw on, and the two features that span them."""
+
+from numbers import Integral
+
+import numpy as np
+
+# Okabe and Ito's, told apart with every kind of colour vision; without yellow and black
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X")  # seven go round differently: 42 pairs with a colour
+
+
+def given_or_new(ax):
+    """The axes given, or those of a new figure, which makes room for legends beside them."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1] if ax is None else ax
+
+
+def feature_names(estimator):
+    """The names that the mixture was fitted with, or x0, x1 and so on: (P,)."""
+    return getattr(estimator, "feature_names_in_", [f"x{p}" for p in range(estimator.n_features_in_)])
+
+
+def is_index(value, size):
+    """Whether it is an integer from 0 to ``size - 1``."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value < size
+
+
+def is_index_pair(value, size):
+    """Whether these are two of such integers."""
+    return isinstance(value, (tuple, list)) and len(value) == 2 and all(is_index(v, size) for v in value)
+
+
+def checked_index(name, value, size):
+    """An integer from 0 to ``size - 1``."""
+    if not is_index(value, size):
+        raise ValueError(f"{name} must be an integer from 0 to {size - 1}, got {value!r}.")
+    return value
+
+
+def checked_plane(features, n_features):
+    """The two features that span the plot, as a list."""
+    if not is_index_pair(features, n_features) or features[0] == features[1]:
+        raise ValueError(
+            f"features must be two different columns of the {n_features} that the mixture was fitted to, as "
+            f"integers from 0 to {n_features - 1}, got {features!r}."
+        )
+    return list(features)
+
+
+def coordinates(X, plane):
+    """Columns of what the mixture has accepted as rows: (n_samples, 2)."""
+    return np.asarray(X, dtype=np.float64)[:, plane]

@@ -1,0 +1,310 @@
+"""InfluenceDisplay: how much a point moves a posterior mean, at the points or over the plane."""
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils._set_output import _get_adapter_from_container
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_lrvb.displays.axes import (
+    checked_index,
+    checked_plane,
+    coordinates,
+    feature_names,
+    given_or_new,
+)
+from sklearn_lrvb.displays.parameter_entries import parameter_entry
+
+# Influence has heavy tails: a scale that reached to the largest would show the others as zero.
+_WITHIN_SCALE = 0.95
+_LONG = 45  # characters of a label that takes two lines
+_MARGIN = 0.08  # of a landscape around the points, of their range
+
+
+class InfluenceDisplay:
+    """Influence of points on the posterior mean of one parameter.
+
+    Points in the plane of two features, coloured by how much the parameter would change if they moved, or
+    counted more; or, for mixtures of two features, the same function over the whole plane. The colour scale
+    is symmetric about zero and reaches to about the 95 % quantile of the points' absolute influence; the
+    colour bar's arrows stand for what is beyond.
+
+    Create it with :meth:`from_estimator`; the parameters are kept as attributes.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_samples, 2)
+
+    influence : ndarray of shape (n_samples,)
+        Of every point.
+
+    label : str
+        What the influence is, such as "d mean[0,x0] / d x0 of the point".
+
+    xlabel, ylabel : str, default='x0', 'x1'
+
+    xx0, xx1 : ndarray of shape (grid_resolution, grid_resolution), default=None
+        A grid, as of :func:`numpy.meshgrid`.
+
+    landscape : ndarray of shape (grid_resolution, grid_resolution), default=None
+        Influence on the grid.
+
+    Attributes
+    ----------
+    points_ : matplotlib PathCollection
+        The points, those of the largest influence last, on top.
+
+    landscape_ : matplotlib QuadContourSet or None
+
+    zero_line_ : matplotlib QuadContourSet or None
+        Where the landscape is zero, if it has both signs.
+
+    colorbar_ : matplotlib Colorbar
+
+    ax_ : matplotlib Axes
+
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb import LRVBGaussianMixture
+    >>> from sklearn_lrvb.displays import InfluenceDisplay
+    >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0, 0], [3, 1]], 100, axis=0)
+    >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    >>> display = InfluenceDisplay.from_estimator(mixture, X, kind="landscape", feature=1)
+    >>> display.label
+    'd mean[0,x1] / d x1 of the point'
+    """
+
+    def __init__(
+        self, *, points, influence, label, xlabel="x0", ylabel="x1", xx0=None, xx1=None, landscape=None
+    ):
+        self.points = points
+        self.influence = influence
+        self.label = label
+        self.xlabel = xlabel
+        self.ylabel = ylabel
+        self.xx0 = xx0
+        self.xx1 = xx1
+        self.landscape = landscape
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        *,
+        target="means",
+        component=0,
+        feature=0,
+        kind="points",
+        perturb="location",
+        along=None,
+        features=(0, 1),
+        grid_resolution=100,
+        ax=None,
+        vmax=None,
+        cmap="coolwarm",
+        scatter_kw=None,
+        contour_kw=None,
+    ):
+        """Compute and plot the influence on one parameter of a fitted mixture.
+
+        Parameters
+        ----------
+        estimator : LRVBGaussianMixture
+            Fitted.
+
+        X : array-like of shape (n_samples, n_features)
+            Any rows; each is treated as a training point of weight 1 that sits there.
+
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
+            Kind of the parameter.
+
+        component : int, default=0
+            Its component; of no account where all share one precision (`covariance_type` 'tied').
+
+        feature : int or pair of int, default=0
+            Its feature; of precisions and covariances that diagonal entry, or with a pair any entry; of no
+            account for spherical ones and for weights.
+
+        kind : {'points', 'landscape'}, default='points'
+            The points in colour; or the influence function over the plane with the points on it, for
+            mixtures of two features.
+
+        perturb : {'location', 'weight'}, default='location'
+            What changes: where the point is, or how often it counts.
+
+        along : int, default=None
+            The feature in which the point moves, with ``perturb="location"``. None means `feature`, of a
+            pair its first.
+
+        features : pair of int, default=(0, 1)
+            Columns that span the plot.
+
+        grid_resolution : int, default=100
+            Grid points along each feature of a landscape, at least 2.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+
+        vmax, cmap, scatter_kw, contour_kw
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : InfluenceDisplay
+            Influence in units of the parameter per unit of the feature (or per unit of weight).
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `estimator` is not fitted.
+        ValueError
+            An unknown option, an entry out of range, a landscape of a mixture that has not two
+            features, or a fit without a posterior covariance.
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator)
+        if kind not in ("points", "landscape"):
+            raise ValueError(f"kind must be 'points' or 'landscape', got {kind!r}.")
+        n_features = estimator.n_features_in_
+        plane = checked_plane(features, n_features)
+        if kind == "landscape" and n_features != 2:
+            raise ValueError(
+                f"kind='landscape' shows the influence function over a plane, but the mixture has "
+                f"{n_features} features: use kind='points', or fit a mixture of two features."
+            )
+        influence_of, label = _influence_function(estimator, target, component, feature, perturb, along)
+        names = feature_names(estimator)
+        display = cls(
+            influence=influence_of(X),
+            points=coordinates(X, plane),
+            label=label,
+            xlabel=str(names[plane[0]]),
+            ylabel=str(names[plane[1]]),
+        )
+        if kind == "landscape":
+            display.xx0, display.xx1 = _grid(display.points, grid_resolution)
+            rows = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])[:, np.argsort(plane)]
+            display.landscape = influence_of(_like(X, rows)).reshape(display.xx0.shape)
+        return display.plot(ax=ax, vmax=vmax, cmap=cmap, scatter_kw=scatter_kw, contour_kw=contour_kw)
+
+    def plot(self, ax=None, *, vmax=None, cmap="coolwarm", scatter_kw=None, contour_kw=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+
+        vmax : float, default=None
+            End of the symmetric colour scale, positive, in units of the influence; rounded up to a round
+            number. None means about the 95 % quantile of the points' absolute influence.
+
+        cmap : str or matplotlib Colormap, default='coolwarm'
+            A diverging one.
+
+        scatter_kw, contour_kw : dict, default=None
+            For matplotlib's `scatter` of the points, and `contourf` of a landscape.
+
+        Returns
+        -------
+        display : InfluenceDisplay
+            Itself.
+        """
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        if vmax is not None and not vmax > 0:
+            raise ValueError(f"vmax must be positive, got {vmax!r}.")
+        self.ax_ = given_or_new(ax)
+        self.figure_ = self.ax_.figure
+        self.landscape_ = self.zero_line_ = None
+        ticks = _round_ticks(_largest_usual(self.influence) if vmax is None else vmax)
+        if self.landscape is not None:
+            self._draw_landscape(ticks, cmap, contour_kw or {})
+        self._draw_points(ticks[-1], cmap, scatter_kw or {})
+        self._draw_colorbar(ticks)
+        self.ax_.set(xlabel=self.xlabel, ylabel=self.ylabel)
+        return self
+
+    def _draw_landscape(self, ticks, cmap, contour_kw):
+        """Bands of colour around the ticks, so that zero is in the middle of one, and the line of zero."""
+        half = 0.5 * (ticks[1] - ticks[0])
+        levels = np.append(ticks - half, ticks[-1] + half)
+        style = {"levels": levels, "cmap": cmap, "extend": _beyond(self.landscape, levels[-1]), **contour_kw}
+        grid = (self.xx0, self.xx1, self.landscape)
+        self.landscape_ = self.ax_.contourf(*grid, **style)
+        if self.landscape.min() < 0 < self.landscape.max():
+            self.zero_line_ = self.ax_.contour(*grid, levels=[0.0], colors="black", linewidths=0.8)
+
+    def _draw_points(self, limit, cmap, scatter_kw):
+        """The points in the colours of their influence; small and dark on a landscape that has these."""
+        order = np.argsort(np.abs(self.influence), kind="stable")
+        if self.landscape is None:
+            style = {"c": self.influence[order], "cmap": cmap, "vmin": -limit, "vmax": limit}
+            style |= {"s": 30, "edgecolors": "0.35", "linewidths": 0.5}
+        else:
+            style = {"s": 11, "color": "0.1", "edgecolors": "white", "linewidths": 0.5}
+        self.points_ = self.ax_.scatter(*self.points[order].T, **{**style, **scatter_kw})
+
+    def _draw_colorbar(self, ticks):
+        """Its arrows say on which sides there is more than the scale shows."""
+        if self.landscape is None:
+            drawn, style = self.points_, {"extend": _beyond(self.influence, ticks[-1])}
+        else:
+            drawn, style = self.landscape_, {"ticks": ticks}
+        label = self.label if len(self.label) <= _LONG else self.label.replace(" / d ", "\n/ d ")
+        self.colorbar_ = self.figure_.colorbar(drawn, ax=self.ax_, label=label, **style)
+
+
+def _influence_function(estimator, target, component, feature, perturb, along):
+    """Rows -> influence of each on one parameter, and what to call it."""
+    index, name = parameter_entry(estimator, target, component, feature)
+    if perturb not in ("location", "weight"):
+        raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
+    if perturb == "location":
+        default = feature if np.ndim(feature) == 0 else feature[0]
+        along = checked_index("along", default if along is None else along, estimator.n_features_in_)
+        index = (*index, along)
+        label = f"d {name} / d {feature_names(estimator)[along]} of the point"
+    elif along is not None:
+        raise ValueError(f"along is where a point moves: leave it out with perturb='weight', got {along!r}.")
+    else:
+        label = f"d {name} / d weight of the point"
+    return lambda rows: estimator.influence(rows, target, perturb=perturb)[:, *index], label
+
+
+def _grid(points, resolution):
+    """A grid around the points."""
+    if not resolution >= 2:
+        raise ValueError(f"grid_resolution must be at least 2, got {resolution!r}.")
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = _MARGIN * np.where(high > low, high - low, 1.0)
+    return np.meshgrid(*np.linspace(low - margin, high + margin, resolution).T)
+
+
+def _like(X, rows):
+    """Rows in a data frame with the columns of X, if it is one."""
+    if not hasattr(X, "columns"):
+        return rows
+    return _get_adapter_from_container(X).create_container(rows, rows, columns=X.columns)
+
+
+def _largest_usual(influence):
+    """What the colour scale should show, above zero."""
+    size = np.abs(influence)
+    # a plateau, such as 1 / N_k in a component that stands alone, is to lie within
+    return 1.05 * np.quantile(size, _WITHIN_SCALE) or size.max() or 1.0
+
+
+def _round_ticks(limit):
+    """Round numbers, symmetric about zero and with it, to ``limit`` or a little beyond."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(12, symmetric=True).tick_values(-limit, limit)
+
+
+def _beyond(influence, limit):
+    """On which sides it exceeds the colour scale, in matplotlib's words."""
+    below, above = influence.min() < -limit, influence.max() > limit
+    return {(False, False): "neither", (True, False): "min", (False, True): "max"}.get((below, above), "both")

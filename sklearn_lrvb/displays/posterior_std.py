@@ -1,0 +1,211 @@
+"""PosteriorStdDisplay: standard deviations of linear response beside those of mean-field theory."""
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_lrvb.displays.axes import COLORS, MARKERS, given_or_new
+from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
+from sklearn_lrvb.gaussian_mixture.validation import check_target
+
+_SHORTEST = 5.0  # factor between the ends of the axes, at least
+_SHORT = 300.0  # up to where 1, 2 and 5 have ticks
+
+
+class PosteriorStdDisplay:
+    """Posterior standard deviations: LRVB beside mean-field.
+
+    One point a parameter, on logarithmic axes with the diagonal. Mean-field standard deviations lie over
+    those of LRVB; with a `reference`, such as a Gibbs sampler's, both lie over it, LRVB filled and mean-field
+    hollow. A point below the diagonal is a standard deviation that is too small.
+
+    Create it with :meth:`from_estimator`; the parameters are kept as attributes.
+
+    Parameters
+    ----------
+    lrvb_std, mean_field_std : ndarray of shape (d,)
+        Standard deviations, in units of the parameters.
+
+    targets : ndarray of shape (d,) of str
+        Kind of every parameter, such as "means".
+
+    reference_std : ndarray of shape (d,), default=None
+        Standard deviations to judge both by.
+
+    Attributes
+    ----------
+    mean_field_points_ : dict of str to matplotlib PathCollection
+        Mean-field standard deviations (y), by kind.
+
+    lrvb_points_ : dict of str to matplotlib PathCollection
+        LRVB standard deviations (y), by kind; empty without a reference, where they are the x axis.
+
+    diagonal_ : matplotlib Line2D
+
+    ax_ : matplotlib Axes
+
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb import LRVBGaussianMixture
+    >>> from sklearn_lrvb.displays import PosteriorStdDisplay
+    >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0, 0], [3, 1]], 100, axis=0)
+    >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    >>> display = PosteriorStdDisplay.from_estimator(mixture, target=["means", "log_weights"])
+    >>> display.targets.tolist()
+    ['means', 'means', 'means', 'means', 'log_weights', 'log_weights']
+    """
+
+    def __init__(self, *, lrvb_std, mean_field_std, targets, reference_std=None):
+        self.lrvb_std = lrvb_std
+        self.mean_field_std = mean_field_std
+        self.targets = targets
+        self.reference_std = reference_std
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X=None,
+        *,
+        target=PARAMETERS,
+        reference=None,
+        sample_weight=None,
+        ax=None,
+        **kwargs,
+    ):
+        """Compute and plot the standard deviations of a fitted mixture.
+
+        Parameters
+        ----------
+        estimator : LRVBGaussianMixture
+            Fitted.
+
+        X : array-like of shape (n_samples, n_features), default=None
+            The training rows, where the estimator needs them again
+            (:meth:`LRVBGaussianMixture.get_posterior_covariance`).
+
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'} or a list of them, \
+                default=('log_weights', 'means', 'precisions')
+            Of what.
+
+        reference : array-like of shape (d,), default=None
+            Standard deviations from elsewhere, such as a Gibbs sampler, in the order of
+            ``get_posterior_covariance(target)``; by default that of `posterior_names_`.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Goes with X, where the fit had weights.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            For matplotlib's `scatter`.
+
+        Returns
+        -------
+        display : PosteriorStdDisplay
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `estimator` is not fitted.
+        ValueError
+            Unknown target, a reference of another length, or a fit without a posterior covariance.
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator)
+        chosen = [target] if isinstance(target, str) else list(target)
+        if not chosen:
+            raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
+        for name in chosen:
+            check_target(name)
+
+        def std(name, method, **training):
+            return np.sqrt(np.diag(estimator.get_posterior_covariance(name, method, **training)))
+
+        lrvb = [std(name, "lrvb", X=X, sample_weight=sample_weight) for name in chosen]
+        mean_field = [std(name, "mean_field") for name in chosen]
+        display = cls(
+            lrvb_std=np.concatenate(lrvb),
+            mean_field_std=np.concatenate(mean_field),
+            targets=np.repeat(chosen, [len(part) for part in lrvb]),
+            reference_std=None if reference is None else np.asarray(reference, dtype=np.float64),
+        )
+        if reference is not None and display.reference_std.shape != display.lrvb_std.shape:
+            raise ValueError(
+                f"reference must have one standard deviation for each of the {len(display.lrvb_std)} "
+                f"parameters of target={target!r}, got an array of shape {display.reference_std.shape}."
+            )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, ax=None, **kwargs):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            For matplotlib's `scatter`.
+
+        Returns
+        -------
+        display : PosteriorStdDisplay
+            Itself. Standard deviations of zero, as of the log weight of one component alone, have no place
+            on logarithmic axes and are left out.
+        """
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        self.ax_ = given_or_new(ax)
+        self.figure_ = self.ax_.figure
+        self.lrvb_points_, self.mean_field_points_ = {}, {}
+        x = self.lrvb_std if self.reference_std is None else self.reference_std
+        shown = (x > 0) & (self.lrvb_std > 0) & (self.mean_field_std > 0)
+        self._draw_diagonal(np.concatenate([v[shown] for v in (x, self.lrvb_std, self.mean_field_std)]))
+        for target in dict.fromkeys(self.targets[shown].tolist()):
+            own = shown & (self.targets == target)
+            self._draw_target(target, x[own], self.lrvb_std[own], self.mean_field_std[own], kwargs)
+        of_what = "LRVB" if self.reference_std is None else "reference"
+        by_what = "mean-field standard deviation" if self.reference_std is None else "standard deviation"
+        self.ax_.set(xlabel=f"{of_what} standard deviation", ylabel=by_what)
+        self.ax_.legend(loc="upper left", frameon=False)  # above the diagonal, where few points are
+        return self
+
+    def _draw_diagonal(self, values):
+        """Equal logarithmic axes around the values, and the line where both are the same."""
+        limits = _limits(values) if values.size else (0.1, 10.0)
+        self.ax_.set(xscale="log", yscale="log", xlim=limits, ylim=limits, aspect="equal")
+        if limits[1] < _SHORT * limits[0]:
+            _label_short_axes(self.ax_)
+        (self.diagonal_,) = self.ax_.plot(limits, limits, color="0.4", linewidth=1, zorder=0)
+
+    def _draw_target(self, target, x, lrvb_std, mean_field_std, kwargs):
+        """The points of one kind of parameters."""
+        place, name = TARGETS.index(target), target.replace("_", " ")
+        style = {"s": 26, "marker": MARKERS[place], "color": COLORS[place], "alpha": 0.85, **kwargs}
+        if self.reference_std is None:
+            self.mean_field_points_[target] = self.ax_.scatter(x, mean_field_std, label=name, **style)
+            return
+        hollow = {**style, "facecolors": "none", "label": f"{name}, mean-field"}
+        self.lrvb_points_[target] = self.ax_.scatter(x, lrvb_std, label=f"{name}, LRVB", **style)
+        self.mean_field_points_[target] = self.ax_.scatter(x, mean_field_std, **hollow)
+
+
+def _limits(values):
+    """Ends of a logarithmic axis with room around the values."""
+    low, high = np.log(values.min()), np.log(values.max())
+    margin = max(0.1, 0.05 * (high - low), 0.5 * (np.log(_SHORTEST) - (high - low)))
+    return float(np.exp(low - margin)), float(np.exp(high + margin))
+
+
+def _label_short_axes(ax):
+    """Plain numbers at round places, where powers of ten are too few and all ticks too many."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
