@@ -138,6 +138,14 @@ class ParameterMap:
         """Which flat entry every place of the attribute reports, int array of its shape."""
         return self.shaped(target, np.arange(self.size(target))).astype(np.intp)
 
+    def on_diagonal(self, target):
+        """Which flat entries are on a matrix's diagonal; all of those that are in no matrix, bool (d,)."""
+        if _PART[target] != "quadratic":
+            return np.ones(self.size(target), dtype=bool)
+        structure = self.posterior.structure
+        ones = np.broadcast_to(structure.one, (structure.n_slots, *structure.one.shape))
+        return structure.unique_entries(ones) > 0
+
     def labels(self, target, feature_names):
         """Names of the flat entries, such as "mean[0,x1]"."""
         n_components = self.posterior.n_components
@@ -247,12 +255,18 @@ class ParameterMap:
         return scaled.T / scale
 
     @property
+    def mean_excess_scale(self):
+        """Excess of the Student t over the normal in every mean's covariance, in units of E Sigma, (K,)."""
+        posterior = self.posterior
+        factor = posterior.structure.mean_excess_factor(posterior.information)
+        return factor * (not posterior.prior.independent) / posterior.mean_precision
+
+    @property
     def _mean_excess(self):
-        """Excess of the Student t over the normal in every mean's covariance, (K, P, P)."""
-        posterior, structure = self.posterior, self.posterior.structure
-        factor = structure.mean_excess_factor(posterior.information) * (not posterior.prior.independent)
-        scale = factor / posterior.mean_precision
-        return scale[:, None, None] * structure.dense(structure.congruence(posterior.roots, structure.one))
+        """The same in the units of the means, (K, P, P)."""
+        roots, structure = self.posterior.roots, self.posterior.structure
+        covariances = structure.dense(structure.congruence(roots, structure.one))
+        return self.mean_excess_scale[:, None, None] * covariances
 
     def mean_field_root(self, coordinates):
         """`covariance_root` of q's own covariance, in place of that of M^-1."""

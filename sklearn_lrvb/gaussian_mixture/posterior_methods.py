@@ -1,10 +1,14 @@
 """What a fitted mixture says of its posterior: the estimator's methods and attributes. No formula here."""
 
+from numbers import Integral, Real
+
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
-from sklearn_lrvb.gaussian_mixture.validation import check_target
+from sklearn_lrvb.gaussian_mixture.credible_intervals import credible_interval
+from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS
+from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
 _COMPUTED_ON_ACCESS = {
     "newton_decrement_",
@@ -49,9 +53,11 @@ class PosteriorMethods:
     @property
     def posterior_names_(self):
         check_is_fitted(self)
+        return np.array([label for target in PARAMETERS for label in self._labels_of(target)])
+
+    def _labels_of(self, target):
         names = getattr(self, "feature_names_in_", [f"x{p}" for p in range(self.n_features_in_)])
-        labels = self._uncertainty.map.labels
-        return np.array([label for target in PARAMETERS for label in labels(target, names)])
+        return self._uncertainty.map.labels(target, names)
 
     @property
     def weights_std_(self):
@@ -129,13 +135,124 @@ class PosteriorMethods:
             raise ValueError("method='sandwich' needs the training rows: pass X.")
         if solver not in ("auto", "primal", "dual", "matrix_free"):
             raise ValueError(f"solver must be 'auto', 'primal', 'dual' or 'matrix_free', got {solver!r}.")
-        named = list(target) if isinstance(target, (list, tuple)) else [target]
-        if not named:
-            raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
-        for name in named:
-            check_target(name, (*TARGETS, "all"))
-        targets = [name for t in named for name in (PARAMETERS if t == "all" else (t,))]
+        targets = checked_targets(target)
         if X is None and sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass the training rows too.")
         rows = None if X is None else self._counted_rows(X, sample_weight)
         return self._uncertainty.covariance(targets, method, None if solver == "auto" else solver, rows)
+
+    def sample_posterior(self, n_draws=1, random_state=None):
+        """Draws of the parameters from the posterior that linear response describes.
+
+        Parameters
+        ----------
+        n_draws : int, default=1
+            Number of draws, at least one.
+
+        random_state : int, RandomState instance or None, default=None
+            Another number, other draws; None takes numpy's global generator. `random_state` of the estimator
+            is not used: it made the fit.
+
+        Returns
+        -------
+        draws : dict of ndarray
+            "weights" of shape (n_draws, n_components), on the simplex; "means" of shape (n_draws,
+            n_components, n_features), in units of X; "precisions" and "covariances" of shape (n_draws, *shape
+            of the attribute), positive definite and each other's inverses.
+
+        Raises
+        ------
+        ValueError
+            `n_draws` is not a positive integer; or the fit is no strict local optimum.
+        MemoryError
+            The system is too large; the message names the size and the way out.
+
+        Notes
+        -----
+        Means are normal, with exactly the covariance of `get_posterior_covariance`. Weights (beta variables
+        of which they are made) and precisions (Wishart or gamma) are from q's own families, widened and
+        correlated, among themselves and with the means, as linear response says (a Gaussian copula): their
+        means and covariances are those reported to first order, up to relative errors of one over the points
+        of a component. Where all points are certain of their component, weights, and under joint
+        factors precisions, are draws of q. The heavier tails of means whose precision is vague are not drawn.
+
+        The same number and the same fit give the same draws, as long as the information is solved with by the
+        same solver (`get_posterior_covariance`); another gives others of the same distribution.
+        """
+        check_is_fitted(self)
+        if not isinstance(n_draws, Integral) or n_draws < 1:
+            raise ValueError(
+                f"Invalid value for 'n_draws': {n_draws!r}. It must be an integer, and at least one draw."
+            )
+        return self._uncertainty.draws(int(n_draws), check_random_state(random_state))
+
+    def posterior_summary(
+        self, interval=0.95, target=("weights", "log_weights", "means", "precisions", "covariances")
+    ):
+        """Means, standard deviations and credible intervals of the parameters, as a table.
+
+        Parameters
+        ----------
+        interval : float, default=0.95
+            Probability of the central credible interval, above 0 and below 1.
+
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
+                them, default=('weights', 'log_weights', 'means', 'precisions', 'covariances')
+            Of what, in this order; of matrices the unique entries. 'all' is log weights, means and
+            precisions, as in `posterior_names_`. Precisions and covariances of very many features may be too
+            large; means and weights alone never form a matrix of all parameters.
+
+        Returns
+        -------
+        summary : pandas.DataFrame
+            A row for every parameter, by names as in `posterior_names_` ("weight[0]",
+            "covariance[0,x0,x1]"), and the columns, all but the ratio in units of the parameter:
+
+            * mean: its posterior mean; of covariances the value at the mean precision, `covariances_`.
+            * sd: its standard deviation by linear response; of weights and covariances by the delta method.
+            * mean_field_sd: the same under q itself, as ``get_posterior_covariance(method="mean_field")``.
+            * ratio: sd / mean_field_sd; 1 where both are 0.
+            * lower, upper: ends of the interval, within the parameter's range. They are those of the
+              distribution with this mean and sd that is beta for weights, minus a gamma for log weights,
+              normal for means; on the diagonal gamma for precisions and inverse gamma for covariances, off
+              it normal.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        ValueError
+            Unknown target, `interval` outside its range; or the fit is no strict local optimum.
+        MemoryError
+            The system is too large; the message names the size and the way out.
+        """
+        check_is_fitted(self)
+        targets = checked_targets(target)
+        if not isinstance(interval, Real) or not 0.0 < interval < 1.0:
+            raise ValueError(
+                f"interval must be a probability above 0 and below 1, such as 0.95, got {interval!r}."
+            )
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError(
+                "posterior_summary returns a pandas DataFrame and needs pandas: pip install pandas"
+            ) from None
+        return pd.concat([pd.DataFrame(*self._summary_of(name, interval)) for name in targets])
+
+    def _summary_of(self, target, interval):
+        """Columns and row names of one target's part of the summary."""
+        uncertainty = self._uncertainty
+        parameters = uncertainty.map
+        mean = parameters.flat(target, parameters.value(target))
+        sd, mean_field_sd = uncertainty.flat_std(target), uncertainty.flat_mean_field_std(target)
+        lower, upper = credible_interval(target, mean, sd, parameters.on_diagonal(target), interval)
+        columns = {
+            "mean": mean,
+            "sd": sd,
+            "mean_field_sd": mean_field_sd,
+            "ratio": np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=mean_field_sd > 0),
+            "lower": lower,
+            "upper": upper,
+        }
+        return columns, self._labels_of(target)

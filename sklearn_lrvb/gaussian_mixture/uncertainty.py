@@ -12,6 +12,7 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.influence import robust_covariance
 from sklearn_lrvb.gaussian_mixture.leave_one_out import leave_one_out_scores
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, ParameterMap
+from sklearn_lrvb.gaussian_mixture.posterior_draws import PosteriorDraws
 from sklearn_lrvb.gaussian_mixture.response import observed_information, solver_costs
 from sklearn_lrvb.gaussian_mixture.row_responses import ResponsesOfRows
 from sklearn_lrvb.gaussian_mixture.sweep import sweep
@@ -262,17 +263,28 @@ class PosteriorUncertainty:
 
     def std(self, target):
         """LRVB standard deviations, in the shape of the attribute."""
-        return self.map.shaped(target, self._flat_std(target))
+        return self.map.shaped(target, self.flat_std(target))
 
-    def _flat_std(self, target):
+    def flat_std(self, target):
+        """LRVB standard deviations of a flat target, (d,)."""
         if target not in self._std:
             self._std[target] = _read_only(np.sqrt(self.map.variance(target, self._covariance_root)))
         return self._std[target]
 
+    def flat_mean_field_std(self, target):
+        """Standard deviations under q itself of a flat target, (d,)."""
+        return np.sqrt(self.map.variance(target, self._mean_field_root))
+
     @cached_property
     def parameter_std(self):
         """Standard deviations of theta, (D,)."""
-        return _read_only(np.concatenate([self._flat_std(target) for target in PARAMETERS]))
+        return _read_only(np.concatenate([self.flat_std(target) for target in PARAMETERS]))
+
+    def draws(self, n_draws, random_state):
+        """Draws of the posterior (`posterior_draws`), target -> (n_draws, *shape of the attribute)."""
+        information = self._solver(self._size)  # of every coefficient the variance counts
+        with blas_threads(self._n_jobs):
+            return PosteriorDraws(self.map, information).draw(n_draws, random_state)
 
     def coefficients(self, target):
         """Yield rows of J M^-1, (n, D): influence functions of a flat target, batch by batch."""

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from sklearn_lrvb.gaussian_mixture.parameters import TARGETS
+from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
 
 
 def checked_weights(sample_weight, X):
@@ -48,3 +48,13 @@ def _described(array):
     kept = [f"shape {array.shape}", f"dtype {array.dtype}"]
     kept += ["C-contiguous"] * array.flags.c_contiguous + ["read-only"] * (not array.flags.writeable)
     return ", ".join(kept)
+
+
+def checked_targets(target):
+    """The targets that one name, 'all' or a list of them stands for."""
+    named = list(target) if isinstance(target, (list, tuple)) else [target]
+    if not named:
+        raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
+    for name in named:
+        check_target(name, (*TARGETS, "all"))
+    return [name for t in named for name in (PARAMETERS if t == "all" else (t,))]

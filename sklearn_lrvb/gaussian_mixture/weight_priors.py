@@ -3,19 +3,46 @@
 A weight prior knows E log pi, its covariance V_pi (the mean-field covariance of log pi, and at once
 the derivative of E log pi in the counts), the posterior mean of pi and its derivative, the sensitivities of
 both means (derivatives in the prior's concentration at fixed counts), and its Kullback-Leibler term.
-Arrays: counts (K,); everything returned has K rows.
+Arrays: counts (K,); everything returned has K rows, but for sticks.
+
+Weights of either kind break a stick: v_k of what is left goes to component k, and the v_k are independent
+beta variables, K - 1 of them where the last component takes the rest (Dirichlet), else K.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import polygamma
 
 from sklearn_lrvb.exponential_families import dirichlet
 
 
+class BrokenStick:
+    """Weights as the parts of a stick, from the beta parameters of its breaks, ``sticks``."""
+
+    def logit_variance(self, counts):
+        """Var log(v/(1 - v)), a number for every break."""
+        stick, rest = self.sticks(counts)
+        return polygamma(1, stick) + polygamma(1, rest)
+
+    def logit_covariance_with_log(self, counts):
+        """Cov(log(v/(1 - v)), log pi), (number of breaks, K)."""
+        stick, rest = self.sticks(counts)
+        first, later = np.eye(len(stick), len(counts)), np.tri(len(counts), len(stick), k=-1).T
+        return first * polygamma(1, stick)[:, None] - later * polygamma(1, rest)[:, None]
+
+    def from_sticks(self, stick, rest):
+        """pi from v and 1 - v, scaled to sum to one: (..., number of breaks) -> (..., K)."""
+        n_rest = self.n_components - stick.shape[-1]  # none, or the last component
+        whole = np.ones((*stick.shape[:-1], 1))
+        left = np.concatenate([whole, np.cumprod(rest, axis=-1)], axis=-1)[..., : self.n_components]
+        weights = left * np.concatenate([stick, whole[..., :n_rest]], axis=-1)
+        return weights / weights.sum(axis=-1, keepdims=True)
+
+
 @dataclass(frozen=True)
-class DirichletWeights:
+class DirichletWeights(BrokenStick):
     """pi ~ Dirichlet(alpha_0, ..., alpha_0); alpha_0 = 0 is the flat prior on log pi."""
 
     prior_concentration: float
@@ -24,6 +51,12 @@ class DirichletWeights:
     def concentration(self, counts):
         """Posterior concentration alpha, (K,)."""
         return self.prior_concentration + counts
+
+    def sticks(self, counts):
+        """The two beta parameters of every break, a pair of (K - 1,)."""
+        concentration = self.concentration(counts)
+        after = np.cumsum(concentration[::-1])[::-1]
+        return concentration[:-1], after[1:]
 
     def expected_log(self, counts):
         """E log pi, (..., K)."""
@@ -63,7 +96,7 @@ class DirichletWeights:
 
 
 @dataclass(frozen=True)
-class StickBreakingWeights:
+class StickBreakingWeights(BrokenStick):
     """pi_k = v_k prod_{j<k} (1 - v_j) with v_k ~ Beta(1, gamma): a truncated Dirichlet process.
 
     As in scikit-learn the last stick is a beta variable too, so the weights fall short of one by
@@ -82,6 +115,10 @@ class StickBreakingWeights:
     def concentration(self, counts):
         """The two beta parameters of every stick, a pair of (K,)."""
         return 1.0 + counts, self.prior_concentration + counts @ self._earlier
+
+    def sticks(self, counts):
+        """The two beta parameters of every break, a pair of (K,)."""
+        return self.concentration(counts)
 
     def _sticks(self, counts):
         return np.stack(self.concentration(counts), axis=-1)

@@ -255,7 +255,7 @@ class PrimalInformation(_FactoredInformation):
         return vectors @ ((vectors.T @ scaled) / _floored(values)[:, None])
 
 
-def _gram_root(gram):
+def gram_root(gram):
     """Z with Z' Z = gram, which is symmetric and positive semidefinite but for round-off.
 
     By its correlations: columns in any units keep their digits.
@@ -498,7 +498,7 @@ class MatrixFreeInformation(ObservedInformation):
         for start in range(0, len(index), at_once):
             columns = self.complete.root_rows(index[start : start + at_once])
             gram[:, start : start + at_once] = self.complete.times_root(self._solve(columns))[index]
-        return _gram_root(gram)
+        return gram_root(gram)
 
     def _root(self, normals):
         columns = []

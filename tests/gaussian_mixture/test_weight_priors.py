@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.special import digamma
 
 from sklearn_lrvb.gaussian_mixture.weight_priors import WEIGHT_PRIORS, DirichletWeights
 
@@ -48,6 +49,36 @@ def test_sensitivities_are_derivatives_in_the_concentration(name, n_components):
         expected = (getattr(more, mean)(counts) - getattr(less, mean)(counts)) / (2 * step)
         np.testing.assert_allclose(getattr(prior, sensitivity)(counts), expected, rtol=1e-6, atol=1e-9)
     assert prior.mean_sensitivity(counts).sum() == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", WEIGHT_PRIORS)
+def test_covariance_of_logits_is_their_response_to_counts(name):
+    # log pi is the sufficient statistic that goes with the counts
+    prior = weights(name)
+
+    def expected_logits(counts):
+        stick, rest = prior.sticks(counts)
+        return digamma(stick) - digamma(rest)
+
+    covariance = prior.logit_covariance_with_log(COUNTS)
+    np.testing.assert_allclose(covariance, differences(expected_logits), rtol=1e-6, atol=1e-9)
+    # and what it explains of the logits' variance is not more than all of it
+    explained = covariance @ np.linalg.solve(prior.covariance_of_log(COUNTS), covariance.T)
+    assert np.linalg.eigvalsh(np.diag(prior.logit_variance(COUNTS)) - explained)[0] > -1e-12
+
+
+@pytest.mark.parametrize("name", WEIGHT_PRIORS)
+def test_sticks_make_the_weights(name):
+    prior, rng = weights(name), np.random.default_rng(1)
+    stick, rest = prior.sticks(COUNTS)
+    pi = prior.from_sticks(stick / (stick + rest), rest / (stick + rest))
+    np.testing.assert_allclose(pi, prior.mean(COUNTS), rtol=1e-14)
+    drawn = rng.beta(stick, rest, size=(100_000, len(stick)))
+    pi = prior.from_sticks(drawn, 1 - drawn)
+    logit = np.log(drawn / (1 - drawn))
+    np.testing.assert_allclose(logit.var(axis=0), prior.logit_variance(COUNTS), rtol=0.05)
+    np.testing.assert_allclose(pi.sum(axis=1), 1, rtol=1e-14)
+    np.testing.assert_allclose(pi.mean(axis=0), prior.mean(COUNTS), rtol=0.02)
 
 
 @pytest.mark.parametrize("name", WEIGHT_PRIORS)

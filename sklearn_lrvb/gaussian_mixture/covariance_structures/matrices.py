@@ -13,6 +13,7 @@ from sklearn_lrvb.exponential_families.symmetric import (
     unique_entries,
     upper_triangle,
 )
+from sklearn_lrvb.gaussian_mixture.covariance_structures.bartlett import bartlett_factors
 from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import AllFullPairs, FullPair, TiedPair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.quartic_moments import quartic_moments
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structure import CovarianceStructure
@@ -253,6 +254,10 @@ class MatrixStructure(CovarianceStructure):
     def draw(self, random_state, mean, covariance, n_rows):
         """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
         return random_state.multivariate_normal(mean, covariance, n_rows)
+
+    def random_factors(self, changes, deviations, degrees_of_freedom):
+        """Roots of random precisions in their own frames (`bartlett_factors`), (n, S, P, P)."""
+        return bartlett_factors(changes, deviations, degrees_of_freedom)
 
     def unique_entries(self, matrices):
         """What of a precision array is reported once: (..., S, P, P) -> (..., S Q)."""

@@ -4,6 +4,7 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import ScalePair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structure import CovarianceStructure
+from sklearn_lrvb.gaussian_mixture.quantiles import gamma_quantile
 
 
 class ScaleStructure(CovarianceStructure):
@@ -202,6 +203,20 @@ class ScaleStructure(CovarianceStructure):
     def draw(self, random_state, mean, variance, n_rows):
         """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
         return mean + random_state.standard_normal(size=(n_rows, self.n_features)) * np.sqrt(variance)
+
+    def random_factors(self, changes, deviations, degrees_of_freedom):
+        """Roots of random precisions in their own frames, gamma variables with mean 1.
+
+        Parameters
+        ----------
+        changes : (n, K, Q), normal with mean 0 and standard deviations ``deviations`` (K, Q)
+        degrees_of_freedom : (K,), not needed
+
+        Returns
+        -------
+        factors : (n, K, Q)
+        """
+        return np.sqrt(gamma_quantile(changes / deviations, 1.0, deviations))
 
     def unique_entries(self, numbers):
         """What of a precision array is reported once: (..., K, Q) -> (..., K Q)."""

@@ -340,10 +340,13 @@ class CovarianceStructure:
         """d mu = W^-1 b: (..., K, P) -> (..., K, P)."""
         return self.transformed(roots, linear)
 
+    def own_precision_response(self, quadratic):
+        """d Lambda in its own frame, -a/power B: (..., S, Q) -> (..., S, ...)."""
+        return -self._feature_norm / self.power * self.unflattened(quadratic)
+
     def precision_response(self, quadratic, whiteners):
         """d Lambda = -a/power W' B W: (..., S, Q) -> (..., S, ...)."""
-        scale = -self._feature_norm / self.power
-        return scale * self.congruence(self.transposed(whiteners), self.unflattened(quadratic))
+        return self.congruence(self.transposed(whiteners), self.own_precision_response(quadratic))
 
     def covariance_response(self, quadratic, roots):
         """d Lambda^-1 = a/power W^-1 B W^-T: (..., S, Q) -> (..., S, ...)."""
