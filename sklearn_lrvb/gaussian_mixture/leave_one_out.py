@@ -21,7 +21,6 @@ from sklearn_lrvb.gaussian_mixture.sweep import normalized
 from sklearn_lrvb.gaussian_mixture.variational_posterior import log_normal_constant
 from sklearn_lrvb.row_blocks import rows_of_size
 
-
 # Of a component's covariance, in units of what it was with the row: less is what rounding leaves of nothing.
 _LEAST_LOG_DETERMINANT = np.log(1e-11)
 

@@ -13,10 +13,12 @@ give what the three solvers of `sklearn_lrvb.linear_response` need:
 
 import functools
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from sklearn_lrvb.gaussian_mixture.frames import OwnFrames, frames_of
+from sklearn_lrvb.gaussian_mixture.frames import frames_of
 from sklearn_lrvb.gaussian_mixture.sweep import (
     centred_on_average,
     complements,
@@ -24,6 +26,7 @@ from sklearn_lrvb.gaussian_mixture.sweep import (
     normalized,
     sums_over_blocks,
 )
+from sklearn_lrvb.row_blocks import slices
 
 # What is left out as certain has a trace below this in units of the complete information.
 _NEGLIGIBLE_INFORMATION = 1e-12
@@ -31,6 +34,7 @@ _NEGLIGIBLE_INFORMATION = 1e-12
 _COMPACTED = 0.6  # share of a block's rows above which picking them costs more than it saves
 _SAMPLED = 500  # rows by which it is judged how many are uncertain
 _SLAB = 512  # columns of the kernel at once
+_FEATURE_BYTES = 2**22  # of features formed at once
 
 
 def change_of_log_densities(frames, posterior, coefficients):
@@ -175,7 +179,6 @@ class UncertainColumns:
 
     def __init__(self, posterior, whitened, row, weights):
         self._posterior = posterior
-        self._frames = OwnFrames(posterior)
         self._whitened = whitened
         self._row = row
         self.weights = weights
@@ -259,12 +262,6 @@ class UncertainColumns:
             responses += self.weights[l][:, None] * products.T[self._row]
         return responses
 
-    def features(self, k):
-        """Features of every column in component k, (F, m)."""
-        structure = self._posterior.structure
-        origin = self._posterior.second_moment_origin[structure.slot(k)]
-        return self.weights[k] * structure.component_features(self._whitened[k][:, self._row], origin)
-
     def responses(self, index):
         """B' R[:, index], (m, len(index))."""
         posterior, structure = self._posterior, self._posterior.structure
@@ -292,24 +289,53 @@ class UncertainColumns:
 
     def product(self, weights):
         """B weights: (m, c) -> (D, c)."""
-        posterior = self._posterior
-        n_components, _, n_rows = self._whitened.shape
-        columns = []
-        for column in weights.T:
-            by_row = np.stack(
-                [np.bincount(self._row, a * column, minlength=n_rows) for a in self.weights]
-            ).reshape(n_components, n_rows)
-            columns.append(features_of(posterior, self._frames.signed_moments(self._whitened, by_row)))
-        return np.stack(columns, axis=1)
+        structure = self._posterior.structure
+        product = np.zeros((structure.n_coefficients, weights.shape[1]))
+        for k in range(structure.n_components):
+            self._add_by_place(product, k, self.component_product(k, weights))
+        return product
+
+    def _add_by_place(self, coefficients, k, features):
+        start = 0
+        for place in self._posterior.structure.places(k):
+            stop = start + place.stop - place.start
+            coefficients[place] += features[start:stop]
+            start = stop
+
+    def component_product(self, k, weights):
+        """What component k has of `product`: (m, c) -> (F, c)."""
+        by_row = self._rows_of_columns[k] @ weights
+        parts = (self._features(k, some) @ by_row[some] for some in self._slabs)
+        return functools.reduce(np.add, parts)
 
     def transposed_product(self, array):
         """B' array: (D, c) -> (m, c)."""
-        columns = []
-        for column in array.T:
-            change = change_of_log_densities(self._frames, self._posterior, column)
-            products = self._frames.changes(self._whitened, change)
-            columns.append(np.einsum("km,km->m", self.weights, products[:, self._row]))
-        return np.stack(columns, axis=1)
+        product = np.zeros((len(self), array.shape[1]))
+        for k, rows_of_columns in enumerate(self._rows_of_columns):
+            own = np.concatenate([array[place] for place in self._posterior.structure.places(k)])
+            by_row = np.concatenate([self._features(k, some).T @ own for some in self._slabs])
+            product += rows_of_columns.T @ by_row
+        return product
+
+    @cached_property
+    def _rows_of_columns(self):
+        """By component, the weight of every column at its row: K sparse arrays (n, m)."""
+        shape = self._whitened.shape[2], len(self)
+        place = self._row, np.arange(len(self))
+        return [csr_array((weights, place), shape=shape) for weights in self.weights]
+
+    @property
+    def _slabs(self):
+        """Rows whose features are formed at once."""
+        structure, n_rows = self._posterior.structure, self._whitened.shape[2]
+        at_once = max(1, _FEATURE_BYTES // (8 * (1 + structure.n_features + structure.n_quadratic)))
+        return slices(n_rows, at_once) or [slice(0, 0)]
+
+    def _features(self, k, some):
+        """h_k of some of the uncertain rows, (F, n)."""
+        structure = self._posterior.structure
+        origin = self._posterior.second_moment_origin[structure.slot(k)]
+        return structure.component_features(self._whitened[k][:, some], origin)
 
 
 def _assignment_root(responsibilities):

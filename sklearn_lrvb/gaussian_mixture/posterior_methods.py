@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.gaussian_mixture.credible_intervals import credible_interval
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS
+from sklearn_lrvb.gaussian_mixture.prior_sensitivity import prior_reading
 from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
 _COMPUTED_ON_ACCESS = {
@@ -56,8 +57,11 @@ class PosteriorMethods:
         return np.array([label for target in PARAMETERS for label in self._labels_of(target)])
 
     def _labels_of(self, target):
-        names = getattr(self, "feature_names_in_", [f"x{p}" for p in range(self.n_features_in_)])
-        return self._uncertainty.map.labels(target, names)
+        return self._uncertainty.map.labels(target, self._feature_names)
+
+    @property
+    def _feature_names(self):
+        return getattr(self, "feature_names_in_", [f"x{p}" for p in range(self.n_features_in_)])
 
     @property
     def weights_std_(self):
@@ -217,6 +221,9 @@ class PosteriorMethods:
               normal for means; on the diagonal gamma for precisions and inverse gamma for covariances, off
               it normal.
 
+            ``summary.attrs["prior"]`` says in a sentence whether the prior matters: how far, to first order,
+            doubling a hyperparameter would move any of these means (:meth:`prior_sensitivity`).
+
         Raises
         ------
         ImportError
@@ -238,7 +245,9 @@ class PosteriorMethods:
             raise ImportError(
                 "posterior_summary returns a pandas DataFrame and needs pandas: pip install pandas"
             ) from None
-        return pd.concat([pd.DataFrame(*self._summary_of(name, interval)) for name in targets])
+        summary = pd.concat([pd.DataFrame(*self._summary_of(name, interval)) for name in targets])
+        summary.attrs["prior"] = prior_reading(self._uncertainty, self._feature_names, targets)
+        return summary
 
     def _summary_of(self, target, interval):
         """Columns and row names of one target's part of the summary."""

@@ -166,12 +166,13 @@ class _ByKernels(_RowResponses):
         """Changes of a component's other statistics in its frame, as of features: (P, n), (Q, n)."""
         structure, n_features = self._structure, self._structure.n_features
         reassigned = self._reassigned(weights, columns)
-        linear = weights[l] * self._rows(l, columns)
-        linear += self._information.factor.features(l)[1 : 1 + n_features] @ reassigned
         quadratic = 0.0
         for k in structure.neighbours(l):
-            quadratic += weights[k] * self._features(k, columns)[1 + n_features :]
-            quadratic += self._information.factor.features(k)[1 + n_features :] @ reassigned
+            moved = weights[k] * self._features(k, columns)
+            moved += self._information.factor.component_product(k, reassigned)
+            quadratic += moved[1 + n_features :]
+            if k == l:
+                linear = moved[1 : 1 + n_features]
         return linear, quadratic
 
 
