@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 import rows
-from experiments import fit, growth, influence, information, profile, start, sweep
+from experiments import coverage, fit, growth, influence, information, profile, start, sweep
 from measuring import Settings, machine
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -26,6 +26,7 @@ EXPERIMENTS = {
     "influence": influence,
     "growth": growth,
     "profile": profile,
+    "coverage": coverage,
 }
 RESULTS = Path(__file__).parent / "results"
 
