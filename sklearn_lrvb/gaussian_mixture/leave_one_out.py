@@ -19,10 +19,11 @@ from sklearn_lrvb.gaussian_mixture.row_responses import WithoutResponse
 from sklearn_lrvb.gaussian_mixture.row_uncertainty import LEAST_SHARE
 from sklearn_lrvb.gaussian_mixture.sweep import normalized
 from sklearn_lrvb.gaussian_mixture.variational_posterior import log_normal_constant
-from sklearn_lrvb.row_blocks import rows_of_size
 
 # Of a component's covariance, in units of what it was with the row: less is what rounding leaves of nothing.
 _LEAST_LOG_DETERMINANT = np.log(1e-11)
+
+_MOVED_BYTES = 2**24  # of covariances, one for every row of a block
 
 
 def leave_one_out_scores(rows, posterior, responses):
@@ -55,8 +56,7 @@ def leave_one_out_scores(rows, posterior, responses):
             scores[failed] = _scores_at(posterior, whitened, log_densities, r, own, left_out)
         return scores
 
-    structure = posterior.structure
-    block_rows = min(responses.block_rows, rows_of_size(4 * structure.one.size, least=1))
+    block_rows = min(responses.block_rows, max(1, _MOVED_BYTES // (8 * posterior.structure.one.size)))
     return np.concatenate(list(rows.map(one_block, block_rows)))
 
 

@@ -34,7 +34,7 @@ _NEGLIGIBLE_INFORMATION = 1e-12
 _COMPACTED = 0.6  # share of a block's rows above which picking them costs more than it saves
 _SAMPLED = 500  # rows by which it is judged how many are uncertain
 _SLAB = 512  # columns of the kernel at once
-_FEATURE_BYTES = 2**22  # of features formed at once
+_FEATURE_BYTES = 2**23  # of features formed at once
 
 
 def change_of_log_densities(frames, posterior, coefficients):
@@ -218,6 +218,10 @@ class UncertainColumns:
     def __len__(self):
         return len(self._row)
 
+    def __getstate__(self):
+        cached = {"_kept_features", "_rows_of_columns"}  # cheap to form again
+        return {name: value for name, value in vars(self).items() if name not in cached}
+
     def kernel(self):
         """B' R B, (m, m), from inner products of rows alone."""
         posterior, structure = self._posterior, self._posterior.structure
@@ -305,15 +309,15 @@ class UncertainColumns:
     def component_product(self, k, weights):
         """What component k has of `product`: (m, c) -> (F, c)."""
         by_row = self._rows_of_columns[k] @ weights
-        parts = (self._features(k, some) @ by_row[some] for some in self._slabs)
-        return functools.reduce(np.add, parts)
+        parts = zip(self._features[k], self._slabs, strict=True)
+        return functools.reduce(np.add, (features @ by_row[some] for features, some in parts))
 
     def transposed_product(self, array):
         """B' array: (D, c) -> (m, c)."""
         product = np.zeros((len(self), array.shape[1]))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
             own = np.concatenate([array[place] for place in self._posterior.structure.places(k)])
-            by_row = np.concatenate([self._features(k, some).T @ own for some in self._slabs])
+            by_row = np.concatenate([features.T @ own for features in self._features[k]])
             product += rows_of_columns.T @ by_row
         return product
 
@@ -331,11 +335,22 @@ class UncertainColumns:
         at_once = max(1, _FEATURE_BYTES // (8 * (1 + structure.n_features + structure.n_quadratic)))
         return slices(n_rows, at_once) or [slice(0, 0)]
 
-    def _features(self, k, some):
-        """h_k of some of the uncertain rows, (F, n)."""
+    @property
+    def _features(self):
+        """By component, h_k of the uncertain rows, slab by slab (F, n): kept where they are one slab."""
+        if len(self._slabs) > 1:
+            return [self._slabs_of_features(k) for k in range(len(self.weights))]
+        return self._kept_features
+
+    @cached_property
+    def _kept_features(self):
+        return [list(self._slabs_of_features(k)) for k in range(len(self.weights))]
+
+    def _slabs_of_features(self, k):
         structure = self._posterior.structure
         origin = self._posterior.second_moment_origin[structure.slot(k)]
-        return structure.component_features(self._whitened[k][:, some], origin)
+        for some in self._slabs:
+            yield structure.component_features(self._whitened[k][:, some], origin)
 
 
 def _assignment_root(responsibilities):

@@ -66,8 +66,10 @@ def test_of_one_component_they_are_exact(model, n_features):
     model = model if model["prior"] == "flat" else {**model, **prior}
     weights = np.random.default_rng(0).uniform(0.3, 2.0, size=30)
     estimator = mixture(model, n_components=1).fit(rows, sample_weight=weights)
-    truth = refitted(model, estimator, rows, range(30), weights)
-    np.testing.assert_allclose(estimator.loo_score_samples(rows, weights), truth, rtol=1e-9, atol=1e-9)
+    left_out = np.arange(0, 30, 6)
+    truth = refitted(model, estimator, rows, left_out, weights)
+    found = estimator.loo_score_samples(rows, weights)[left_out]
+    np.testing.assert_allclose(found, truth, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
