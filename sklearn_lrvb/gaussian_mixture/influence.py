@@ -129,24 +129,36 @@ def _write_spread(part, functions, out, places, entries, selected, block):
     out[selected, places] = written[:, entries]
 
 
-def robust_covariance(rows, posterior, batches):
+def robust_covariance(rows, posterior, batches, n_targets):
     """Sum over rows of w (d theta/d w - mean)(same)', the infinitesimal jackknife: (d, d).
+
+    The influence of all rows, or all influence functions, are held at once, whichever are fewer numbers.
 
     Parameters
     ----------
     rows : CentredRows, the training rows
-    batches : iterable of arrays (d, D), rows of J M^-1
+    batches : iterable of arrays (d, D), rows of J M^-1; n_targets in all
     """
-    functions = [InfluenceFunctions(posterior, coefficients) for coefficients in batches]
-    stops = np.cumsum([0] + [part.n_functions for part in functions])
+    if rows.n_samples < posterior.structure.n_coefficients:
+        influence = np.empty((rows.n_samples, n_targets))
+        write_influence(rows, posterior, batches, InfluenceFunctions.values, influence)
+        sums, squares = _weighted_products(rows, influence, slice(None))
+    else:
+        functions = [InfluenceFunctions(posterior, coefficients) for coefficients in batches]
+        stops = np.cumsum([0] + [part.n_functions for part in functions])
 
-    def one_block(selected, block):
-        influence = np.empty((block.shape[1], stops[-1]))
-        for start, stop, part in zip(stops, stops[1:], functions, strict=False):
-            part.values(block, influence[:, start:stop])
-        weighted = rows.weighted(influence.T, selected)
-        return weighted.sum(axis=1), weighted @ influence
+        def one_block(selected, block):
+            influence = np.empty((block.shape[1], n_targets))
+            for start, stop, part in zip(stops, stops[1:], functions, strict=False):
+                part.values(block, influence[:, start:stop])
+            return _weighted_products(rows, influence, selected)
 
-    sums, squares = sums_over_blocks(rows.map(one_block, functions[0].block_rows))
+        sums, squares = sums_over_blocks(rows.map(one_block, functions[0].block_rows))
     covariance = squares - np.outer(sums, sums) / rows.total_weight
     return 0.5 * (covariance + covariance.T)
+
+
+def _weighted_products(rows, influence, selected):
+    """Sums over rows of w f and of w f f', of some rows' influence f: (n, d) -> (d,), (d, d)."""
+    weighted = rows.weighted(influence.T, selected)
+    return weighted.sum(axis=1), weighted @ influence

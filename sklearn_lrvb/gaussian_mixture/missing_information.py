@@ -34,7 +34,7 @@ _NEGLIGIBLE_INFORMATION = 1e-12
 _COMPACTED = 0.6  # share of a block's rows above which picking them costs more than it saves
 _SAMPLED = 500  # rows by which it is judged how many are uncertain
 _SLAB = 512  # columns of the kernel at once
-_FEATURE_BYTES = 2**23  # of features formed at once
+_FEATURE_BYTES = 2**23  # of features formed at once, or kept
 
 
 def change_of_log_densities(frames, posterior, coefficients):
@@ -330,9 +330,10 @@ class UncertainColumns:
 
     @property
     def _slabs(self):
-        """Rows whose features are formed at once."""
+        """Rows whose features in all components are formed at once."""
         structure, n_rows = self._posterior.structure, self._whitened.shape[2]
-        at_once = max(1, _FEATURE_BYTES // (8 * (1 + structure.n_features + structure.n_quadratic)))
+        n_features = structure.n_components * (1 + structure.n_features + structure.n_quadratic)
+        at_once = max(1, _FEATURE_BYTES // (8 * n_features))
         return slices(n_rows, at_once) or [slice(0, 0)]
 
     @property

@@ -241,7 +241,7 @@ class PosteriorUncertainty:
         information = self._solver(size, solver, rows)
         batches = itertools.chain.from_iterable(self._coefficients(information, target) for target in targets)
         with blas_threads(self._n_jobs):
-            return robust_covariance(rows, self.map.posterior, batches)
+            return robust_covariance(rows, self.map.posterior, batches, size)
 
     def of_rows(self, rows, function):
         """``function(rows, posterior, responses of these rows)``, each in blocks (`row_uncertainty`)."""

@@ -91,6 +91,16 @@ def test_solvers_batches_and_threads_agree(monkeypatch):
         assert_equal_to_rounding(estimator.get_posterior_covariance(method="sandwich", X=X), expected)
 
 
+def test_with_fewer_rows_than_unknowns():
+    rows = np.random.default_rng(0).normal(size=(40, 8)) + 3.0 * (np.arange(40) % 2)[:, None]
+    estimator = mixture({"covariance_type": "full"}).fit(rows)
+    assert len(estimator.posterior_mean_) > 40
+    influence = estimator.influence(rows, perturb="weight").reshape(40, -1)
+    influence -= influence.mean(axis=0)
+    found = estimator.get_posterior_covariance("means", method="sandwich", X=rows)
+    np.testing.assert_allclose(found, influence.T @ influence, atol=1e-10 * np.abs(found).max())
+
+
 def test_it_needs_the_training_rows():
     estimator = fitted(MODELS[0])
     with pytest.raises(ValueError, match="method='sandwich' needs the training rows: pass X"):
