@@ -71,6 +71,8 @@ PROBLEMS = {
     problem.name: problem
     for problem in (
         # name, rows N, features P, components K, distance in standard deviations
+        Problem("few-plane", 300, 2, 2, 2.5),
+        Problem("few-five", 600, 5, 3, 3.0),
         Problem("plane-equal", 10_000, 2, 2, 1.5, shapes="equal"),
         Problem("plane-unequal", 10_000, 2, 2, 1.5),
         Problem("plane", 10_000, 2, 2, 2.5),
@@ -110,6 +112,7 @@ FIT = (
 )
 INFORMATION = ("plane", "digits", "many-rows-ten", "million-five", "fifty-features", "hundred-features")
 INFLUENCE = ("plane", "digits", "many-rows-five")
+LEAVE_ONE_OUT = ("few-plane", "few-five", "plane", "digits")
 
 
 def _growing(size, values, **others):

@@ -313,6 +313,37 @@ Of all points on all means and log weights, d targets, with the information fact
 """
 
 
+def leave_one_out_section(found):
+    def errors(name):
+        numbers = (f"{name}_mean_error", f"{name}_largest_error", f"{name}_error_of_sum")
+        return lambda row: "{:.1e}, {:.1e}, {:.2%}".format(*(row[number] for number in numbers))
+
+    def all_refits_over_ours(row):
+        return f"{row['refit_seconds'] * row['n_samples'] / row['loo_seconds']:,.0f}"
+
+    shown = table(
+        [
+            *_SIZES,
+            ("rows refitted without", _text("left_out", "{:.0f}")),
+            ("score, the row seen", errors("seen")),
+            ("score - leverage", errors("first_order")),
+            ("loo_score_samples", errors("loo")),
+            ("loo_score_samples of all rows, ms", _milliseconds("loo_seconds")),
+            ("one refit, ms", _milliseconds("refit_seconds")),
+            ("refits of all rows over ours", all_refits_over_ours),
+        ],
+        found,
+    )
+    return f"""## Leave one out
+
+Scores of rows in fits to all other rows, against refits: mean and largest error in nats, and the error of the
+sum as a share of what the scores of rows that the fit has seen are too high by. The information is factored;
+refits start from the fit to all rows, under the same prior.
+
+{shown}
+"""
+
+
 @dataclass(frozen=True)
 class Curve:
     """Time of one pass as one size grows; exponents are of its upper half, where fixed costs matter less.
@@ -512,6 +543,7 @@ SECTIONS = {
     "start": start_section,
     "information": information_section,
     "influence": influence_section,
+    "leave_one_out": leave_one_out_section,
     "growth": growth_section,
     "profile": profile_section,
     "coverage": coverage_section,
