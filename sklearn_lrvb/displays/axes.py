@@ -40,6 +40,8 @@ def checked_index(name, value, size):
 
 def checked_plane(features, n_features):
     """The two features that span the plot, as a list."""
+    if n_features < 2:
+        raise ValueError("The plot takes two features, and the mixture was fitted to one.")
     if not is_index_pair(features, n_features) or features[0] == features[1]:
         raise ValueError(
             f"features must be two different columns of the {n_features} that the mixture was fitted to, as "

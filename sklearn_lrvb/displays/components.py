@@ -1,5 +1,7 @@
 """ComponentDisplay: the components in a plane, with the credible regions of their means."""
 
+from numbers import Real
+
 import numpy as np
 from scipy.stats import chi2
 from sklearn.utils._optional_dependencies import check_matplotlib_support
@@ -191,7 +193,7 @@ class ComponentDisplay:
             Itself.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
-        if not 0 < level < 1:
+        if not isinstance(level, Real) or not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
         self.ax_ = given_or_new(ax)
         self.figure_ = self.ax_.figure

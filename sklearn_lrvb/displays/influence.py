@@ -13,6 +13,7 @@ from sklearn_lrvb.displays.axes import (
     given_or_new,
 )
 from sklearn_lrvb.displays.parameter_entries import parameter_entry
+from sklearn_lrvb.gaussian_mixture.validation import check_perturbation
 
 # Influence has heavy tails: a scale that reached to the largest would show the others as zero.
 _WITHIN_SCALE = 0.95
@@ -260,18 +261,21 @@ class InfluenceDisplay:
 def _influence_function(estimator, target, component, feature, perturb, along):
     """Rows -> influence of each on one parameter, and what to call it."""
     index, name = parameter_entry(estimator, target, component, feature)
-    if perturb not in ("location", "weight"):
-        raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
+    check_perturbation(perturb)
     if perturb == "location":
         default = feature if np.ndim(feature) == 0 else feature[0]
         along = checked_index("along", default if along is None else along, estimator.n_features_in_)
-        index = (*index, along)
         label = f"d {name} / d {feature_names(estimator)[along]} of the point"
     elif along is not None:
         raise ValueError(f"along is where a point moves: leave it out with perturb='weight', got {along!r}.")
     else:
         label = f"d {name} / d weight of the point"
-    return lambda rows: estimator.influence(rows, target, perturb=perturb)[:, *index], label
+
+    def influence(rows):
+        on_entry = estimator._influence_on(rows, target, index, perturb)
+        return on_entry if along is None else on_entry[:, along]
+
+    return influence, label
 
 
 def _grid(points, resolution):

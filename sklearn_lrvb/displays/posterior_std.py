@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import COLORS, MARKERS, given_or_new
 from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
-from sklearn_lrvb.gaussian_mixture.validation import check_target
+from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
 _SHORTEST = 5.0  # factor between the ends of the axes, at least
 _SHORT = 300.0  # up to where 1, 2 and 5 have ticks
@@ -87,9 +87,9 @@ class PosteriorStdDisplay:
             The training rows, where the estimator needs them again
             (:meth:`LRVBGaussianMixture.get_posterior_covariance`).
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'} or a list of them, \
-                default=('log_weights', 'means', 'precisions')
-            Of what.
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
+                them, default=('log_weights', 'means', 'precisions')
+            Of what; 'all' is the default.
 
         reference : array-like of shape (d,), default=None
             Standard deviations from elsewhere, such as a Gibbs sampler, in the order of
@@ -117,17 +117,15 @@ class PosteriorStdDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
-        chosen = [target] if isinstance(target, str) else list(target)
-        if not chosen:
-            raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
-        for name in chosen:
-            check_target(name)
-
-        def std(name, method, **training):
-            return np.sqrt(np.diag(estimator.get_posterior_covariance(name, method, **training)))
-
-        lrvb = [std(name, "lrvb", X=X, sample_weight=sample_weight) for name in chosen]
-        mean_field = [std(name, "mean_field") for name in chosen]
+        chosen = checked_targets(target)
+        uncertainty = estimator._uncertainty
+        if X is None:
+            lrvb = [uncertainty.flat_std(name) for name in chosen]
+        else:
+            training = {"X": X, "sample_weight": sample_weight}
+            covariances = [estimator.get_posterior_covariance(name, **training) for name in chosen]
+            lrvb = [np.sqrt(np.diag(covariance)) for covariance in covariances]
+        mean_field = [uncertainty.flat_mean_field_std(name) for name in chosen]
         display = cls(
             lrvb_std=np.concatenate(lrvb),
             mean_field_std=np.concatenate(mean_field),

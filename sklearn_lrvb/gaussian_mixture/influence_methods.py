@@ -9,7 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_lrvb.gaussian_mixture.influence import InfluenceFunctions, write_influence
 from sklearn_lrvb.gaussian_mixture.prior_sensitivity import per_standard_deviation, prior_sensitivity
 from sklearn_lrvb.gaussian_mixture.row_uncertainty import leverages
-from sklearn_lrvb.gaussian_mixture.validation import check_target, checked_output, checked_weights
+from sklearn_lrvb.gaussian_mixture.validation import (
+    check_perturbation,
+    check_target,
+    checked_output,
+    checked_weights,
+)
 
 _PARTS = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
 
@@ -33,7 +38,7 @@ class InfluenceMethods:
 
         out : ndarray, default=None
             Where to write the result, block by block: an array of its shape, C-contiguous, of float64 or
-            float32, for example a :class:`numpy.memmap`. What it takes in memory otherwise is a new array.
+            float32 that is no part of X, for example a :class:`numpy.memmap`.
 
         Returns
         -------
@@ -52,17 +57,28 @@ class InfluenceMethods:
         """
         rows = self._rows(X)
         check_target(target)
-        if perturb not in _PARTS:
-            raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
+        check_perturbation(perturb)
         uncertainty = self._uncertainty
         parameters = uncertainty.map
         entries = parameters.entries(target)
-        axes = (self.n_features_in_,) if perturb == "location" else ()
-        shape = (rows.n_samples, *entries.shape, *axes)
-        out = np.empty(shape) if out is None else checked_output(out, shape)
+        shape = (rows.n_samples, *entries.shape, *self._axes_of(perturb))
+        out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
         batches = uncertainty.coefficients(target)
         write_influence(rows, parameters.posterior, batches, _PARTS[perturb], out, entries)
         return out
+
+    def _axes_of(self, perturb):
+        return (self.n_features_in_,) if perturb == "location" else ()
+
+    def _influence_on(self, X, target, index, perturb):
+        """`influence` on the entry at one index of the attribute, without that on the others."""
+        rows, parameters = self._rows(X), self._uncertainty.map
+        weights = np.zeros((1, parameters.size(target)))
+        weights[0, parameters.entries(target)[index]] = 1.0
+        out = np.empty((rows.n_samples, 1, *self._axes_of(perturb)))
+        batches = self._uncertainty.coefficients_of_combinations(target, weights)
+        write_influence(rows, parameters.posterior, batches, _PARTS[perturb], out)
+        return out[:, 0]
 
     def influence_scores(self, X):
         """The paper's scores: the largest directional derivative of |mu_k|^2 in each row.
@@ -143,22 +159,40 @@ class InfluenceMethods:
         -----
         UserWarning
             Under ``prior="flat"`` a component may consist of so few rows that it has no proper posterior
-            without one of them; the score is then NaN.
+            without one of them; the score is then NaN. And where a row is most of its component, what becomes
+            of the component without it is beyond one step: such scores are rough.
         """
         kept_rows = self._counted_rows(X, sample_weight)
         rows = self._rows(X)
         weights = checked_weights(sample_weight, rows.X)
         scores = self._uncertainty.leave_one_out_scores(replace(rows, weights=weights), kept_rows)
-        undefined = np.flatnonzero(np.isnan(scores))
-        if undefined.size:
-            warnings.warn(
-                f"{undefined.size} of {len(scores)} rows cannot be left out (the first is row "
-                f"{undefined[0]}): a component has no proper posterior without them, and their score is NaN. "
-                "(a) Use prior='conjugate'. (b) Lower n_components.",
-                UserWarning,
-                stacklevel=2,
-            )
+        self._warn_of_rows(
+            np.isnan(scores),
+            "cannot be left out ({first}): a component has no proper posterior without them, and their score "
+            "is NaN. (a) Use prior='conjugate'. (b) Lower n_components.",
+        )
+        self._warn_of_rows(
+            self._most_of_their_component(rows, weights) & ~np.isnan(scores),
+            "are most of their component ({first}): what becomes of it without them is beyond one step, and "
+            "their score is rough. (a) Refit without them, and score them. (b) Lower n_components.",
+        )
         return scores
+
+    def _most_of_their_component(self, rows, weights):
+        """Whether the half of a component's expected count, or more, is one row: bool (n_samples,)."""
+        counts = self._uncertainty.map.posterior.counts[:, None]
+        if len(counts) == 1:  # whose score is exact
+            return np.zeros(rows.n_samples, dtype=bool)
+        most = np.where(counts > 0, 0.5 * counts, np.inf)
+        shares = self._expected(rows, lambda r, _: ((r > 0.5) * r / most).max(axis=0))
+        return shares * (1.0 if weights is None else weights) >= 1.0
+
+    @staticmethod
+    def _warn_of_rows(concerned, message):
+        concerned, n_rows = np.flatnonzero(concerned), len(concerned)
+        if concerned.size:
+            which = message.format(first=f"the first is row {concerned[0]}")
+            warnings.warn(f"{concerned.size} of {n_rows} rows {which}", UserWarning, stacklevel=3)
 
     def prior_sensitivity(self, target="means", per_std=False):
         """How much each hyperparameter moves each posterior mean: d E[target] / d hyperparameter.

@@ -180,8 +180,8 @@ class PosteriorMethods:
         of a component. Where all points are certain of their component, weights, and under joint
         factors precisions, are draws of q. The heavier tails of means whose precision is vague are not drawn.
 
-        The same number and the same fit give the same draws, as long as the information is solved with by the
-        same solver (`get_posterior_covariance`); another gives others of the same distribution.
+        The same number and the same fit give the same draws, whatever was asked before and however the
+        information is solved with.
         """
         check_is_fitted(self)
         if not isinstance(n_draws, Integral) or n_draws < 1:

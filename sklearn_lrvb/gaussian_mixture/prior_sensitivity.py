@@ -22,6 +22,7 @@ from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS
 
 _SCALARS = ("weight_concentration_prior", "mean_precision_prior", "degrees_of_freedom_prior")
 DIRECTIONS = (*_SCALARS, "covariance_prior", "mean_prior")
+_LEAST_COUNT = 0.5  # expected rows of a component that the data speak of
 _READINGS = ((0.1, "hardly matters"), (1.0, "matters somewhat"))  # below so many standard deviations
 
 
@@ -156,22 +157,36 @@ def prior_reading(uncertainty, feature_names, targets=PARAMETERS):
 
     To first order, by the largest move of a posterior mean of ``targets``, in its standard deviations, where
     one hyperparameter is doubled (all of ``covariance_prior`` at once), or ``mean_prior`` moved by a standard
-    deviation of the covariance C0/nu0 in the direction that is worst for that posterior mean. Entries that
-    have no standard deviation are left out.
+    deviation of the covariance C0/nu0 in the direction that is worst for that posterior mean. Of what the
+    data do not speak nothing is said: components without rows, which are the prior's, and the log weight of
+    a single component.
     """
     if uncertainty.map.posterior.prior.flat:
         return "The prior is flat: there is nothing to choose."
-    labels = uncertainty.map.labels
-    names = np.array([name for target in targets for name in labels(target, feature_names)])
+    parameters = uncertainty.map
+    names = np.array([name for target in targets for name in parameters.labels(target, feature_names)])
     moves = prior_moves(uncertainty, targets)
+    moves *= np.concatenate([_told_by_data(parameters, target) for target in targets])
     direction, entry = np.unravel_index(moves.argmax(), moves.shape)
     largest = moves[direction, entry]
+    if largest == 0:
+        return "The prior does not matter: to first order, it moves none of these posterior means."
     how_much = next((reading for below, reading in _READINGS if largest < below), "matters")
     return (
         f"The prior {how_much}: to first order, doubling a hyperparameter, or moving mean_prior by a "
         f"standard deviation of the prior's covariance, moves posterior means by up to {largest:.2g} "
         f"posterior standard deviations (most: {DIRECTIONS[direction]} moves {names[entry]})."
     )
+
+
+def _told_by_data(parameters, target):
+    """Which flat entries belong to a component with rows, or to all, and can be anything: bool (d,)."""
+    occupied = parameters.posterior.counts >= _LEAST_COUNT
+    if target in ("log_weights", "weights"):
+        return occupied & (len(occupied) > 1)
+    if target != "means" and parameters.posterior.structure.n_slots < len(occupied):
+        return np.ones(parameters.size(target), dtype=bool)
+    return np.repeat(occupied, parameters.size(target) // len(occupied))
 
 
 def prior_moves(uncertainty, targets):

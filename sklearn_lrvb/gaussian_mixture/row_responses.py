@@ -21,8 +21,8 @@ from sklearn_lrvb.row_blocks import rows_of_size
 _SOLVED_BYTES = 2**25  # of solutions held at once
 
 
-class _RowResponses:
-    """Rows of one block, whose images M^-1 h are at hand.
+class _Rows:
+    """Rows of one block and their features.
 
     Parameters
     ----------
@@ -44,6 +44,10 @@ class _RowResponses:
         """h_k of some of the rows, (F, n)."""
         origin = self._posterior.second_moment_origin[self._structure.slot(k)]
         return self._structure.component_features(self._rows(k, columns), origin)
+
+
+class _RowResponses(_Rows):
+    """Rows of one block, whose images M^-1 h are at hand."""
 
     def _places(self, k):
         """Where a component's coefficients stand, int array (F,)."""
@@ -176,7 +180,7 @@ class _ByKernels(_RowResponses):
         return linear, quadratic
 
 
-class WithoutResponse(_RowResponses):
+class WithoutResponse(_Rows):
     """Rows that take nothing with them but themselves: no other assignment responds (M = R)."""
 
     def counts(self, weights, columns):

@@ -239,7 +239,7 @@ class PosteriorUncertainty:
         if size > MAX_DENSE_SIZE:
             raise MemoryError(self._too_large_message("The robust covariance", size))
         information = self._solver(size, solver, rows)
-        batches = itertools.chain.from_iterable(self._coefficients(information, target) for target in targets)
+        batches = itertools.chain.from_iterable(self.coefficients(target, information) for target in targets)
         with blas_threads(self._n_jobs):
             return robust_covariance(rows, self.map.posterior, batches, size)
 
@@ -286,32 +286,27 @@ class PosteriorUncertainty:
         with blas_threads(self._n_jobs):
             return PosteriorDraws(self.map, information).draw(n_draws, random_state)
 
-    def coefficients(self, target):
+    def coefficients(self, target, information=None):
         """Yield rows of J M^-1, (n, D): influence functions of a flat target, batch by batch."""
-        return self._coefficients(self._solver(self.map.size(target)), target)
-
-    def _coefficients(self, information, target):
         size = self.map.size(target)
 
         def sources(batch):
             return self.map.sources(target, np.eye(batch.stop - batch.start, size, batch.start))
 
-        return self._solutions(information, size, sources)
+        return self.solutions(size, sources, information)
 
     def coefficients_of_combinations(self, target, weights):
         """The same of weights (n, d) times a flat target."""
         return self.solutions(len(weights), lambda batch: self.map.sources(target, weights[batch]))
 
-    def solutions(self, n_sources, sources):
+    def solutions(self, n_sources, sources, information=None):
         """Yield M^-1 of sources as rows (n, D), batch by batch: how the coefficients respond.
 
         Parameters
         ----------
         sources : callable, slice of ``range(n_sources)`` -> (D, n)
         """
-        return self._solutions(self._solver(n_sources), n_sources, sources)
-
-    def _solutions(self, information, n_sources, sources):
+        information = information or self._solver(n_sources)
         for batch in slices(n_sources, max(1, _SOURCE_BYTES // (8 * self._size))):
             with blas_threads(self._n_jobs):
                 solved = information.solve(sources(batch))

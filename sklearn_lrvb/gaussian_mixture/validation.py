@@ -31,7 +31,12 @@ def check_target(target, choices=TARGETS):
         raise ValueError(f"target must be one of {', '.join(choices)}, got {target!r}.")
 
 
-def checked_output(out, shape):
+def check_perturbation(perturb):
+    if not isinstance(perturb, str) or perturb not in ("location", "weight"):
+        raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
+
+
+def checked_output(out, shape, X):
     """An array to write results to, as it is."""
     if not isinstance(out, np.ndarray) or out.dtype not in (np.float64, np.float32):
         raise ValueError(f"out must be an ndarray of float64 or float32, got {_described(out)}.")
@@ -39,6 +44,8 @@ def checked_output(out, shape):
         raise ValueError(
             f"out must have shape {shape}, and be C-contiguous and writeable; got {_described(out)}."
         )
+    if np.may_share_memory(out, X):
+        raise ValueError("out shares memory with X, which is read while it is written: pass another.")
     return out
 
 

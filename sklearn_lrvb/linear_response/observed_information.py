@@ -23,7 +23,7 @@ Which is cheapest is for `solver_choice` to say.
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh, lapack, solve_triangular
+from scipy.linalg import LinAlgError, blas, cholesky, eigh, lapack, solve_triangular
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sklearn_lrvb.linear_response.conjugate_gradients import (
@@ -34,6 +34,8 @@ from sklearn_lrvb.linear_response.conjugate_gradients import (
 _COLUMN_BYTES = 2**26  # of right-hand sides that share their products
 _EIGENVALUE_TOLERANCE = 1e-6  # of the smallest eigenvalue by Lanczos' method
 _PROBED = 1e-2  # relative residual of a random direction, by which a negative eigenvalue has shown
+_LANCZOS_FACTOR = 6  # of its columns to eigenvectors, a method of some 30 products a column
+_LANCZOS_TOLERANCE = 1e-11
 _EIGENVALUE_FLOOR = 1e-3  # of S, in an indefinite Newton step
 
 
@@ -74,7 +76,7 @@ class ObservedInformation:
     """What all solvers answer, in terms of the few operations on S that each of them knows.
 
     A solver has a ``name``, ``_solve`` (S^-1 X), ``_half`` (any Z with Z'Z = X' S^-1 X) or what is built on
-    it, ``_root`` (A X with A A' = S^-1), ``newton_step``, ``smallest_eigenvalue`` and
+    it, ``_root`` (S^-1/2 X, the symmetric root), ``newton_step``, ``smallest_eigenvalue`` and
     ``is_positive_definite``.
 
     Parameters
@@ -142,7 +144,10 @@ class ObservedInformation:
         return np.linalg.norm(self._half(self.complete.times_root_transposed(targets)), axis=0)
 
     def correlated(self, normals):
-        """A normals with A A' = M^-1: standard normal columns become draws, (D, m) -> (D, m)."""
+        """A normals with A A' = M^-1: standard normal columns become draws, (D, m) -> (D, m).
+
+        A = T S^-1/2 is the same whatever the solver.
+        """
         self.require_positive_definite()
         return self.complete.times_root(self._root(normals))
 
@@ -248,7 +253,16 @@ class PrimalInformation(_FactoredInformation):
         return self._solve_upper(self._solve_lower(scaled))
 
     def _root(self, normals):
-        return self._solve_upper(normals)
+        if _LANCZOS_FACTOR * normals.shape[1] < len(self):
+
+            def product(vector):  # transposed to the order that BLAS takes without a copy
+                return blas.dsymv(1.0, self._matrix.T, vector[:, 0], lower=0)[:, None]
+
+            root, change = _lanczos_root(product, normals, _LANCZOS_TOLERANCE, len(self))
+            if change <= _LANCZOS_TOLERANCE:
+                return root
+        values, vectors = eigh(self._matrix)
+        return vectors @ ((vectors.T @ normals) / np.sqrt(values)[:, None])
 
     def _floored_solve(self, scaled):
         values, vectors = eigh(self._matrix)
@@ -258,12 +272,21 @@ class PrimalInformation(_FactoredInformation):
 def gram_root(gram):
     """Z with Z' Z = gram, which is symmetric and positive semidefinite but for round-off.
 
-    By its correlations: columns in any units keep their digits.
+    By the symmetric root of its correlations: columns in any units keep their digits, and no sign is open.
     """
     scale = np.sqrt(np.maximum(np.diag(gram), 0.0))
     scale = np.where(scale > 0, scale, 1.0)
     values, vectors = eigh(0.5 * (gram + gram.T) / np.outer(scale, scale))
-    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * scale
+    return vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T) * scale
+
+
+def _lanczos_root(product, normals, tolerance, max_products):
+    """S^-1/2 normals column by column, and the largest relative size of a last change."""
+    columns, changes = zip(
+        *(inverse_square_root_product(product, vector, tolerance, max_products) for vector in normals.T),
+        strict=True,
+    )
+    return np.stack(columns, axis=1), max(changes)
 
 
 def _floored(eigenvalues):
@@ -501,14 +524,9 @@ class MatrixFreeInformation(ObservedInformation):
         return gram_root(gram)
 
     def _root(self, normals):
-        columns = []
-        for vector in normals.T:
-            column, change = inverse_square_root_product(
-                self._scaled_product, vector, self._tolerance, self._max_products
-            )
-            self._require_convergence(change)
-            columns.append(column)
-        return np.stack(columns, axis=1)
+        root, change = _lanczos_root(self._scaled_product, normals, self._tolerance, self._max_products)
+        self._require_convergence(change)
+        return root
 
     def newton_step(self, gradient, tolerance=1e-2):
         """R^-1 M^-1 gradient and the Newton decrement, to a relative ``tolerance`` of the residual.

@@ -130,11 +130,19 @@ def test_influence_is_written_where_it_is_asked_to(target, perturb, tmp_path, mo
         (np.zeros((240, 2, 2)), "out must have shape .240, 2, 2, 2."),
         (np.zeros((2, 2, 2, 240)).T, "C-contiguous and writeable; got shape .240, 2, 2, 2., dtype float64$"),
         (np.broadcast_to(0.0, (240, 2, 2, 2)), "read-only"),
+        (np.zeros((240, 2, 2, 2), dtype=np.float16), "dtype float16"),
     ],
 )
 def test_an_output_that_does_not_fit_is_refused(out, message):
     with pytest.raises(ValueError, match=message.rstrip("$")):
         fitted(MODELS[0]).influence(X, out=out)
+
+
+def test_an_output_that_is_part_of_the_rows_is_refused():
+    estimator, memory = fitted(MODELS[0]), np.empty((241, 2))
+    memory[:-1] = X
+    with pytest.raises(ValueError, match="out shares memory with X"):
+        estimator.influence(memory[:-1], "weights", "weight", out=memory[1:])
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -227,6 +235,8 @@ def test_unknown_requests_are_refused():
         estimator.influence(X, "mean")
     with pytest.raises(ValueError, match="perturb must be 'location' or 'weight', got 'label'"):
         estimator.influence(X, perturb="label")
+    with pytest.raises(ValueError, match=r"perturb must be 'location' or 'weight', got \['weight'\]"):
+        estimator.influence(X, perturb=["weight"])
     with pytest.raises(ValueError, match="X has 3 features, but LRVBGaussianMixture is expecting 2"):
         estimator.influence(np.ones((4, 3)))
     with pytest.raises(ValueError, match="method must be 'lrvb', 'mean_field' or 'sandwich'"):

@@ -260,16 +260,30 @@ def test_rows_without_room_are_scaled_down():
 
 
 @pytest.mark.parametrize("solver", INFORMATION)
-def test_every_solver_draws_from_the_same_distribution(solver, monkeypatch):
+def test_every_solver_draws_the_same(solver, monkeypatch):
     model = MODELS[0]
     expected = fitted(model)
+    others = expected.sample_posterior(4000, random_state=14)
     use_information(solver, monkeypatch)
     estimator = mixture(model).fit(overlapping())
     draws = estimator.sample_posterior(4000, random_state=14)
+    for target, values in draws.items():
+        np.testing.assert_allclose(values, others[target], rtol=1e-5)
     assert_moments(flat(model, draws), expected.posterior_mean_, expected.posterior_covariance_, slack=0.1)
     few = estimator.sample_posterior(3, random_state=14)  # column by column, not through a matrix
     for target, values in few.items():
         np.testing.assert_allclose(values, draws[target][:3], rtol=1e-7)
+
+
+def test_draws_are_equivariant():
+    # to the last digits of the data belong no signs of eigenvectors
+    model = {"covariance_type": "full", "reg_covar": 0.0, "tol": 1e-12}
+    rows = overlapping()
+    draws = mixture(model, 4, max_iter=5000).fit(rows).sample_posterior(20, random_state=3)
+    for scale in (3.0, 0.1):
+        scaled = mixture(model, 4, max_iter=5000).fit(scale * rows).sample_posterior(20, random_state=3)
+        for target, power in (("weights", 0), ("means", 1), ("precisions", -2), ("covariances", 2)):
+            np.testing.assert_allclose(scaled[target], draws[target] * scale**power, rtol=1e-3)
 
 
 @catalogue

@@ -287,6 +287,21 @@ def test_a_reading_leaves_out_what_has_no_deviation():
     assert "moves mean[0," in only
 
 
+def test_a_reading_is_not_about_components_without_rows():
+    # which are where the prior puts them, and exactly a standard deviation away where it moves by one
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(5000, 2)) + 8.0 * (np.arange(5000) % 2)[:, None]
+    estimator = LRVBGaussianMixture(n_components=6, random_state=0, weight_concentration_prior=1e-3)
+    estimator.fit(rows)
+    occupied = np.flatnonzero(estimator.weights_ > 0.1)
+    assert len(occupied) == 2
+    reading = prior_reading(estimator._uncertainty, ["x0", "x1"], ("means",))
+    assert reading.startswith("The prior hardly matters: ")
+    assert any(f"mean_prior moves mean[{k}," in reading for k in occupied)
+    one = LRVBGaussianMixture(random_state=0).fit(rows)
+    assert prior_reading(one._uncertainty, ["x0", "x1"], ("weights",)).startswith("The prior does not matter")
+
+
 # What is refused.
 
 
