@@ -313,6 +313,26 @@ Of all points on all means and log weights, d targets, with the information fact
 """
 
 
+def diagnostics_section(found):
+    questions = {
+        "one pass": "score_samples",
+        "weight influence on the means": "weight_influence",
+        "leverage": "leverage",
+        "probabilities with sds": "spread",
+        "leave-one-out scores": "leave_one_out",
+        "sandwich of the means": "sandwich",
+        "prior sensitivity": "prior_sensitivity",
+        "1000 draws": "draws",
+    }
+    columns = [(header, _milliseconds(f"{name}_seconds")) for header, name in questions.items()]
+    return f"""## Diagnostics
+
+Questions to a fitted mixture whose information is factored, of all rows, in milliseconds.
+
+{table([*_SIZES, *columns], found)}
+"""
+
+
 def leave_one_out_section(found):
     def errors(name):
         numbers = (f"{name}_mean_error", f"{name}_largest_error", f"{name}_error_of_sum")
@@ -543,6 +563,7 @@ SECTIONS = {
     "start": start_section,
     "information": information_section,
     "influence": influence_section,
+    "diagnostics": diagnostics_section,
     "leave_one_out": leave_one_out_section,
     "growth": growth_section,
     "profile": profile_section,

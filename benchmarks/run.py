@@ -13,7 +13,18 @@ import warnings
 from pathlib import Path
 
 import rows
-from experiments import coverage, fit, growth, influence, information, leave_one_out, profile, start, sweep
+from experiments import (
+    coverage,
+    diagnostics,
+    fit,
+    growth,
+    influence,
+    information,
+    leave_one_out,
+    profile,
+    start,
+    sweep,
+)
 from measuring import Settings, machine
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -24,6 +35,7 @@ EXPERIMENTS = {
     "start": start,
     "information": information,
     "influence": influence,
+    "diagnostics": diagnostics,
     "leave_one_out": leave_one_out,
     "growth": growth,
     "profile": profile,

@@ -27,6 +27,7 @@ SECTIONS = {
     "start": "Start",
     "information": "Covariance",
     "influence": "Influence",
+    "diagnostics": "Diagnostics",
     "leave_one_out": "Leave one out",
     "growth": "Growth",
     "profile": "Profile",
