@@ -72,13 +72,19 @@ class InfluenceMethods:
 
     def _influence_on(self, X, target, index, perturb):
         """`influence` on the entry at one index of the attribute, without that on the others."""
-        rows, parameters = self._rows(X), self._uncertainty.map
+        parameters = self._uncertainty.map
         weights = np.zeros((1, parameters.size(target)))
         weights[0, parameters.entries(target)[index]] = 1.0
-        out = np.empty((rows.n_samples, 1, *self._axes_of(perturb)))
-        batches = self._uncertainty.coefficients_of_combinations(target, weights)
-        write_influence(rows, parameters.posterior, batches, _PARTS[perturb], out)
-        return out[:, 0]
+        axes = self._axes_of(perturb)
+        return self._influence_on_combinations(X, target, weights, _PARTS[perturb], axes)[:, 0]
+
+    def _influence_on_combinations(self, X, target, weights, part, axes=()):
+        """What ``part`` of their influence functions says of combinations of a flat target: (n, c, *axes)."""
+        rows, uncertainty = self._rows(X), self._uncertainty
+        out = np.empty((rows.n_samples, len(weights), *axes))
+        batches = uncertainty.coefficients_of_combinations(target, weights)
+        write_influence(rows, uncertainty.map.posterior, batches, part, out)
+        return out
 
     def influence_scores(self, X):
         """The paper's scores: the largest directional derivative of |mu_k|^2 in each row.
@@ -94,15 +100,12 @@ class InfluenceMethods:
             Norm of 2 mu_k' d mu_k / d x_n, in units of X (Section 6.5 of the paper). Depends on
             where the origin of X is.
         """
-        rows = self._rows(X)
-        uncertainty = self._uncertainty
+        check_is_fitted(self)
         n_components, n_features = self.means_.shape
         squared_norms = np.zeros((n_components, n_components, n_features))
         squared_norms[np.arange(n_components), np.arange(n_components)] = 2.0 * self.means_
-        batches = uncertainty.coefficients_of_combinations("means", squared_norms.reshape(n_components, -1))
-        scores = np.empty((rows.n_samples, n_components))
-        write_influence(rows, uncertainty.map.posterior, batches, InfluenceFunctions.gradient_norms, scores)
-        return scores
+        weights = squared_norms.reshape(n_components, -1)
+        return self._influence_on_combinations(X, "means", weights, InfluenceFunctions.gradient_norms)
 
     def leverage(self, X):
         """How much each row raises its own score: its derivative in the row's weight.

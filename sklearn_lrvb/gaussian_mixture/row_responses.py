@@ -36,14 +36,18 @@ class _Rows:
         self._structure = posterior.structure
         self._whitened = whitened
         self._used = used
+        self._kept = {}
 
     def _rows(self, k, columns):
         return self._whitened[k][:, columns]
 
     def _features(self, k, columns):
-        """h_k of some of the rows, (F, n)."""
-        origin = self._posterior.second_moment_origin[self._structure.slot(k)]
-        return self._structure.component_features(self._rows(k, columns), origin)
+        """h_k of some of the rows, (F, n); not to be written to."""
+        if k not in self._kept:
+            origin = self._posterior.second_moment_origin[self._structure.slot(k)]
+            self._kept[k] = self._structure.component_features(self._whitened[k], origin)
+        features = self._kept[k]
+        return features if len(columns) == features.shape[1] else features.take(columns, axis=1)
 
 
 class _RowResponses(_Rows):
