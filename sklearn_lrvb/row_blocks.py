@@ -2,7 +2,7 @@
 
 A block is handed out centred, in float64 and feature-major, (n_features, n_rows): reductions over
 rows then run along contiguous memory, and nothing of the size of X is ever copied. Blocks depend
-on their size alone and come back in row order, so results do not depend on ``n_jobs``.
+on their size alone and come back in row order, so results depend on ``n_jobs`` by round-off at most.
 """
 
 import collections
