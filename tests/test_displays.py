@@ -103,7 +103,7 @@ def test_standard_deviations_are_the_estimators(covariance_type):
     for target, points in display.mean_field_points_.items():
         own = np.char.startswith(estimator.posterior_names_, target[:-1])
         expected = np.column_stack([display.lrvb_std[own], mean_field[own]])
-        np.testing.assert_array_equal(points.get_offsets(), expected)
+        assert_equal_to_rounding(points.get_offsets(), expected)
     of_covariances = unique({"covariance_type": covariance_type}, estimator.covariances_std_)
     for target, expected in (("weights", estimator.weights_std_), ("covariances", of_covariances)):
         display = PosteriorStdDisplay.from_estimator(estimator, target=target)
