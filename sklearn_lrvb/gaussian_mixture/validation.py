@@ -27,11 +27,13 @@ def checked_counts(sample_weight, X):
 
 
 def check_target(target, choices=TARGETS):
+    """Raise ValueError unless the target is one of the choices."""
     if not isinstance(target, str) or target not in choices:
         raise ValueError(f"target must be one of {', '.join(choices)}, got {target!r}.")
 
 
 def check_perturbation(perturb):
+    """Raise ValueError unless it is what `influence` can change of a row."""
     if not isinstance(perturb, str) or perturb not in ("location", "weight"):
         raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
 
