@@ -142,7 +142,7 @@ def machine():
     """Columns of a row: versions, processor and date."""
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "cpu": _cpu(),
+        "cpu": cpu(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
@@ -158,7 +158,8 @@ def _blas():
     return ", ".join(sorted({f"{pool['internal_api']} {pool['version']}" for pool in pools}))
 
 
-def _cpu():
+def cpu():
+    """The processor's name."""
     information = Path("/proc/cpuinfo")
     found = information.exists() and re.search(r"model name\s*: (.*)", information.read_text())
     return found[1] if found else platform.processor()

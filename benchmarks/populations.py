@@ -117,11 +117,31 @@ def _three_in_five_features(distance):
     return Population(np.array([0.5, 0.3, 0.2]), means, np.eye(5) + 0.3 / np.sqrt(5) * shapes)
 
 
-_UNEQUAL = [[1.0, 0.3], [0.0, 0.9]], [[0.7, 0.0], [-0.2, 0.8]]  # as in accuracy.py
+_UNEQUAL = [[1.0, 0.3], [0.0, 0.9]], [[0.7, 0.0], [-0.2, 0.8]]
 _CORRELATED = [[1.0, 0.7], [0.0, 0.7]], [[0.8, -0.5], [0.0, 0.7]]
 _ONE_SHAPE = [[0.9, 0.3], [0.0, 0.8]], [[0.9, 0.3], [0.0, 0.8]]
 _ALONG_AXES = [[1.0, 0.0], [0.0, 0.7]], [[0.7, 0.0], [0.0, 1.1]]
 _ROUND = [[1.0, 0.0], [0.0, 1.0]], [[0.7, 0.0], [0.0, 0.7]]
+
+# the simulations of the paper's Section 6.3, as its authors' program has them
+PAPER = Scenario(
+    "paper",
+    Population(
+        weights=np.array([3, 4]) / 7,
+        means=np.array([[0.0, 0.0], [1.0, 1.0]]),
+        roots=np.array([np.diag([1 / 3, 1 / 2]), np.diag([40.5**-0.25, 8**-0.25])]),
+    ),
+    10_000,
+)
+
+# where LRVB is compared with sampling, from many rows to where its sds end
+ACCURACY = (
+    *(Scenario(f"5000 rows, {d} sd", _plane(_UNEQUAL, d), 5000) for d in (2.0, 2.6, 3.5)),
+    Scenario("five features", _three_in_five_features(3.0)),
+    Scenario("500 rows, 3.5 sd", _plane(_UNEQUAL, 3.5), 500),
+    Scenario("200 rows, 3.5 sd", _plane(_UNEQUAL, 3.5), 200),
+    Scenario("200 rows, 2.9 sd", _plane(_UNEQUAL, 2.9), 200),
+)
 
 SCENARIOS = (
     Scenario("2.0 sd", _plane(_UNEQUAL, 2.0)),

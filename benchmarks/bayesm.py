@@ -1,0 +1,72 @@
+"""Gibbs sampling by rnmixGibbs of R's bayesm, the sampler of the paper, with coda's effective sizes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import rscript
+
+_NUMBERS_IN_MEMORY = 4e7  # labels of all rows in the draws of a segment
+_LONGEST_SEGMENT = 2000
+_BURN_IN = 500  # draws: the chain starts from the labels of a fit
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A sampled posterior.
+
+    Attributes
+    ----------
+    draws : (n_draws, D), log weights, means and unique precisions in the order of ``posterior_names_``
+    effective_sizes : (D,), by coda's effectiveSize
+    burn_in_seconds, seconds : float, of the processor
+    """
+
+    draws: np.ndarray
+    effective_sizes: np.ndarray
+    burn_in_seconds: float
+    seconds: float
+
+    def seconds_for(self, effective_size):
+        """Seconds until the slowest parameter has the effective size, burn-in left out."""
+        return self.seconds * effective_size / self.effective_sizes.min()
+
+
+def missing():
+    """What there is to install before `sample`; empty where all is there."""
+    return rscript.missing("bayesm", "coda")
+
+
+def versions():
+    return rscript.versions("base", "bayesm", "coda")
+
+
+def sample(X, labels, prior, effective_size, most_draws, seed):
+    """Draw from the posterior of a mixture of full components.
+
+    Parameters
+    ----------
+    X : (n_samples, n_features)
+    labels : (n_samples,), where the chain starts, from 0
+    prior : NearFlatPrior
+    effective_size : float, that every parameter is to reach
+    most_draws : int, after which the chain ends even so
+    seed : int, of R's generator
+
+    Returns
+    -------
+    Chain
+    """
+    segment = int(np.clip(_NUMBERS_IN_MEMORY / len(X), 1, _LONGEST_SEGMENT))
+    arrays = {
+        "X": X,
+        "labels": labels + 1,
+        "mean": prior.mean,
+        "mean_precision": [prior.mean_precision],
+        "degrees_of_freedom": [prior.degrees_of_freedom],
+        "scale": prior.scale,
+        "concentration": [prior.concentration],
+    }
+    limits = (segment, min(_BURN_IN, most_draws), most_draws, effective_size, seed)
+    found = rscript.run("gibbs.R", arrays, (*X.shape, prior.n_components, *limits))
+    sizes = found["effective"]
+    return Chain(found["draws"].reshape(-1, len(sizes)), sizes, *found["seconds"])

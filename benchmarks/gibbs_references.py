@@ -1,0 +1,225 @@
+"""Posteriors as long Gibbs chains see them: moments, kept where R is not needed to read them.
+
+    python benchmarks/gibbs_references.py             # what is lacking: an hour or more in all
+    python benchmarks/gibbs_references.py --again paper
+
+samples by R's bayesm and writes `gibbs_references.jsonl` beside this file, a posterior a line; the benchmarks
+and the tests read it. Rows X come from the generators that the names stand for, and are told by a checksum.
+"""
+
+import argparse
+import datetime
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import bayesm
+import numpy as np
+from label_switching import n_switched
+from measuring import cpu
+from near_flat_prior import NearFlatPrior
+from populations import ACCURACY, PAPER
+from problems import PROBLEMS
+
+from sklearn_lrvb import LRVBGaussianMixture
+
+STORED = Path(__file__).with_suffix(".jsonl")
+N_PAPER = 100  # data sets; the paper has 68
+_MOST_UNKNOWNS = 100  # of a posterior whose correlations are kept
+_DIGITS = {"mean": 10, "sd": 5, "correlation": 4, "effective_sizes": 4}  # significant
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Whose posterior, and how well it is to be known.
+
+    Attributes
+    ----------
+    group, name : str
+    data_set : int, seed of the chain, and of the rows where a population has several data sets
+    simulate : callable, () -> X
+    n_components : int
+    effective_size : float, that every parameter of a chain is to have
+    most_draws : int
+    """
+
+    group: str
+    data_set: int
+    simulate: Callable
+    n_components: int
+    effective_size: float
+    most_draws: int = 200_000
+
+    @property
+    def name(self):
+        return f"{self.group}, {self.data_set}"
+
+
+def _of_population(scenario, n_data_sets, effective_size):
+    return [
+        Posterior(scenario.name, i, partial(scenario.simulate, i), scenario.n_components, effective_size)
+        for i in range(n_data_sets)
+    ]
+
+
+def _of_problem(name, effective_size):
+    problem = PROBLEMS[name]
+    return Posterior(name, problem.seed, problem.simulate, problem.n_components, effective_size)
+
+
+POSTERIORS = [
+    _of_problem("plane", 5000),
+    *(posterior for scenario in ACCURACY for posterior in _of_population(scenario, 2, 5000)),
+    _of_problem("digits", 2000),
+    *_of_population(PAPER, N_PAPER, 1000),
+]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Moments of a chain.
+
+    Attributes
+    ----------
+    group, data_set : as in `Posterior`
+    n_samples : int
+    checksum : float, sum of X
+    n_draws, switched : int, and how many draws have the components in another order
+    burn_in_seconds, seconds : float, of the processor
+    effective_sizes, mean, sd : (D,) lists, in the order of ``posterior_names_``
+    correlation : list or None, entries above the diagonal, row by row
+    versions : dict, of R and its packages
+    cpu, date : str
+    """
+
+    group: str
+    data_set: int
+    n_samples: int
+    checksum: float
+    n_draws: int
+    switched: int
+    burn_in_seconds: float
+    seconds: float
+    effective_sizes: list
+    mean: list
+    sd: list
+    correlation: list | None
+    versions: dict
+    cpu: str
+    date: str
+
+    @property
+    def least_effective_size(self):
+        return min(self.effective_sizes)
+
+    @property
+    def covariance(self):
+        """(D, D)."""
+        matrix = np.eye(len(self.sd))
+        upper = np.triu_indices(len(self.sd), 1)
+        matrix[upper] = matrix.T[upper] = self.correlation
+        return matrix * np.outer(self.sd, self.sd)
+
+    def check(self, X):
+        """Raise an error unless X are the rows that were sampled for."""
+        total = float(X.sum())
+        if len(X) != self.n_samples or not np.isclose(total, self.checksum, rtol=1e-9, atol=1e-6):
+            raise ValueError(
+                f"The chain of {self.group}, {self.data_set} was sampled for {self.n_samples} rows of sum "
+                f"{self.checksum}, these are {len(X)} of sum {total}: the generators have changed, sample "
+                f"again by gibbs_references.py --again '{self.group}'."
+            )
+
+
+def sampled(posterior):
+    """Sample a posterior now: a Reference."""
+    X = posterior.simulate()
+    prior = NearFlatPrior.around(X, posterior.n_components)
+    labels = fitted(X, prior, "independent").predict(X)
+    chain = bayesm.sample(
+        X, labels, prior, posterior.effective_size, posterior.most_draws, posterior.data_set
+    )
+    return summarized(posterior, X, labels, chain)
+
+
+def fitted(X, prior, factorization):
+    """Our fit of the posterior that is sampled."""
+    mixture = LRVBGaussianMixture(
+        n_components=prior.n_components,
+        factorization=factorization,
+        max_iter=1000,
+        random_state=0,
+        **prior.parameters,
+    )
+    return mixture.fit(X)
+
+
+def summarized(posterior, X, labels, chain):
+    """Moments of a chain that began at the labels."""
+    draws = chain.draws
+    few = draws.shape[1] <= _MOST_UNKNOWNS
+    numbers = {
+        "mean": draws.mean(axis=0),
+        "sd": draws.std(axis=0),
+        "effective_sizes": chain.effective_sizes,
+        "correlation": np.corrcoef(draws.T)[np.triu_indices(draws.shape[1], 1)] if few else None,
+    }
+    return Reference(
+        group=posterior.group,
+        data_set=posterior.data_set,
+        n_samples=len(X),
+        checksum=float(X.sum()),
+        n_draws=len(draws),
+        switched=int(n_switched(draws, X, labels, posterior.n_components)),
+        burn_in_seconds=round(float(chain.burn_in_seconds), 2),
+        seconds=round(float(chain.seconds), 2),
+        versions=bayesm.versions(),
+        cpu=cpu(),
+        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **{name: _rounded(values, _DIGITS[name]) for name, values in numbers.items()},
+    )
+
+
+def _rounded(values, digits):
+    return None if values is None else [float(f"{value:.{digits - 1}e}") for value in values]
+
+
+def stored(path=STORED):
+    """The kept references by name of their posterior."""
+    if not path.exists():
+        return {}
+    lines = path.read_text(encoding="utf8").splitlines()
+    references = [Reference(**json.loads(line)) for line in lines]
+    return {f"{reference.group}, {reference.data_set}": reference for reference in references}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("groups", nargs="*", help="which posteriors, such as paper or digits; all by default")
+    parser.add_argument("--again", action="store_true", help="those that are there, too")
+    parser.add_argument("--output", type=Path, default=STORED)
+    arguments = parser.parse_args()
+    if bayesm.missing():
+        parser.exit(1, f"{bayesm.missing()}\n")
+    for posterior in POSTERIORS:
+        if arguments.groups and posterior.group not in arguments.groups:
+            continue
+        kept = stored(arguments.output)
+        if posterior.name in kept and not arguments.again:
+            continue
+        reference = sampled(posterior)
+        kept = stored(arguments.output) | {posterior.name: reference}
+        order = [one.name for one in POSTERIORS]
+        lines = [json.dumps(asdict(kept[name])) for name in order if name in kept]
+        arguments.output.write_text("\n".join(lines) + "\n", encoding="utf8")
+        print(
+            f"{posterior.name}: {reference.n_draws} draws, effective {reference.least_effective_size:.0f}, "
+            f"{reference.seconds:.0f} s, {reference.switched} draws switched",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

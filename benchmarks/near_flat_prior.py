@@ -1,0 +1,54 @@
+"""The prior of the comparisons with sampling: nearly flat, and to the digit the same on all sides."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_MEAN_PRECISION = 1e-6  # rows that the prior of a mean counts for
+_SCALE = 1e-4  # of a variance of X that the prior of a covariance counts for
+
+
+@dataclass(frozen=True)
+class NearFlatPrior:
+    """Lambda_k ~ Wishart(P, V^-1), mu_k | Lambda_k ~ N(m, (kappa Lambda_k)^-1), pi ~ Dirichlet(1, ..., 1).
+
+    With P degrees of freedom the Wishart's |Lambda_k|^(-1/2) and the |Lambda_k|^(1/2) of the mean's density
+    cancel, so that it is ``prior="flat"`` but for terms of the size of V and kappa.
+
+    Attributes
+    ----------
+    n_components : int, K
+    mean : (P,), m, the mean of X
+    mean_precision : float, kappa
+    scale : (P, P), V, diagonal
+    concentration : float, of the Dirichlet
+    """
+
+    n_components: int
+    mean: np.ndarray
+    mean_precision: float
+    scale: np.ndarray
+    concentration: float = 1.0
+
+    @classmethod
+    def around(cls, X, n_components):
+        """For rows X, (n_samples, P)."""
+        return cls(n_components, X.mean(axis=0), _MEAN_PRECISION, _SCALE * np.diag(X.var(axis=0)))
+
+    @property
+    def degrees_of_freedom(self):
+        return len(self.mean)
+
+    @property
+    def parameters(self):
+        """Of `LRVBGaussianMixture`."""
+        return {
+            "prior": "conjugate",
+            "weight_concentration_prior_type": "dirichlet_distribution",
+            "weight_concentration_prior": self.concentration,
+            "mean_prior": self.mean,
+            "mean_precision_prior": self.mean_precision,
+            "degrees_of_freedom_prior": self.degrees_of_freedom,
+            "covariance_prior": self.scale,
+            "reg_covar": 0.0,
+        }
