@@ -34,8 +34,12 @@ class Settings:
     quick : bool, few rows and one repeat, to see that everything runs
     threads : int, of BLAS and of ours over blocks of rows
     repeats : int, rounds of a comparison
-    mnist : str or None, npz with X_train, the zeros and ones of MNIST (n, 784)
+    mnist : str or None, npz with X_train, y_train, X_test, y_test, the zeros and ones of MNIST
     pca : str or None, npz with pixel_mean and components, the paper's projection
+    published : str or None, npz with the published posterior of MNIST: params, and gibbs_mean, gibbs_sd,
+        gibbs_ess, mfvb_mean, mfvb_sd, lrvb_sd of each; test_table
+    published_simulations : str or None, npz with the authors' 200 simulations
+    stored_chains : bool, whether to compare with the stored Gibbs chains even where R is there
     """
 
     quick: bool
@@ -43,6 +47,9 @@ class Settings:
     repeats: int
     mnist: str | None = None
     pca: str | None = None
+    published: str | None = None
+    published_simulations: str | None = None
+    stored_chains: bool = False
 
     def problems(self, names):
         """The named problems, sized."""

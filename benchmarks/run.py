@@ -10,6 +10,7 @@ median time are kept.
 
 import argparse
 import warnings
+from dataclasses import fields
 from pathlib import Path
 
 import rows
@@ -64,12 +65,19 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")
-    parser.add_argument("--mnist", help="npz with X_train, the zeros and ones of MNIST (n, 784)")
+    parser.add_argument("--mnist", help="npz with X_train, y_train, X_test, y_test, zeros and ones of MNIST")
     parser.add_argument("--pca", help="npz with pixel_mean and components, the paper's projection")
+    parser.add_argument("--published", help="npz with the published posterior of MNIST")
+    parser.add_argument("--published-simulations", help="npz with the authors' 200 simulations")
+    parser.add_argument(
+        "--stored-chains",
+        action="store_true",
+        help="compare with the stored Gibbs chains even where R is there",
+    )
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    settings = Settings(arguments.quick, arguments.threads, arguments.repeats, arguments.mnist, arguments.pca)
+    settings = Settings(**{field.name: getattr(arguments, field.name) for field in fields(Settings)})
     chosen = EXPERIMENTS if arguments.experiment == "all" else [arguments.experiment]
     with threadpool_limits(arguments.threads, user_api="blas"):
         for name in chosen:

@@ -4,18 +4,27 @@ import csv
 import dataclasses
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import urllib.error
 
+import digits
+import figures.curves
 import numpy as np
 import pytest
 from calibration import bias, largest_share, sd_ratio
 from calibration import coverage as share_covered
 from catalogue import unique
 from experiments import coverage, profile
+from growth_curves import curves
+from matplotlib import pyplot as plt
 from populations import SCENARIOS
+from report import FIGURES, PAGES, write
+from run import EXPERIMENTS
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr
+from sklearn.utils import Bunch
 
 from sklearn_lrvb import LRVBGaussianMixture
 
@@ -33,7 +42,6 @@ SECTIONS = {
     "profile": "Profile",
     "coverage": "Coverage",
 }
-FIGURES = ("sweep.png", "fit.png", "growth.png", "coverage.png")
 
 
 def _run(script, *arguments):
@@ -64,16 +72,133 @@ def test_every_experiment_writes_rows(results):
 
 
 def test_the_report_has_every_table_and_figure(results):
-    report = (results / "report.md").read_text(encoding="utf8")
+    text_of = {
+        name: (results / page.file).read_text(encoding="utf8") for page in PAGES for name in page.experiments
+    }
     for name, title in SECTIONS.items():
-        section = report.split(f"## {title}\n")[1].split("\n## ")[0]
+        section = text_of[name].split(f"## {title}\n")[1].split("\n## ")[0]
         assert "| --- |" in section
         if name != "growth":  # its table has exponents
             problems = {row["problem"].split(":")[0] for row in _rows(results / f"{name}.csv")}
             assert all(f"| {problem} |" in section for problem in problems)
     for name in FIGURES:
-        assert f"]({name})" in report
-        assert (results / name).stat().st_size > 10_000
+        assert f"]({name}.png)" in text_of[name]
+        assert (results / f"{name}.png").stat().st_size > 10_000
+
+
+def test_every_experiment_is_on_one_page():
+    on_pages = [name for page in PAGES for name in page.experiments]
+    assert sorted(on_pages) == sorted(EXPERIMENTS) == sorted(SECTIONS)
+    assert set(FIGURES) <= set(SECTIONS)
+
+
+def test_a_page_is_written_once_there_are_rows_of_it(results, tmp_path):
+    page = dataclasses.replace(PAGES[0], file="some.md", title="Some")
+    assert not write(page, tmp_path)
+    assert not list(tmp_path.iterdir())
+    shutil.copy(results / "start.csv", tmp_path)
+    assert write(page, tmp_path)
+    text = (tmp_path / "some.md").read_text(encoding="utf8")
+    assert text.startswith("# Some\n\n* mode quick, cpu")
+    assert text.count("\n## ") == 1
+    assert "\n## Start\n" in text
+
+
+def _growing_rows():
+    """Two passes that follow power laws after a fixed cost, the slow one at fewer sizes."""
+    for n_samples in (10.0, 100.0, 1e3, 1e4):
+        row = {"grows": "n_samples", "n_samples": n_samples, "threads": 1.0, "flops": 3 * n_samples**2}
+        row["fast"] = 1e-6 * max(n_samples, 100.0) ** 1.5
+        row["slow"] = 1e-6 * n_samples**2 if n_samples < 1e3 else None
+        row["once"] = 1.0 if n_samples == 10 else None
+        yield row
+        yield row | {"threads": 2.0, "fast": 5.0}
+
+
+GROWING_PASSES = {"fast pass": ("fast", "flops"), "slow pass": ("slow", None), "one point": ("once", None)}
+
+
+def test_curves_find_the_exponents_of_power_laws_on_the_fewest_threads():
+    found = curves(list(_growing_rows())[::-1], ("n_samples", "n_features"), GROWING_PASSES)
+    fast, slow = found
+    assert (fast.what, slow.what) == ("fast pass", "slow pass")
+    np.testing.assert_array_equal(fast.sizes, [10, 100, 1e3, 1e4])
+    np.testing.assert_array_equal(slow.sizes, [10, 100])
+    np.testing.assert_allclose([fast.exponent, fast.flops_exponent, slow.exponent], [1.5, 2.0, 2.0])
+    assert slow.flops_exponent is None
+    np.testing.assert_allclose(slow.fitted, [slow.sizes, slow.seconds])
+
+
+def test_a_figure_tells_any_number_of_curves_apart(monkeypatch, tmp_path):
+    fast, slow = curves(list(_growing_rows()), ("n_samples",), GROWING_PASSES)
+    many = [dataclasses.replace((fast, slow)[i % 2], what=f"pass {i}") for i in range(12)]
+    drawn = []
+    monkeypatch.setattr(figures.curves, "saved", lambda figure, path: drawn.append(figure))
+    figures.curves.draw(many, {"n_samples": "rows N", "n_features": "features P"}, tmp_path / "many.png")
+    panel, empty = drawn[0].axes
+    lines = [line for line in panel.lines if line.get_label().startswith("pass ")]
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == len(many)
+    for line, curve in zip(lines, many, strict=True):
+        np.testing.assert_array_equal(line.get_xydata().T, [curve.sizes, curve.seconds])
+    assert not empty.lines
+    assert "fewer than two sizes" in empty.texts[0].get_text()
+    plt.close(drawn[0])
+
+
+def _stored_digits(folder):
+    """A file of ten digits, and what is in it."""
+    rng = np.random.default_rng(0)
+    stored = {f"X_{part}": rng.integers(256, size=(5, 784), dtype=np.uint8) for part in ("train", "test")}
+    stored |= {f"y_{part}": np.array([0, 1, 1, 0, 1], dtype=np.uint8) for part in ("train", "test")}
+    np.savez(folder / "digits.npz", **stored)
+    return folder / "digits.npz", stored
+
+
+def test_features_of_the_paper_are_of_pixels_read_as_signed_bytes(tmp_path, capsys):
+    path, stored = _stored_digits(tmp_path)
+    found = digits.zeros_and_ones(path, quick=True)
+    assert path.name in capsys.readouterr().out
+    np.testing.assert_array_equal(found.test, stored["X_test"])
+    np.testing.assert_array_equal(found.test_labels, [0, 1, 1, 0, 1])
+    np.savez(tmp_path / "pca.npz", pixel_mean=np.arange(784.0), components=np.eye(784)[:25])
+    for features, part in zip(
+        digits.paper_features(found, tmp_path / "pca.npz"), ("train", "test"), strict=True
+    ):
+        pixels = stored[f"X_{part}"][:, :25].astype(float)
+        np.testing.assert_array_equal(features, np.where(pixels > 127, pixels - 256, pixels) - np.arange(25))
+
+
+def test_digits_of_other_sizes_have_no_features_of_the_paper(tmp_path):
+    np.savez(tmp_path / "pca.npz", pixel_mean=np.zeros(784), components=np.eye(784)[:25])
+    with pytest.raises(ValueError, match=r"projects 784 pixels, but these digits have 64 .*--mnist"):
+        digits.paper_features(digits.zeros_and_ones(None, quick=True), tmp_path / "pca.npz")
+
+
+def test_without_a_network_the_digits_are_small_and_it_is_said(monkeypatch, capsys):
+    def unreachable(*arguments, **settings):
+        raise urllib.error.URLError("no route")
+
+    monkeypatch.setattr(digits, "fetch_openml", unreachable)
+    found = digits.zeros_and_ones(None)
+    printed = capsys.readouterr().out
+    assert "no route" in printed
+    assert "load_digits" in printed
+    assert (found.train.shape[1], found.train.min(), found.train.max()) == (64, 0.0, 255.0)
+    assert set(found.train_labels) == set(found.test_labels) == {0, 1}
+    quickly = digits.zeros_and_ones(None, quick=True)
+    assert "no route" not in capsys.readouterr().out
+    np.testing.assert_array_equal(found.test, quickly.test)
+
+
+def test_the_first_rows_of_openml_train(monkeypatch):
+    labels = np.resize(np.arange(10), 70_000)
+    data = Bunch(data=np.arange(70_000)[:, None], target=labels.astype(str))
+    monkeypatch.setattr(digits, "fetch_openml", lambda *arguments, **settings: data)
+    found = digits.zeros_and_ones(None)
+    np.testing.assert_array_equal(found.train[:4, 0], [0, 1, 10, 11])
+    np.testing.assert_array_equal(found.test[:4, 0], [60_000, 60_001, 60_010, 60_011])
+    assert (len(found.train), len(found.test)) == (12_000, 2_000)
+    np.testing.assert_array_equal(found.test_labels, found.test[:, 0] % 10)
 
 
 def test_parts_of_a_pass_make_most_of_it(results):

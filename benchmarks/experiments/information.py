@@ -6,7 +6,7 @@ all there is to do from the rows to a factored matrix, "matrix_free" the standar
 conjugate gradients.
 """
 
-import numpy as np
+from digits import paper_features, zeros_and_ones
 from measuring import summary
 from problems import INFORMATION
 from rivals import InformationPass, Ours, kmeans_responsibilities
@@ -29,14 +29,12 @@ def _digits(settings):
     """Yield names and features of the zeros and ones: the paper's, and from grey levels read rightly."""
     if not settings.mnist:
         return
-    pixels = np.load(settings.mnist)["X_train"].reshape(-1, 784)
+    digits = zeros_and_ones(settings.mnist)
     if settings.pca:
-        projection = np.load(settings.pca)
-        signed = pixels.view(np.int8).astype(float)  # as the authors' program read them
-        yield "MNIST, the paper's features", (signed - projection["pixel_mean"]) @ projection["components"].T
+        yield "MNIST, the paper's features", paper_features(digits, settings.pca)[0]
     for n_features in (25, 100):
-        yield f"MNIST, {n_features}", PCA(n_features, random_state=0).fit_transform(pixels.astype(float))
-    yield "MNIST, raw pixels", pixels.astype(float)
+        yield f"MNIST, {n_features}", PCA(n_features, random_state=0).fit_transform(digits.train)
+    yield "MNIST, raw pixels", digits.train
 
 
 def naive_flops(n_samples, n_columns):

@@ -1,0 +1,1 @@
+"""One module per experiment with a figure: ``draw(found, path)`` saves it."""

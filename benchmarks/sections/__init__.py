@@ -1,0 +1,1 @@
+"""One module per experiment: ``section(found)`` is the markdown text of its rows."""
