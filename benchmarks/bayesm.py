@@ -7,7 +7,7 @@ import rscript
 
 _NUMBERS_IN_MEMORY = 4e7  # labels of all rows in the draws of a segment
 _LONGEST_SEGMENT = 2000
-_BURN_IN = 500  # draws: the chain starts from the labels of a fit
+BURN_IN = 500  # draws: the chain starts from the labels of a fit
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def sample(X, labels, prior, effective_size, most_draws, seed):
         "scale": prior.scale,
         "concentration": [prior.concentration],
     }
-    limits = (segment, min(_BURN_IN, most_draws), most_draws, effective_size, seed)
+    limits = (segment, min(BURN_IN, most_draws), most_draws, effective_size, seed)
     found = rscript.run("gibbs.R", arrays, (*X.shape, prior.n_components, *limits))
     sizes = found["effective"]
     return Chain(found["draws"].reshape(-1, len(sizes)), sizes, *found["seconds"])

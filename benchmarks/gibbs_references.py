@@ -26,7 +26,7 @@ from problems import PROBLEMS
 from sklearn_lrvb import LRVBGaussianMixture
 
 STORED = Path(__file__).with_suffix(".jsonl")
-N_PAPER = 100  # data sets; the paper has 68
+N_PAPER = 80  # data sets; the paper has 68
 _MOST_UNKNOWNS = 100  # of a posterior whose correlations are kept
 _DIGITS = {"mean": 10, "sd": 5, "correlation": 4, "effective_sizes": 4}  # significant
 
@@ -71,7 +71,7 @@ def _of_problem(name, effective_size):
 
 POSTERIORS = [
     _of_problem("plane", 5000),
-    *(posterior for scenario in ACCURACY for posterior in _of_population(scenario, 2, 5000)),
+    *(posterior for scenario in ACCURACY for posterior in _of_population(scenario, 2, 2000)),
     _of_problem("digits", 2000),
     *_of_population(PAPER, N_PAPER, 1000),
 ]

@@ -17,6 +17,12 @@ def n_switched(draws, X, labels, n_components):
     labels : (n_samples,), the components that the draws are to be
     n_components : int, K
     """
+    counts = np.bincount(labels, minlength=n_components)
+    if counts.min() <= X.shape[1]:
+        raise ValueError(
+            f"Component {counts.argmin()} has {counts.min()} rows by the labels, too few for a covariance in "
+            f"{X.shape[1]} features: there is nothing to tell its draws by."
+        )
     rows = [X[labels == k] for k in range(n_components)]
     weights = np.array([len(one) / len(X) for one in rows])
     log_weights, means, precisions = split(draws, n_components, X.shape[1])

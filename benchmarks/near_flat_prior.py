@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_MEAN_PRECISION = 1e-6  # rows that the prior of a mean counts for
-_SCALE = 1e-4  # of a variance of X that the prior of a covariance counts for
+CONCENTRATION = 1.0  # of the Dirichlet
+MEAN_PRECISION = 1e-6  # rows that the prior of a mean counts for
+SCALE = 1e-4  # variances of X in V
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,12 @@ class NearFlatPrior:
     mean: np.ndarray
     mean_precision: float
     scale: np.ndarray
-    concentration: float = 1.0
+    concentration: float = CONCENTRATION
 
     @classmethod
     def around(cls, X, n_components):
         """For rows X, (n_samples, P)."""
-        return cls(n_components, X.mean(axis=0), _MEAN_PRECISION, _SCALE * np.diag(X.var(axis=0)))
+        return cls(n_components, X.mean(axis=0), MEAN_PRECISION, SCALE * np.diag(X.var(axis=0)))
 
     @property
     def degrees_of_freedom(self):

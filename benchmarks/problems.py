@@ -127,3 +127,10 @@ GROWTH = {
     "n_features": _growing("n_features", (2, 4, 8, 16, 32, 64, 100), n_samples=10_000, n_components=3),
     "n_components": _growing("n_components", (2, 4, 8, 16, 32), n_samples=20_000, n_features=5),
 }
+
+# the same for the comparison with Gibbs sampling, whose cost ends some of them earlier
+SCALING = {
+    "n_samples": _growing("n_samples", (1_000, 10_000, 100_000, 1_000_000), n_features=5, n_components=3),
+    "n_features": _growing("n_features", (2, 4, 8, 16, 32), n_samples=10_000, n_components=3),
+    "n_components": _growing("n_components", (2, 4, 8, 16), n_samples=20_000, n_features=5),
+}

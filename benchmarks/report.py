@@ -13,6 +13,8 @@ from pathlib import Path
 import figures.coverage
 import figures.fit
 import figures.growth
+import figures.paper_covariance
+import figures.paper_scaling
 import figures.sweep
 import rows
 import sections.coverage
@@ -22,6 +24,8 @@ import sections.growth
 import sections.influence
 import sections.information
 import sections.leave_one_out
+import sections.paper_covariance
+import sections.paper_scaling
 import sections.profile
 import sections.start
 import sections.sweep
@@ -61,14 +65,23 @@ PAGES = (
             "coverage": sections.coverage.section,
         },
     ),
-    Page("paper.md", "The paper's experiments, and peers", {}),
+    Page(
+        "paper.md",
+        "The paper's experiments, and peers",
+        {
+            "paper_covariance": sections.paper_covariance.section,
+            "paper_scaling": sections.paper_scaling.section,
+        },
+    ),
 )
-# of the experiments that have one: NAME.png
+# NAME.png: the experiment, and what draws its rows
 FIGURES = {
-    "sweep": figures.sweep.draw,
-    "fit": figures.fit.draw,
-    "growth": figures.growth.draw,
-    "coverage": figures.coverage.draw,
+    "sweep": ("sweep", figures.sweep.draw),
+    "fit": ("fit", figures.fit.draw),
+    "growth": ("growth", figures.growth.draw),
+    "coverage": ("coverage", figures.coverage.draw),
+    "paper_covariance": ("paper_covariance", figures.paper_covariance.draw),
+    "paper_scaling": ("paper_scaling", figures.paper_scaling.draw),
 }
 
 
@@ -82,9 +95,9 @@ def write(page, folder):
     parts = [f"# {page.title}\n", _measured_on(everything) + "\n"]
     parts += [page.experiments[name](found) for name, found in measured.items()]
     (folder / page.file).write_text("\n".join(parts), encoding="utf8")
-    for name, found in measured.items():
-        if name in FIGURES:
-            FIGURES[name](found, folder / f"{name}.png")
+    for name, (experiment, draw) in FIGURES.items():
+        if experiment in measured:
+            draw(measured[experiment], folder / f"{name}.png")
     return True
 
 

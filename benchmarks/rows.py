@@ -1,28 +1,56 @@
-"""Rows of results: one CSV file per experiment."""
+"""Rows of results: one CSV file per experiment.
+
+A row may have "points", a list of flat dicts for a figure. They are kept in a file of their own beside that
+of the rows, the last ones of every problem, and come back with their row.
+"""
 
 import csv
+
+_OF_POINTS = ("problem", "threads", "mode")  # columns that tell whose they are
 
 
 def append(path, row):
     """Add one row to a file, which gets the columns that it lacks."""
-    rows = [*_text(path), row]
-    columns = list(dict.fromkeys(name for r in rows for name in r))
+    points = row.get("points")
+    _write(path, [*_text(path), {name: value for name, value in row.items() if name != "points"}])
+    if points:
+        whose = {name: str(row[name]) for name in _OF_POINTS}
+        others = [point for point in _text(_beside(path)) if {name: point[name] for name in whose} != whose]
+        _write(_beside(path), [*others, *(whose | point for point in points)])
+
+
+def newest(path):
+    """The last row of every problem and number of threads; quick ones only where there are no others."""
+    rows = _read(path)
+    full = [row for row in rows if row["mode"] == "full"]
+    found = {(row["problem"], row["threads"]): row for row in full or rows}
+    for point in _read(_beside(path)):
+        row = found.get((point["problem"], point["threads"]))
+        if row is not None and row["mode"] == point["mode"]:
+            row.setdefault("points", []).append(point)
+    return list(found.values())
+
+
+def label(row):
+    """The problem, and on how many threads if not one."""
+    return row["problem"] if row["threads"] == 1 else f"{row['problem']} ({row['threads']:.0f} threads)"
+
+
+def _beside(path):
+    """The file of the points."""
+    return path.with_stem(f"{path.stem}_points")
+
+
+def _write(path, rows):
+    columns = list(dict.fromkeys(name for row in rows for name in row))
     with path.open("w", newline="", encoding="utf8") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)
 
 
-def newest(path):
-    """The last row of every problem and number of threads; quick ones only where there are no others."""
-    rows = [{name: _parsed(value) for name, value in row.items()} for row in _text(path)]
-    full = [row for row in rows if row["mode"] == "full"]
-    return list({(row["problem"], row["threads"]): row for row in full or rows}.values())
-
-
-def label(row):
-    """The problem, and on how many threads if not one."""
-    return row["problem"] if row["threads"] == 1 else f"{row['problem']} ({row['threads']:.0f} threads)"
+def _read(path):
+    return [{name: _parsed(value) for name, value in row.items()} for row in _text(path)]
 
 
 def _text(path):

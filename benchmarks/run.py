@@ -22,6 +22,8 @@ from experiments import (
     influence,
     information,
     leave_one_out,
+    paper_covariance,
+    paper_scaling,
     profile,
     start,
     sweep,
@@ -41,6 +43,8 @@ EXPERIMENTS = {
     "growth": growth,
     "profile": profile,
     "coverage": coverage,
+    "paper_covariance": paper_covariance,
+    "paper_scaling": paper_scaling,
 }
 RESULTS = Path(__file__).parent / "results"
 
@@ -54,6 +58,7 @@ def run(name, settings, folder):
 
 
 def _shown(row):
+    row = {name: value for name, value in row.items() if name != "points"}
     cells = (f"{value:.4g}" if isinstance(value, float) else value for value in row.values())
     return ", ".join(f"{name} {cell}" for name, cell in zip(row, cells, strict=True) if cell is not None)
 

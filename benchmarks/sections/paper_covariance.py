@@ -1,0 +1,141 @@
+"""Posterior covariances against Gibbs sampling, Section 6.3."""
+
+import bayesm
+import numpy as np
+from experiments.paper_covariance import LEAST_EFFECTIVE_SIZE
+from near_flat_prior import CONCENTRATION, MEAN_PRECISION, SCALE
+from tables import table
+
+METHODS = {"lrvb": "LRVB", "joint": "LRVB, joint", "mean_field": "mean field"}
+GROUPS = ("log_weights", "means", "precisions")
+COUNTS = {
+    "n_chains": "chains",
+    "n_switched": "switched labels",
+    "n_short": f"effective size below {LEAST_EFFECTIVE_SIZE}",
+}
+
+
+def usable(row):
+    """Whether a row's chain is ground truth: long enough, and of one labelling."""
+    return row["n_chains"] > row["n_switched"] + row["n_short"]
+
+
+def section(found):
+    groups = {}
+    for row in found:
+        groups.setdefault(row["group"], []).append(row)
+    lines = [_pooled(group, name, rows) for group, rows in groups.items() for name in GROUPS]
+    sds = table(
+        [
+            ("data", lambda line: line["label"]),
+            ("of", lambda line: line["name"].replace("_", " ")),
+            ("Gibbs' own error", lambda line: f"{line['chain_error']:.1%}"),
+            *((f"{name}: median, worst (mean)", _errors(method)) for method, name in METHODS.items()),
+        ],
+        [line for line in lines if line["n_kept"]],
+    )
+    correlations = table(
+        [
+            ("data", lambda line: line["label"]),
+            *((f"{name}: median, worst", _differences(method)) for method, name in METHODS.items()),
+        ],
+        [line for line in (_pooled(g, "correlations", r) for g, r in groups.items()) if line["n_kept"]],
+    )
+    chains = table(
+        [
+            ("data", lambda line: line["label"]),
+            *((header, lambda line, count=count: line[count]) for count, header in COUNTS.items()),
+            ("draws, median", lambda line: line["draws"]),
+            ("least effective size, median", lambda line: f"{line['effective_size']:,.0f}"),
+            ("Gibbs, s per 1000 effective draws", lambda line: line["gibbs_seconds"]),
+            ("ours, ms: fit and covariance", lambda line: line["our_milliseconds"]),
+            ("largest distance of posterior means, sd", lambda line: line["bias"]),
+        ],
+        [_pooled(group, "means", rows) for group, rows in groups.items()],
+    )
+    return f"""## Covariance (Section 6.3)
+
+Standard deviations of the posterior by LRVB and by mean field, against Gibbs sampling by `rnmixGibbs` of R's
+bayesm, the paper's sampler. "paper" are the paper's simulations: 10,000 rows of two Gaussians in the plane,
+of weights 3/7 and 4/7, means (0, 0) and (1, 1), precisions diag(9, 4) and diag(6.36, 2.83). The prior is the
+same to the digit on both sides, and nearly flat: weights Dirichlet({CONCENTRATION:g}, ...), precisions
+Wishart with P degrees of freedom and inverse scale {SCALE:g} times the features' variances,
+means normal about the mean of X with {MEAN_PRECISION:g} times the component's precision. Chains start
+at the labels of our fit, with {bayesm.BURN_IN} draws of burn-in. Left out are chains with draws whose
+components come in another order, or with an effective size (coda's) of less than {LEAST_EFFECTIVE_SIZE} in
+any parameter.
+
+Relative errors of the sds. "LRVB" has the paper's factors, "LRVB, joint" the default factorization, where
+mean field keeps each mean with its precision. Of Gibbs' own error, one over the root of twice the least
+effective size, every single error has its share; the mean error over many chains has little.
+
+{sds}
+
+![LRVB and mean-field standard deviations against Gibbs sampling](paper_covariance.png)
+
+Correlations of different parameters, differences from those of the chains (whose own error is about one over
+the root of the effective size):
+
+{correlations}
+
+{chains}
+"""
+
+
+def _pooled(group, name, rows):
+    """Errors of one group of parameters over the usable chains of one kind of data."""
+    kept = [row for row in rows if usable(row)]
+    line = {
+        "label": _label(group, rows[0]),
+        "name": name,
+        "n_kept": len(kept),
+        **{count: f"{sum(row[count] for row in rows):.0f}" for count in COUNTS},
+        "effective_size": float(np.median([row["effective_size"] for row in rows])),
+        "draws": _median(rows, "n_draws", "{:,.0f}"),
+        "gibbs_seconds": _median(rows, "gibbs_seconds_per_1000", "{:.3g}"),
+        "our_milliseconds": _median(rows, "ours_seconds", "{:.3g}", 1e3),
+        "bias": "",
+    }
+    if not kept:
+        return line
+    line["chain_error"] = float(np.mean([1 / np.sqrt(2 * row["effective_size"]) for row in kept]))
+    if kept[0].get("largest_bias") is not None:
+        line["bias"] = f"{max(row['largest_bias'] for row in kept):.2f}"
+    pools = {"median": np.median, "largest": np.max, "mean": np.mean}
+    for method in METHODS:
+        for statistic, pool in pools.items():
+            column = f"{method}_{name}_{statistic}_error"
+            if kept[0].get(column) is not None:
+                line[f"{method}_{statistic}"] = float(pool([row[column] for row in kept]))
+    return line
+
+
+def _label(group, row):
+    if group == "published":
+        return "the authors' own, as published"
+    return f"{group} ({row['n_samples']:,.0f} x {row['n_features']:.0f}, K = {row['n_components']:.0f})"
+
+
+def _median(rows, name, shape, factor=1.0):
+    values = [factor * row[name] for row in rows if row.get(name) is not None]
+    return shape.format(np.median(values)) if values else ""
+
+
+def _errors(method):
+    def cell(line):
+        if f"{method}_median" not in line:
+            return ""
+        return "{:.1%}, {:.1%} ({:+.1%})".format(
+            *(line[f"{method}_{s}"] for s in ("median", "largest", "mean"))
+        )
+
+    return cell
+
+
+def _differences(method):
+    def cell(line):
+        if f"{method}_median" not in line:
+            return ""
+        return f"{line[f'{method}_median']:.3f}, {line[f'{method}_largest']:.3f}"
+
+    return cell
