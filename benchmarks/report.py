@@ -14,6 +14,7 @@ import figures.coverage
 import figures.fit
 import figures.growth
 import figures.paper_covariance
+import figures.paper_mnist
 import figures.paper_scaling
 import figures.sweep
 import rows
@@ -25,6 +26,7 @@ import sections.influence
 import sections.information
 import sections.leave_one_out
 import sections.paper_covariance
+import sections.paper_mnist
 import sections.paper_scaling
 import sections.profile
 import sections.start
@@ -69,6 +71,7 @@ PAGES = (
         "paper.md",
         "The paper's experiments, and peers",
         {
+            "paper_mnist": sections.paper_mnist.section,
             "paper_covariance": sections.paper_covariance.section,
             "paper_scaling": sections.paper_scaling.section,
         },
@@ -80,6 +83,7 @@ FIGURES = {
     "fit": ("fit", figures.fit.draw),
     "growth": ("growth", figures.growth.draw),
     "coverage": ("coverage", figures.coverage.draw),
+    "paper_mnist": ("paper_mnist", figures.paper_mnist.draw),
     "paper_covariance": ("paper_covariance", figures.paper_covariance.draw),
     "paper_scaling": ("paper_scaling", figures.paper_scaling.draw),
 }

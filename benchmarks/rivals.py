@@ -33,6 +33,16 @@ def parameters(mixture):
     return {name: getattr(mixture, name + "_") for name in PARAMETERS}
 
 
+def lrvb_std(mixture, group):
+    """LRVB standard deviations of "log_weights", "means" or "precisions", as `posterior_names_` has them."""
+    return mixture._uncertainty.flat_std(group)
+
+
+def mean_field_std(mixture, group):
+    """The same of q itself."""
+    return mixture._uncertainty.flat_mean_field_std(group)
+
+
 class Rival(Protocol):
     """What is measured of a library; no noise is assumed on X, so that "full" has one optimum for all."""
 

@@ -23,6 +23,7 @@ from experiments import (
     information,
     leave_one_out,
     paper_covariance,
+    paper_mnist,
     paper_scaling,
     profile,
     start,
@@ -43,6 +44,7 @@ EXPERIMENTS = {
     "growth": growth,
     "profile": profile,
     "coverage": coverage,
+    "paper_mnist": paper_mnist,
     "paper_covariance": paper_covariance,
     "paper_scaling": paper_scaling,
 }

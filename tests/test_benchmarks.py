@@ -16,14 +16,17 @@ import pytest
 from calibration import bias, largest_share, sd_ratio
 from calibration import coverage as share_covered
 from catalogue import unique
-from experiments import coverage, profile
+from experiments import coverage, paper_mnist, profile
 from growth_curves import curves
 from matplotlib import pyplot as plt
 from populations import SCENARIOS
+from published_posterior import comparison, same_table
 from report import FIGURES, PAGES, write
+from rows import append, newest
 from run import EXPERIMENTS
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr
+from sections.paper_mnist import section as paper_mnist_section
 from sklearn.utils import Bunch
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -41,6 +44,7 @@ SECTIONS = {
     "growth": "Growth",
     "profile": "Profile",
     "coverage": "Coverage",
+    "paper_mnist": "Zeros and ones of MNIST",
 }
 
 
@@ -335,3 +339,94 @@ def test_rows_of_a_population_have_its_moments(scenario):
 
 def _outer(vectors):
     return vectors[:, :, None] * vectors[:, None, :]
+
+
+def test_digits_are_wrong_where_they_are_not_of_their_components_majority():
+    components = np.repeat([0, 0, 1, 1], [90, 10, 7, 93])
+    labels = np.repeat([1, 0, 1, 0], [90, 10, 7, 93])
+    table = paper_mnist.label_table(components, labels)
+    np.testing.assert_array_equal(table, [[10, 90], [93, 7]])
+    assert paper_mnist.error_rate(table) == (10 + 7) / 200
+
+
+def test_two_components_may_have_the_same_majority():
+    assert paper_mnist.error_rate(np.array([[30, 10], [55, 5]])) == (10 + 5) / 100
+    assert paper_mnist.error_rate(np.array([[0, 0], [55, 5]])) == 5 / 60  # one of them is empty
+
+
+NOISE = 0.02  # of the fabricated Gibbs sampler
+
+
+@pytest.fixture(scope="module")
+def published():
+    """A fit, and a publication of it: backwards, Gibbs sds 3 % below ours and off by `NOISE`."""
+    X = _scenario("3.5 sd").simulate(0)
+    model = {"prior": "flat", "factorization": "independent", "reg_covar": 0.0}
+    mixture = LRVBGaussianMixture(n_components=2, random_state=0, **model).fit(X)
+    kinds = {"log_weight": "log_pi", "mean": "mu", "precision": "Lambda"}
+    names = []
+    for name in mixture.posterior_names_[::-1]:
+        kind, place = name.split("[")
+        names.append(f"{kinds[kind]}[{1 - int(place[0])}{place[1:].replace('x', '')}")
+    mean, sd = mixture.posterior_mean_[::-1], mixture.posterior_std_[::-1]
+    mean_field = np.sqrt(np.diag(mixture.get_posterior_covariance(method="mean_field")))[::-1]
+    columns = {
+        "params": np.array(names),
+        "mfvb_mean": mean,
+        "gibbs_mean": mean + 0.5 * sd / 1.03,
+        "lrvb_sd": sd,
+        "mfvb_sd": mean_field,
+        "gibbs_sd": sd / 1.03,
+        "gibbs_ess": np.full(len(sd), 0.5 / NOISE**2),
+        "test_table": np.array([[5, 1], [2, 7]]),
+    }
+    return mixture, columns
+
+
+def test_a_published_posterior_is_compared_parameter_by_parameter(published):
+    mixture, columns = published
+    found = list(comparison(columns, mixture))
+    assert [row["n_parameters"] for row in found] == [2, 4, 6]
+    for row in found:
+        for gap in ("lrvb_from_published", "mean_field_from_published", "mean_from_published"):
+            assert row[gap] < 1e-8, (row["problem"], gap)
+        for name in ("median", "worst", "mean"):
+            np.testing.assert_allclose(row[f"lrvb_{name}_error"], 0.03, rtol=1e-6)
+        np.testing.assert_allclose([row["noise"], row["lrvb_rms_in_noise"]], [NOISE, 1.5], rtol=1e-6)
+        np.testing.assert_allclose(row["mean_worst_error"], 0.5, rtol=1e-6)
+        assert (row["lrvb_within_noise"], row["least_effective_size"]) == (1.0, 0.5 / NOISE**2)
+        ratios = [float(point["lrvb_over_gibbs"]) for point in row["points"]]
+        np.testing.assert_allclose(ratios, 1.03, rtol=1e-3)
+    assert same_table(columns, np.array([[1, 7], [5, 2]]))
+    assert not same_table(columns, np.array([[5, 1], [2, 7]]))
+
+
+def test_the_published_posterior_is_in_its_section_and_figure(published, results, tmp_path):
+    mixture, columns = published
+    fits = newest(results / "paper_mnist.csv")
+    for row in comparison(columns, mixture):
+        append(tmp_path / "some.csv", row | {"same_test_table": True, "mode": "quick", "threads": 1})
+    found = [*fits, *newest(tmp_path / "some.csv")]
+    text = paper_mnist_section(found)
+    assert text.count("| published means |") == 2
+    assert "is equal to ours" in text
+    assert "LRVB's of no group; mean field's of" in text
+    FIGURES["paper_mnist"](found, tmp_path / "some.png")
+    height, width, _ = plt.imread(tmp_path / "some.png").shape
+    without, _, _ = plt.imread(results / "paper_mnist.png").shape
+    assert height > without + 0.3 * width
+
+
+def test_points_come_back_with_their_row_as_it_was_last_measured(tmp_path):
+    path = tmp_path / "some.csv"
+    row = {"problem": "one", "threads": 1, "mode": "full", "number": 1}
+    append(path, row | {"points": [{"x": 1}, {"x": 2}]})
+    append(path, row | {"problem": "other", "points": [{"y": "9"}]})
+    append(path, row | {"problem": "none"})
+    append(path, row | {"mode": "quick", "points": [{"x": 7}]})
+    append(path, row | {"number": 2, "points": [{"x": 3}, {"x": 4}, {"x": 5}]})
+    one, other, none = newest(path)
+    assert (one["number"], [point["x"] for point in one["points"]]) == (2, [3, 4, 5])
+    assert [point["y"] for point in other["points"]] == [9]
+    assert "points" not in none
+    assert "points" not in path.read_text(encoding="utf8")

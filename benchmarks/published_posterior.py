@@ -1,0 +1,97 @@
+"""The published posterior of the zeros and ones of MNIST, beside a fit of ours to the same features.
+
+Gibbs draws are correlated: a standard deviation of them is worth `ess` independent ones, and that of a normal
+posterior is off by 1 / sqrt(2 ess) of itself. Errors in these units tell what the noise of the Gibbs sampler
+makes of a difference from what is left of it.
+"""
+
+import re
+
+import numpy as np
+from rivals import lrvb_std, mean_field_std
+
+GROUPS = {"log_weights": "log_pi", "means": "mu", "precisions": "Lambda"}
+_OURS = {"log_weight": "log_pi", "mean": "mu", "precision": "Lambda"}
+_DIGITS = 4  # of a point
+
+
+def comparison(published, mixture):
+    """Yield a row for every group of parameters, with a point for every parameter.
+
+    Parameters
+    ----------
+    published : dict of params (names), gibbs_mean, gibbs_sd, gibbs_ess, mfvb_mean, mfvb_sd, lrvb_sd, (D,)
+    mixture : LRVBGaussianMixture, fitted with prior="flat" and factorization="independent"
+    """
+    order = _places(published, mixture)
+    lrvb, mean_field = (
+        np.concatenate([std(mixture, group) for group in GROUPS])[order] for std in (lrvb_std, mean_field_std)
+    )
+    mean = mixture.posterior_mean_[order]
+    kind = np.array([name.split("[")[0] for name in published["params"]])
+    for group, name in GROUPS.items():
+        here = kind == name
+        truth = {column: values[here] for column, values in published.items() if column != "test_table"}
+        yield {
+            "problem": f"published {group.replace('_', ' ')}",
+            "group": group,
+            **_compared(truth, mean[here], lrvb[here], mean_field[here]),
+        }
+
+
+def same_table(published, table):
+    """Whether the table of test digits (component, label) is the published one, up to order."""
+    theirs = published["test_table"].T.tolist()
+    return table.tolist() in (theirs, theirs[::-1])
+
+
+def _places(published, mixture):
+    """Where every published parameter is among `posterior_names_`; components go by their weights: (D,)."""
+    weights = [published["mfvb_mean"][list(published["params"]).index(f"log_pi[{k}]")] for k in range(2)]
+    number = np.empty(2, dtype=int)
+    number[np.argsort(mixture.weights_)] = np.argsort(weights)
+    places = {}
+    for place, name in enumerate(mixture.posterior_names_):
+        kind, component, features = re.fullmatch(r"(\w+)\[(\d)(.*)\]", name).groups()
+        places[f"{_OURS[kind]}[{number[int(component)]}{features.replace('x', '')}]"] = place
+    return np.array([places[name] for name in published["params"]])
+
+
+def _compared(truth, mean, lrvb, mean_field):
+    """Columns and points of one group."""
+    noise = 1 / np.sqrt(2 * truth["gibbs_ess"])
+    points = {
+        "lrvb": lrvb,
+        "lrvb_over_gibbs": lrvb / truth["gibbs_sd"],
+        "mean_field_over_gibbs": mean_field / truth["gibbs_sd"],
+    }
+    return {
+        "n_parameters": len(mean),
+        "lrvb_from_published": _furthest(lrvb / truth["lrvb_sd"] - 1),
+        "mean_field_from_published": _furthest(mean_field / truth["mfvb_sd"] - 1),
+        "mean_from_published": _furthest((mean - truth["mfvb_mean"]) / lrvb),
+        "least_effective_size": truth["gibbs_ess"].min(),
+        "noise": np.median(noise),
+        "mean_worst_error": _furthest((mean - truth["gibbs_mean"]) / truth["gibbs_sd"]),
+        **_errors("lrvb", points["lrvb_over_gibbs"] - 1, noise),
+        **_errors("mean_field", points["mean_field_over_gibbs"] - 1, noise),
+        "points": [
+            {name: f"{values[j]:.{_DIGITS}g}" for name, values in points.items()} for j in range(len(mean))
+        ],
+    }
+
+
+def _errors(method, errors, noise):
+    """Of one method's standard deviations against the Gibbs sampler's, relative, and in its noise."""
+    in_noise = errors / noise
+    return {
+        f"{method}_median_error": np.median(np.abs(errors)),
+        f"{method}_worst_error": _furthest(errors),
+        f"{method}_mean_error": errors.mean(),
+        f"{method}_within_noise": np.mean(np.abs(in_noise) < 2),
+        f"{method}_rms_in_noise": np.sqrt(np.mean(np.square(in_noise))),
+    }
+
+
+def _furthest(values):
+    return np.abs(values).max()
