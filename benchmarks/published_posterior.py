@@ -1,8 +1,7 @@
 """The published posterior of the zeros and ones of MNIST, beside a fit of ours to the same features.
 
-Gibbs draws are correlated: a standard deviation of them is worth `ess` independent ones, and that of a normal
-posterior is off by 1 / sqrt(2 ess) of itself. Errors in these units tell what the noise of the Gibbs sampler
-makes of a difference from what is left of it.
+Gibbs draws are correlated, and worth `ess` independent ones: their standard deviation is off by about
+1 / sqrt(2 ess) of itself where the posterior is near to normal. Errors are also told in units of this noise.
 """
 
 import re
@@ -10,8 +9,8 @@ import re
 import numpy as np
 from rivals import lrvb_std, mean_field_std
 
+# of parameters, as `posterior_names_` orders them, and what the publication calls them
 GROUPS = {"log_weights": "log_pi", "means": "mu", "precisions": "Lambda"}
-_OURS = {"log_weight": "log_pi", "mean": "mu", "precision": "Lambda"}
 _DIGITS = 4  # of a point
 
 
@@ -53,7 +52,7 @@ def _places(published, mixture):
     places = {}
     for place, name in enumerate(mixture.posterior_names_):
         kind, component, features = re.fullmatch(r"(\w+)\[(\d)(.*)\]", name).groups()
-        places[f"{_OURS[kind]}[{number[int(component)]}{features.replace('x', '')}]"] = place
+        places[f"{GROUPS[kind + 's']}[{number[int(component)]}{features.replace('x', '')}]"] = place
     return np.array([places[name] for name in published["params"]])
 
 

@@ -410,7 +410,7 @@ def test_the_published_posterior_is_in_its_section_and_figure(published, results
     text = paper_mnist_section(found)
     assert text.count("| published means |") == 2
     assert "is equal to ours" in text
-    assert "LRVB's of no group; mean field's of" in text
+    assert "LRVB's errors of no group; mean field's errors of" in text
     FIGURES["paper_mnist"](found, tmp_path / "some.png")
     height, width, _ = plt.imread(tmp_path / "some.png").shape
     without, _, _ = plt.imread(results / "paper_mnist.png").shape

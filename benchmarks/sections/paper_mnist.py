@@ -4,7 +4,7 @@ import targets
 from tables import SIZES, table, text, yes
 
 _METHODS = {"lrvb": "LRVB", "mean_field": "mean field"}
-_EXPLAINED = 1.1  # root mean square in noise that may be chance
+_NOISY = 1.1  # root mean square of errors, in noise, that may be chance
 
 
 def section(found):
@@ -135,14 +135,12 @@ the noise over the root of their number ("chance of the mean"); beyond that the 
 
 
 def _reading(groups):
-    """What of the errors may be noise, in a sentence."""
+    """Which errors are of the size of the noise, in a sentence."""
     parts = []
     for method, name in _METHODS.items():
-        explained = [_named(row) for row in groups if row[f"{method}_rms_in_noise"] < _EXPLAINED]
-        parts.append(f"{name}'s of {', '.join(explained) or 'no group'}")
-    return (
-        f"By their root mean square (below {_EXPLAINED}) noise alone explains the errors: {'; '.join(parts)}."
-    )
+        small = [_named(row) for row in groups if row[f"{method}_rms_in_noise"] < _NOISY]
+        parts.append(f"{name}'s errors of {', '.join(small) or 'no group'}")
+    return f"Of the size of the noise (root mean square below {_NOISY}) are {'; '.join(parts)}."
 
 
 def _named(row):
