@@ -17,6 +17,7 @@ from calibration import bias, largest_share, sd_ratio
 from calibration import coverage as share_covered
 from catalogue import unique
 from experiments import coverage, paper_mnist, profile
+from figures.paper_mnist import draw as draw_paper_mnist
 from growth_curves import curves
 from matplotlib import pyplot as plt
 from populations import SCENARIOS
@@ -411,7 +412,7 @@ def test_the_published_posterior_is_in_its_section_and_figure(published, results
     assert text.count("| published means |") == 2
     assert "is equal to ours" in text.replace("\n", " ")
     assert "LRVB's errors of no group; mean field's errors of" in text
-    FIGURES["paper_mnist"](found, tmp_path / "some.png")
+    draw_paper_mnist(found, tmp_path / "some.png")
     height, width, _ = plt.imread(tmp_path / "some.png").shape
     without, _, _ = plt.imread(results / "paper_mnist.png").shape
     assert height > without + 0.3 * width
