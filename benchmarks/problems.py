@@ -114,6 +114,7 @@ INFORMATION = ("plane", "digits", "many-rows-ten", "million-five", "fifty-featur
 INFLUENCE = ("plane", "digits", "many-rows-five")
 DIAGNOSTICS = ("plane", "digits", "digits-separated", "many-rows-five", "twenty-diagonal")
 LEAVE_ONE_OUT = ("few-plane", "few-five", "plane", "digits")
+PEERS = ("plane", "digits")
 
 
 def _growing(size, values, **others):

@@ -16,6 +16,7 @@ import figures.growth
 import figures.paper_covariance
 import figures.paper_mnist
 import figures.paper_scaling
+import figures.peers
 import figures.sweep
 import rows
 import sections.coverage
@@ -28,6 +29,7 @@ import sections.leave_one_out
 import sections.paper_covariance
 import sections.paper_mnist
 import sections.paper_scaling
+import sections.peers
 import sections.profile
 import sections.start
 import sections.sweep
@@ -74,6 +76,7 @@ PAGES = (
             "paper_mnist": sections.paper_mnist.section,
             "paper_covariance": sections.paper_covariance.section,
             "paper_scaling": sections.paper_scaling.section,
+            "peers": sections.peers.section,
         },
     ),
 )
@@ -86,6 +89,7 @@ FIGURES = {
     "paper_mnist": ("paper_mnist", figures.paper_mnist.draw),
     "paper_covariance": ("paper_covariance", figures.paper_covariance.draw),
     "paper_scaling": ("paper_scaling", figures.paper_scaling.draw),
+    "peers": ("peers", figures.peers.draw),
 }
 
 

@@ -25,6 +25,7 @@ from experiments import (
     paper_covariance,
     paper_mnist,
     paper_scaling,
+    peers,
     profile,
     start,
     sweep,
@@ -47,6 +48,7 @@ EXPERIMENTS = {
     "paper_mnist": paper_mnist,
     "paper_covariance": paper_covariance,
     "paper_scaling": paper_scaling,
+    "peers": peers,
 }
 RESULTS = Path(__file__).parent / "results"
 

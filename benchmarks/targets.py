@@ -76,3 +76,6 @@ PAPER_REFIT_SECONDS = 60 * 20.7  # the same, five of the points perturbed and th
 
 # how far a measured exponent may exceed that of the flop count
 GROWTH_TOLERANCE = 0.15
+
+# time of a fit and 1000 effective draws of every parameter over that of ours with all standard errors
+PEERS = {"plane": Target(1000, 10_000)}

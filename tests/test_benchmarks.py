@@ -46,6 +46,7 @@ SECTIONS = {
     "profile": "Profile",
     "coverage": "Coverage",
     "paper_mnist": "Zeros and ones of MNIST",
+    "peers": "Peers",
 }
 
 

@@ -1,0 +1,121 @@
+"""Fit and standard errors by everything that a user would otherwise take, beside ours.
+
+Seconds are of the processor, on one thread: what a user waits for on a machine that is idle. Gibbs and NUTS
+sample the posterior that ours approximates; the bootstraps estimate how much a fit varies from sample to
+sample of rows, which is near the posterior's sds where the model is right and rows are many. Errors of sds
+are against the longest Gibbs chain there is, the stored one; its own is one over the root of twice its
+effective size.
+"""
+
+from dataclasses import dataclass
+
+import gibbs
+import gibbs_references
+import numpy as np
+from measuring import sizes
+from near_flat_prior import NearFlatPrior
+from problems import PEERS
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from standard_errors.bootstrap import Bootstrap
+from standard_errors.gibbs import Gibbs
+from standard_errors.mclust import Mclust
+from standard_errors.nuts import Nuts
+from standard_errors.ours import Ours, fitted
+from standard_errors.parameters import groups
+from standard_errors.protocol import Effort, Task
+
+OURS = Ours("ours", "joint")
+WAYS = (
+    OURS,
+    Ours("ours, independent factors", "independent"),
+    Bootstrap("GaussianMixture + bootstrap", GaussianMixture),
+    Bootstrap("BayesianGaussianMixture + bootstrap", BayesianGaussianMixture),
+    Mclust(),
+    Gibbs(),
+    Nuts(),
+)
+_QUICKLY = Effort(n_replicates=5, n_effective=20, most_draws=200, n_warm_up=100)
+_QUICK_DRAWS = 500  # of the truth in quick mode
+
+
+def measure(settings):
+    available = list(_available())
+    effort = _QUICKLY if settings.quick else Effort()
+    for problem in settings.problems(PEERS):
+        X = problem.simulate()
+        prior = NearFlatPrior.around(X, problem.n_components)
+        task = Task(X, prior, fitted(X, prior), effort)
+        truth = _short_truth(task) if settings.quick else _stored_truth(problem, X)
+        for way in available:
+            yield sizes(problem) | _row(problem, way, task, truth)
+
+
+def _row(problem, way, task, truth):
+    found = way.standard_errors(task)
+    ours = found if way is OURS else OURS.standard_errors(task)  # now, as the machine now is
+    row = {
+        "problem": f"{problem.name}: {way.name}",
+        "way": way.name,
+        "version": way.version(),
+        "seconds": found.seconds,
+        "ours_seconds": ours.seconds,
+    }
+    errors = {} if truth is None else _errors(found.sds, truth, task.optimum.means_.shape)
+    return row | errors | found.columns
+
+
+def _available():
+    """The ways whose packages are there; of the others is said how to get them."""
+    for way in WAYS:
+        missing = way.missing()
+        if missing:
+            print(f"peers: {way.name} is left out: {missing}", flush=True)
+        else:
+            yield way
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Sds of a sampled posterior.
+
+    Attributes
+    ----------
+    sds : (D,), in the order of ``posterior_names_``
+    effective_size : float, of the slowest parameter
+    """
+
+    sds: np.ndarray
+    effective_size: float
+
+
+def _stored_truth(problem, X):
+    """Of the stored chain, None where there is none."""
+    reference = gibbs_references.stored().get(f"{problem.name}, {problem.seed}")
+    if reference is None:
+        print(
+            f"peers: no chain of {problem.name} is stored, errors of sds are left out: sample one by "
+            f"gibbs_references.py {problem.name}",
+            flush=True,
+        )
+        return None
+    reference.check(X)
+    return Truth(np.array(reference.sd), reference.least_effective_size)
+
+
+def _short_truth(task):
+    """Of a chain of our own, with which the columns are filled in quick mode."""
+    optimum = task.optimum
+    start = (optimum.weights_, optimum.means_, optimum.precisions_)
+    draws = gibbs.sample(task.X, *start, _QUICK_DRAWS, 0, seed=0)
+    return Truth(draws.std(axis=0, ddof=1), float(gibbs.effective_size(draws).min()))
+
+
+def _errors(sds, truth, shape):
+    """Relative errors of the sds of every group: their median and largest size, and their mean."""
+    relative = sds / truth.sds - 1
+    columns = {"truth_effective_size": truth.effective_size}
+    for group, part in (groups(*shape) | {"all": slice(None)}).items():
+        columns[f"{group}_median_error"] = float(np.median(np.abs(relative[part])))
+        columns[f"{group}_worst_error"] = float(np.abs(relative[part]).max())
+        columns[f"{group}_mean_error"] = float(relative[part].mean())
+    return columns
