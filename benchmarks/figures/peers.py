@@ -10,8 +10,13 @@ from figures.style import BLUE, GREEN, GREY, ORANGE, STYLE, saved
 _FAMILIES = {"ours": BLUE, "bootstrap": ORANGE}  # and samplers
 _MARKERS = {BLUE: "o", ORANGE: "s", GREEN: "D"}
 _MARK = 7.0  # pixels around a point that no name may cover
-# points from a point to its name, the best first
-_PLACES = ((8, 0), (-8, 0), (0, -8), (8, -8), (-8, -8), (8, 12), (-8, 12), (8, -20), (-8, -20), (0, -30))
+# where a name may stand, the best first: how far up its line, and points from there to the name
+_BESIDE_THE_MEDIAN = ((8, 0), (-8, 0), (0, -8), (8, -8), (-8, -8))
+_BESIDE_THE_LINE = ((6, 0), (-6, 0), (0, 3))
+_PLACES = (
+    *((0.0, *place) for place in _BESIDE_THE_MEDIAN),
+    *((share, *place) for share in (1.0, 0.5, 0.75, 0.25) for place in _BESIDE_THE_LINE),
+)
 
 
 def draw(found, path):
@@ -47,7 +52,7 @@ def _points(axes, found):
     axes.axhline(own, color=GREY, linewidth=1, linestyle="--", zorder=1.9)
     axes.annotate(
         "Monte Carlo error of the truth",
-        (0.3, own),
+        (0.16, own),
         (0, 3),
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
@@ -55,8 +60,8 @@ def _points(axes, found):
         color=GREY,
     )
     seconds = [row["seconds"] for row in found]
-    axes.set_xlim(min(seconds) / 2.5, max(seconds) * 8)  # with room for names
-    axes.margins(y=0.12)
+    axes.set_xlim(min(seconds) / 2.5, max(seconds) * 16)  # with room for names
+    axes.margins(y=0.15)
     sizes = f"{first['n_samples']:,.0f} x {first['n_features']:.0f}, K = {first['n_components']:.0f}"
     axes.set_title(f"{first['problem'].split(':')[0]}: {sizes}", size=9)
     for axis, shown in ((axes.xaxis, "{:g}".format), (axes.yaxis, _percent)):
@@ -70,16 +75,17 @@ def _percent(share):
 
 
 def _names(axes, found):
-    """Each name beside its point, at the first place around it where nothing else is."""
+    """Each name beside its line, at the first place where nothing else is."""
     renderer = axes.figure.canvas.get_renderer()
-    ends = [[(row["seconds"], row[f"all_{end}_error"]) for end in ("median", "worst")] for row in found]
-    taken = [Bbox(axes.transData.transform(line)).padded(_MARK) for line in ends]
+    lines = [[(row["seconds"], row[f"all_{end}_error"]) for end in ("median", "worst")] for row in found]
+    taken = [Bbox(axes.transData.transform(line)).padded(_MARK) for line in lines]
+    taken += [line.get_window_extent(renderer) for line in axes.lines if line.get_linestyle() == "--"]
     taken += [text.get_window_extent(renderer) for text in axes.texts]
-    for row in found:
-        for across, up in _PLACES:
+    for row, ((seconds, median), (_, largest)) in zip(found, lines, strict=True):
+        for share, across, up in _PLACES:
             name = axes.annotate(
                 row["way"].replace(" + ", "\n+ ").replace("BayesianG", "Bayesian-\nG"),
-                (row["seconds"], row["all_median_error"]),
+                (seconds, median * (largest / median) ** share),
                 (across, up),
                 textcoords="offset points",
                 ha={-1: "right", 0: "center", 1: "left"}[np.sign(across)],
@@ -92,5 +98,5 @@ def _names(axes, found):
                 break
             name.remove()
         else:
-            axes.add_artist(name)
+            axes.add_artist(name)  # at the last place, over what is there
         taken.append(box)

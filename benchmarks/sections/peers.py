@@ -44,10 +44,11 @@ def section(found):
     return f"""## Peers
 
 Fit and standard errors of log weights, means and precisions by everything that one would otherwise take, on
-one thread. Seconds are of the processor, so that other work on the machine does not count; ours are taken
-anew beside every other. Those of a chain are for compilation, warm-up and 1000 effective draws of the slowest
-parameter, those of a bootstrap for the fit and all refits. Errors are of the standard deviations, relative to
-those of the longest Gibbs chain: their median size, largest size and signed mean, in %.
+one thread. Seconds are of the processor, so that waiting for other work does not count, though on a busy
+machine short times still vary; ours are the least of several fits in the same run. Those of a chain are for
+compilation, warm-up and 1000 effective draws of the slowest parameter, those of a bootstrap for the fit and
+all refits. Errors are of the standard deviations, relative to those of the longest Gibbs chain: their median
+size, largest size and signed mean, in %.
 
 {_times_and_errors(found)}
 

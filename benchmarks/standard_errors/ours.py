@@ -7,7 +7,7 @@ import sklearn_lrvb
 from sklearn_lrvb import LRVBGaussianMixture
 from standard_errors.protocol import StandardErrors
 
-_REPEATS = 5
+_REPEATS = 20
 
 
 def fitted(X, prior, factorization="joint"):
