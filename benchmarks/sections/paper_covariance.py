@@ -71,6 +71,8 @@ effective size, every single error has its share; the mean error over many chain
 
 {sds}
 
+{_falls_short(lines)}
+
 ![LRVB and mean-field standard deviations against Gibbs sampling](paper_covariance.png)
 
 Correlations of different parameters, differences from those of the chains (whose own error is about one over
@@ -82,10 +84,23 @@ the root of the effective size):
 """
 
 
+def _falls_short(lines):
+    """Where LRVB's median error is more than the chains' own, in a sentence."""
+    short = {}
+    for line in lines:
+        if line["n_kept"] and line["lrvb_median"] > line["chain_error"]:
+            short.setdefault(line["group"], []).append(line["name"].replace("_", " "))
+    if not short:
+        return "LRVB's median error is nowhere more than that of the chains."
+    parts = "; ".join(f"{group} ({', '.join(names)})" for group, names in short.items())
+    return f"LRVB's median error is more than that of the chains in: {parts}. There it falls short."
+
+
 def _pooled(group, name, rows):
     """Errors of one group of parameters over the usable chains of one kind of data."""
     kept = [row for row in rows if usable(row)]
     line = {
+        "group": group,
         "label": _label(group, rows[0]),
         "name": name,
         "n_kept": len(kept),

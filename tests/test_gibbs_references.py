@@ -1,0 +1,179 @@
+"""Posteriors against Gibbs sampling: stored chains, which need no R, and the sampler where R is there."""
+
+import bayesm
+import gibbs_references
+import numpy as np
+import pytest
+from gibbs_references import POSTERIORS, Posterior, fitted
+from label_switching import n_switched, split
+from near_flat_prior import NearFlatPrior
+from scipy.stats import multivariate_normal
+
+from sklearn_lrvb import LRVBGaussianMixture
+
+STORED = gibbs_references.stored()
+BY_NAME = {posterior.name: posterior for posterior in POSTERIORS}
+# what is left to the approximation beyond errors of the chain, posteriors of fewer rows being skew: relative
+# error of an sd, distance of the means in sds, error of a correlation
+SKEWNESS = {
+    "paper": (0.01, 0.05, 0.01),
+    "plane": (0.01, 0.05, 0.01),
+    "5000 rows": (0.03, 0.15, 0.01),
+    "500 rows": (0.03, 0.05, 0.01),
+    "five features": (0.2, 0.65, 0.15),
+}
+
+
+def _compared(name, factorization="independent"):
+    """The stored chain of a posterior, and our fit of it."""
+    X = BY_NAME[name].simulate()
+    reference = STORED[name]
+    reference.check(X)
+    mixture = fitted(X, NearFlatPrior.around(X, BY_NAME[name].n_components), factorization)
+    assert mixture.converged_
+    return reference, mixture
+
+
+def _chain_error(reference):
+    """Relative standard errors of the chain's sds, as of a normal posterior."""
+    return 1 / np.sqrt(2 * np.array(reference.effective_sizes))
+
+
+def test_every_posterior_is_stored():
+    assert STORED.keys() == BY_NAME.keys()
+
+
+@pytest.mark.parametrize("group", SKEWNESS)
+@pytest.mark.parametrize("factorization", ("independent", "joint"))
+def test_standard_deviations_are_those_of_long_chains(group, factorization):
+    names = [name for name in BY_NAME if name.startswith(group) and not STORED[name].switched][:6]
+    assert names
+    for name in names:
+        reference, mixture = _compared(name, factorization)
+        relative = mixture.posterior_std_ / reference.sd - 1
+        of_sds, of_means, of_correlations = SKEWNESS[group]
+        assert (np.abs(relative) < of_sds + 4.5 * _chain_error(reference)).all(), name
+        assert np.median(np.abs(relative)) < 0.035, name
+        distance = (mixture.posterior_mean_ - reference.mean) / reference.sd
+        allowed = 4.5 / np.sqrt(reference.effective_sizes)
+        assert (np.abs(distance) < of_means + allowed).all(), name
+        covariance = mixture.posterior_covariance_
+        correlation = covariance / np.outer(mixture.posterior_std_, mixture.posterior_std_)
+        truth = reference.covariance / np.outer(reference.sd, reference.sd)
+        noise = 1 / np.sqrt(reference.least_effective_size)
+        assert np.abs(correlation - truth).max() < of_correlations + 5 * noise, name
+
+
+def test_errors_over_the_papers_simulations_cancel_and_those_of_mean_field_do_not():
+    names = [name for name in BY_NAME if name.startswith("paper") and not STORED[name].switched][:25]
+    ratios = {"lrvb": [], "mean_field": []}
+    for name in names:
+        reference, mixture = _compared(name)
+        for method, found in ratios.items():
+            variances = np.diag(mixture.get_posterior_covariance(method=method))
+            found.append(np.sqrt(variances) / reference.sd)
+    mean = {method: np.mean(found, axis=0) for method, found in ratios.items()}
+    error = np.mean([_chain_error(STORED[name]) for name in names], axis=0) / np.sqrt(len(names))
+    assert (np.abs(mean["lrvb"] - 1) < 0.005 + 4 * error).all()
+    assert (mean["mean_field"] < 0.9).all()
+    assert mean["mean_field"].min() < 0.7
+
+
+def test_all_unknowns_of_a_large_posterior():
+    reference, mixture = _compared("digits, 0")
+    relative = mixture.posterior_std_ / reference.sd - 1
+    assert len(relative) == 702
+    assert (np.abs(relative) < 0.03 + 4.5 * _chain_error(reference)).all()
+    assert abs(np.median(relative)) < 0.005
+
+
+def test_a_chain_is_not_compared_with_other_rows():
+    X = BY_NAME["paper, 0"].simulate()
+    STORED["paper, 0"].check(X)
+    for other in (X + 1e-3, X[:-1]):
+        with pytest.raises(ValueError, match=r"sampled for 10000 rows of sum .* --again 'paper'"):
+            STORED["paper, 0"].check(other)
+
+
+def test_the_near_flat_prior_is_the_flat_one_but_for_its_size():
+    X = BY_NAME["paper, 0"].simulate()
+    near = fitted(X, NearFlatPrior.around(X, 2), "independent")
+    flat = LRVBGaussianMixture(
+        n_components=2, prior="flat", factorization="independent", reg_covar=0, max_iter=1000, random_state=0
+    ).fit(X)
+    np.testing.assert_allclose(near.posterior_std_, flat.posterior_std_, rtol=1e-3)
+    assert (np.abs(near.posterior_mean_ - flat.posterior_mean_) < 1e-2 * flat.posterior_std_).all()
+
+
+def _draws(rng, n_draws, log_weights, means, precisions):
+    """Draws that hardly move, in any units."""
+    upper = np.triu_indices(means.shape[1])
+    unique = np.concatenate([precision[upper] for precision in precisions])
+    center = np.concatenate([log_weights, means.ravel(), unique])
+    spread = [np.ones(len(log_weights)), np.full(means.size, np.ptp(means)), unique]
+    return center + 1e-3 * np.concatenate(spread) * rng.normal(size=(n_draws, len(center)))
+
+
+@pytest.mark.parametrize("scale", (1.0, 1e4))
+def test_switched_labels_are_seen_and_counted(scale):
+    rng = np.random.default_rng(0)
+    means = scale * np.array([[0.0, 0.0], [1.0, 0.5], [5.0, 0.0]])
+    deviations = scale * np.array([1.0, 0.2, 1.0])
+    labels = rng.integers(3, size=3000)
+    X = means[labels] + deviations[labels, None] * rng.normal(size=(3000, 2))
+    precisions = np.array([np.eye(2) / deviation**2 for deviation in deviations])
+    log_weights = np.full(3, -np.log(3))
+    draws = _draws(rng, 50, log_weights, means, precisions)
+    assert n_switched(draws, X, labels, 3) == 0
+    for order, which in (([1, 0, 2], slice(3, 10)), ([2, 0, 1], slice(40, 45))):
+        draws[which] = _draws(rng, 1, log_weights[order], means[order], precisions[order])
+    assert n_switched(draws, X, labels, 3) == 12
+
+
+def test_labels_without_rows_are_an_error():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match="Component 1 has 2 rows by the labels"):
+        n_switched(np.zeros((1, 12)), X, np.repeat([0, 1], [18, 2]), 2)
+
+
+def test_draws_are_split_as_posteriors_are_named():
+    X = np.random.default_rng(0).normal(size=(60, 3)) + np.repeat([[0.0], [4.0]], 30, axis=0)
+    mixture = fitted(X, NearFlatPrior.around(X, 2), "joint")
+    log_weights, means, precisions = split(mixture.posterior_mean_[None], 2, 3)
+    np.testing.assert_array_equal(means[0], mixture.means_)
+    np.testing.assert_allclose(precisions[0], mixture.precisions_, rtol=1e-12)
+    np.testing.assert_array_equal(log_weights[0], mixture.posterior_mean_[:2])
+
+
+def test_moments_of_a_chain_are_kept_in_full_where_they_are_few(monkeypatch):
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(12, 12))
+    chain = bayesm.Chain(3.0 + rng.normal(size=(500, 12)) @ root, np.full(12, 400.0), 0.1, 2.0)
+    assert chain.seconds_for(1000) == 5.0
+    X = rng.normal(size=(20, 2))
+    posterior = Posterior("some", 0, lambda: X, 2, 100)
+    monkeypatch.setattr(bayesm, "versions", dict)  # which ask R
+    reference = gibbs_references.summarized(posterior, X, np.repeat([0, 1], 10), chain)
+    covariance = np.cov(chain.draws.T, bias=True)
+    sds = np.sqrt(np.diag(covariance))
+    assert np.abs((reference.covariance - covariance) / np.outer(sds, sds)).max() < 1e-3
+    np.testing.assert_allclose(reference.mean, chain.draws.mean(axis=0), rtol=1e-8)
+
+
+def test_the_sampler_where_it_is_there_and_how_to_get_it_elsewhere():
+    rng = np.random.default_rng(0)
+    X = multivariate_normal([1.0, -2.0], [[4.0, 1.0], [1.0, 0.5]]).rvs(300, random_state=rng)
+    prior = NearFlatPrior.around(X, 1)
+    lacking = bayesm.missing()
+    if lacking:
+        assert "apt-get install r-base-core r-cran-bayesm r-cran-coda" in lacking
+        return
+    chain = bayesm.sample(X, np.zeros(300, dtype=int), prior, 1e9, 2000, seed=0)
+    exact = fitted(X, prior, "joint")  # one component: q is the posterior
+    assert chain.draws.shape == (2000, 6)
+    error = chain.draws[:, 1:].std(axis=0) / exact.posterior_std_[1:] - 1
+    assert np.abs(error).max() < 4.5 / np.sqrt(2 * 2000)
+    distance = (chain.draws.mean(axis=0) - exact.posterior_mean_)[1:] / exact.posterior_std_[1:]
+    assert np.abs(distance).max() < 4.5 / np.sqrt(2000)
+    again = bayesm.sample(X, np.zeros(300, dtype=int), prior, 1e9, 2000, seed=0)
+    np.testing.assert_array_equal(again.draws, chain.draws)
