@@ -14,6 +14,9 @@ import figures.coverage
 import figures.fit
 import figures.growth
 import figures.paper_covariance
+import figures.paper_influence_distribution
+import figures.paper_influence_landscape
+import figures.paper_influence_refits
 import figures.paper_mnist
 import figures.paper_scaling
 import figures.peers
@@ -27,6 +30,9 @@ import sections.influence
 import sections.information
 import sections.leave_one_out
 import sections.paper_covariance
+import sections.paper_influence_distribution
+import sections.paper_influence_landscape
+import sections.paper_influence_refits
 import sections.paper_mnist
 import sections.paper_scaling
 import sections.peers
@@ -76,6 +82,9 @@ PAGES = (
             "paper_mnist": sections.paper_mnist.section,
             "paper_covariance": sections.paper_covariance.section,
             "paper_scaling": sections.paper_scaling.section,
+            "paper_influence_refits": sections.paper_influence_refits.section,
+            "paper_influence_landscape": sections.paper_influence_landscape.section,
+            "paper_influence_distribution": sections.paper_influence_distribution.section,
             "peers": sections.peers.section,
         },
     ),
@@ -89,6 +98,12 @@ FIGURES = {
     "paper_mnist": ("paper_mnist", figures.paper_mnist.draw),
     "paper_covariance": ("paper_covariance", figures.paper_covariance.draw),
     "paper_scaling": ("paper_scaling", figures.paper_scaling.draw),
+    "paper_influence_refits": ("paper_influence_refits", figures.paper_influence_refits.draw),
+    "paper_influence_landscape": ("paper_influence_landscape", figures.paper_influence_landscape.draw),
+    "paper_influence_distribution": (
+        "paper_influence_distribution",
+        figures.paper_influence_distribution.draw,
+    ),
     "peers": ("peers", figures.peers.draw),
 }
 

@@ -23,6 +23,9 @@ from experiments import (
     information,
     leave_one_out,
     paper_covariance,
+    paper_influence_distribution,
+    paper_influence_landscape,
+    paper_influence_refits,
     paper_mnist,
     paper_scaling,
     peers,
@@ -48,6 +51,9 @@ EXPERIMENTS = {
     "paper_mnist": paper_mnist,
     "paper_covariance": paper_covariance,
     "paper_scaling": paper_scaling,
+    "paper_influence_refits": paper_influence_refits,
+    "paper_influence_landscape": paper_influence_landscape,
+    "paper_influence_distribution": paper_influence_distribution,
     "peers": peers,
 }
 RESULTS = Path(__file__).parent / "results"

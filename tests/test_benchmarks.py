@@ -17,6 +17,7 @@ from calibration import bias, largest_share, sd_ratio
 from calibration import coverage as share_covered
 from catalogue import unique
 from experiments import coverage, paper_mnist, profile
+from experiments.paper_influence_refits import representatives
 from figures.paper_mnist import draw as draw_paper_mnist
 from growth_curves import curves
 from matplotlib import pyplot as plt
@@ -48,6 +49,9 @@ SECTIONS = {
     "paper_mnist": "Zeros and ones of MNIST",
     "paper_covariance": "Covariance (Section 6.3)",
     "paper_scaling": "Scaling (Section 6.4)",
+    "paper_influence_refits": "Influence against refits",
+    "paper_influence_landscape": "Landscape of influence",
+    "paper_influence_distribution": "Influence of digits",
     "peers": "Peers",
 }
 
@@ -207,6 +211,23 @@ def test_the_first_rows_of_openml_train(monkeypatch):
     np.testing.assert_array_equal(found.test[:4, 0], [60_000, 60_001, 60_010, 60_011])
     assert (len(found.train), len(found.test)) == (12_000, 2_000)
     np.testing.assert_array_equal(found.test_labels, found.test[:, 0] % 10)
+
+
+def test_influence_is_the_derivative_that_refits_find(results):
+    rows = _rows(results / "paper_influence_refits.csv")
+    groups = {}
+    for row in rows:
+        groups.setdefault(row["problem"].split(":")[0], set()).add(row["group"])
+        assert float(row["largest_difference"]) < 1e-4, row["problem"]
+        assert float(row["distance_from_fit"]) < 1e-6, row["problem"]
+        assert int(row["refits"]) == 4 * int(row["moved"]) * int(row["n_features"])
+    assert list(groups.values()) == [{"log_weights", "means", "precisions"}] * 2
+    assert {row["moved"] for row in rows} == {"10", "5"}
+
+
+def test_digits_to_move_are_different_ones_from_certain_to_doubtful():
+    log_odds = np.array([0.1, 30.0, -0.1, 14.0, 2.2, -16.0, 1.9])
+    assert list(representatives(log_odds)) == [5, 2, 0, 6, 3]
 
 
 def test_parts_of_a_pass_make_most_of_it(results):

@@ -1,0 +1,97 @@
+"""The mixtures on which the paper shows influence: its simulations, and the zeros and ones of MNIST."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from digits import paper_features, zeros_and_ones
+from sklearn.decomposition import PCA
+
+from sklearn_lrvb import LRVBGaussianMixture
+
+_SAMPLES = 10_000
+_FEATURES = 25
+_FEATURES_IN_QUICK_MODE = 4
+_MOST_STEPS = 1000
+_DIGITS = 5
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Two components fitted to rows under the paper's flat prior and independent factors.
+
+    Attributes
+    ----------
+    name : str
+    X : (n_samples, n_features)
+    mixture : LRVBGaussianMixture
+    order : (2,) of int, the paper's numbers of the components to ours: the lower left first, the zeros first
+    """
+
+    name: str
+    X: np.ndarray
+    mixture: LRVBGaussianMixture
+    order: np.ndarray
+
+    @property
+    def sizes(self):
+        """Columns of a row."""
+        n_samples, n_features = self.X.shape
+        return {"n_samples": n_samples, "n_features": n_features, "n_components": len(self.order)}
+
+    @property
+    def responsibilities(self):
+        """Of the components in the paper's order, (n_samples, 2)."""
+        return self.mixture.predict_proba(self.X)[:, self.order]
+
+    @property
+    def log_odds(self):
+        """Of the paper's second component against its first, (n_samples,)."""
+        first, second = np.log(self.responsibilities).T
+        return second - first
+
+
+def rounded(value):
+    """A point of a figure, to the digits that an eye can tell."""
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def simulated(name, population, settings, in_quick_mode):
+    """Rows of a population in the plane, its components from the lower left to the upper right."""
+    n_samples = in_quick_mode if settings.quick else _SAMPLES
+    X = population.draw(np.random.default_rng(0), n_samples)
+    mixture = _fitted(X, settings)
+    return Fitted(name, X, mixture, np.argsort(mixture.means_.sum(axis=1)))
+
+
+def digits(settings):
+    """Yield mixtures of the zeros and ones: on the paper's features where they are given, and on PCA's."""
+    loaded = zeros_and_ones(settings.mnist, settings.quick)
+    if settings.mnist and settings.pca:
+        yield _of_digits(
+            "MNIST, the paper's features", paper_features(loaded, settings.pca)[0], loaded, settings
+        )
+    else:
+        print("The paper's features of MNIST are left out: --mnist and --pca give them.", flush=True)
+    n_features = _FEATURES_IN_QUICK_MODE if settings.quick else _FEATURES
+    X = PCA(n_features, random_state=0).fit_transform(loaded.train)
+    dataset = "MNIST" if loaded.train.shape[1] == 784 else "small digits"
+    yield _of_digits(f"{dataset}, {n_features} principal components", X, loaded, settings)
+
+
+def _of_digits(name, X, loaded, settings):
+    mixture = _fitted(X, settings)
+    responsibilities = mixture.predict_proba(X)
+    share_of_ones = loaded.train_labels @ responsibilities / responsibilities.sum(axis=0)
+    return Fitted(name, X, mixture, np.argsort(share_of_ones))
+
+
+def _fitted(X, settings):
+    return LRVBGaussianMixture(
+        n_components=2,
+        prior="flat",
+        factorization="independent",
+        reg_covar=0.0,
+        max_iter=_MOST_STEPS,
+        random_state=0,
+        n_jobs=settings.threads,
+    ).fit(X)
