@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import rscript
+from label_switching import require_rows
 
 _NUMBERS_IN_MEMORY = 4e7  # labels of all rows in the draws of a segment
 _LONGEST_SEGMENT = 2000
@@ -37,7 +38,9 @@ def missing():
 
 
 def versions():
-    return rscript.versions("base", "bayesm", "coda")
+    """Of R, the packages, and R's BLAS."""
+    found = rscript.versions("base", "bayesm", "coda")
+    return {"R": found.pop("base"), **found, "BLAS": rscript.blas()}
 
 
 def sample(X, labels, prior, effective_size, most_draws, seed):
@@ -56,6 +59,7 @@ def sample(X, labels, prior, effective_size, most_draws, seed):
     -------
     Chain
     """
+    require_rows(labels, prior.n_components, X.shape[1])
     segment = int(np.clip(_NUMBERS_IN_MEMORY / len(X), 1, _LONGEST_SEGMENT))
     arrays = {
         "X": X,

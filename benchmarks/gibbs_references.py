@@ -19,6 +19,7 @@ import bayesm
 import numpy as np
 from label_switching import n_switched
 from measuring import cpu
+from monte_carlo import sd_errors
 from near_flat_prior import NearFlatPrior
 from populations import ACCURACY, PAPER
 from problems import PROBLEMS
@@ -115,6 +116,11 @@ class Reference:
         return min(self.effective_sizes)
 
     @property
+    def sd_errors(self):
+        """Relative standard errors of the sds, (D,)."""
+        return sd_errors(self.n_draws, self.effective_sizes)
+
+    @property
     def covariance(self):
         """(D, D)."""
         matrix = np.eye(len(self.sd))
@@ -195,6 +201,16 @@ def stored(path=STORED):
     return {f"{reference.group}, {reference.data_set}": reference for reference in references}
 
 
+def kept(posterior):
+    """The stored reference of a posterior."""
+    references = stored()
+    if posterior.name not in references:
+        raise ValueError(
+            f"No chain of '{posterior.name}' is stored: sample it by gibbs_references.py '{posterior.group}'"
+        )
+    return references[posterior.name]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("groups", nargs="*", help="which posteriors, such as paper or digits; all by default")
@@ -206,13 +222,12 @@ def main():
     for posterior in POSTERIORS:
         if arguments.groups and posterior.group not in arguments.groups:
             continue
-        kept = stored(arguments.output)
-        if posterior.name in kept and not arguments.again:
+        if posterior.name in stored(arguments.output) and not arguments.again:
             continue
         reference = sampled(posterior)
-        kept = stored(arguments.output) | {posterior.name: reference}
+        references = stored(arguments.output) | {posterior.name: reference}
         order = [one.name for one in POSTERIORS]
-        lines = [json.dumps(asdict(kept[name])) for name in order if name in kept]
+        lines = [json.dumps(asdict(references[name])) for name in order if name in references]
         arguments.output.write_text("\n".join(lines) + "\n", encoding="utf8")
         print(
             f"{posterior.name}: {reference.n_draws} draws, effective {reference.least_effective_size:.0f}, "

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import rows
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,7 @@ def curves(found, sizes, passes):
     sizes : iterable of str, columns of the sizes
     passes : dict, for every pass its column of seconds, and that of flops or None
     """
-    fewest = min(row["threads"] for row in found)
-    found = [row for row in found if row["threads"] == fewest]
+    found = rows.on_fewest_threads(found)
     found_curves = []
     for grows in sizes:
         for what, (seconds, flops) in passes.items():

@@ -8,7 +8,8 @@ def n_switched(draws, X, labels, n_components):
     """Number of draws whose components are nearer to those of the labels in another order.
 
     Nearness is the relative entropy of a component's rows, by their share, mean and covariance, to a drawn
-    component, so that units do not matter.
+    component, so that units do not matter. A component that loses its rows without crossing another is not
+    seen; it mixes badly, which the effective size shows.
 
     Parameters
     ----------
@@ -17,12 +18,7 @@ def n_switched(draws, X, labels, n_components):
     labels : (n_samples,), the components that the draws are to be
     n_components : int, K
     """
-    counts = np.bincount(labels, minlength=n_components)
-    if counts.min() <= X.shape[1]:
-        raise ValueError(
-            f"Component {counts.argmin()} has {counts.min()} rows by the labels, too few for a covariance in "
-            f"{X.shape[1]} features: there is nothing to tell its draws by."
-        )
+    require_rows(labels, n_components, X.shape[1])
     rows = [X[labels == k] for k in range(n_components)]
     weights = np.array([len(one) / len(X) for one in rows])
     log_weights, means, precisions = split(draws, n_components, X.shape[1])
@@ -35,6 +31,16 @@ def n_switched(draws, X, labels, n_components):
     in_order = np.arange(n_components)
     doubtful = np.flatnonzero((costs.argmin(axis=2) != in_order).any(axis=1))
     return sum((linear_sum_assignment(costs[draw])[1] != in_order).any() for draw in doubtful)
+
+
+def require_rows(labels, n_components, n_features):
+    """Raise an error unless every component has rows enough to be known by."""
+    counts = np.bincount(labels, minlength=n_components)
+    if counts.min() <= n_features:
+        raise ValueError(
+            f"Component {counts.argmin()} has {counts.min()} rows by the labels, too few for a covariance in "
+            f"{n_features} features: there is nothing to tell its draws by."
+        )
 
 
 def split(draws, n_components, n_features):

@@ -6,8 +6,8 @@ import numpy as np
 def sd_errors(n_draws, effective_sizes):
     """Relative standard errors of the sds of normal draws that follow an autoregression of first order.
 
-    With correlation r of draws and the next, the mean of n draws is worth n (1 - r) / (1 + r) independent ones,
-    and their sd, by the squares, whose correlation is r^2, as many as n (1 - r^2) / (1 + r^2).
+    Where the correlation of a draw and the next is r, the mean of n draws is worth that of
+    n (1 - r) / (1 + r) independent ones; their sd, as squares have r^2, that of n (1 - r^2) / (1 + r^2).
 
     Parameters
     ----------

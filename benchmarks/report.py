@@ -51,11 +51,13 @@ class Page:
     ----------
     file, title : str
     experiments : dict, the section of each: {name: function of its rows}
+    on_fewest_threads : bool, whether rows of more threads are left out
     """
 
     file: str
     title: str
     experiments: dict
+    on_fewest_threads: bool = False
 
 
 PAGES = (
@@ -87,6 +89,7 @@ PAGES = (
             "paper_influence_distribution": sections.paper_influence_distribution.section,
             "peers": sections.peers.section,
         },
+        on_fewest_threads=True,
     ),
 )
 # NAME.png: the experiment, and what draws its rows
@@ -112,6 +115,8 @@ def write(page, folder):
     """Write a page and its figures, if there are rows for it; returns whether there are."""
     newest = {name: rows.newest(folder / f"{name}.csv") for name in page.experiments}
     measured = {name: found for name, found in newest.items() if found}
+    if page.on_fewest_threads:
+        measured = {name: rows.on_fewest_threads(found) for name, found in measured.items()}
     if not measured:
         return False
     everything = [row for found in measured.values() for row in found]

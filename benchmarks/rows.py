@@ -13,7 +13,7 @@ def append(path, row):
     """Add one row to a file, which gets the columns that it lacks."""
     points = row.get("points")
     _write(path, [*_text(path), {name: value for name, value in row.items() if name != "points"}])
-    if points:
+    if points is not None:
         whose = {name: str(row[name]) for name in _OF_POINTS}
         others = [point for point in _text(_beside(path)) if {name: point[name] for name in whose} != whose]
         _write(_beside(path), [*others, *(whose | point for point in points)])
@@ -29,6 +29,12 @@ def newest(path):
         if row is not None and row["mode"] == point["mode"]:
             row.setdefault("points", []).append(point)
     return list(found.values())
+
+
+def on_fewest_threads(found):
+    """Rows that were measured on the least number of threads, where each problem is once."""
+    fewest = min(row["threads"] for row in found)
+    return [row for row in found if row["threads"] == fewest]
 
 
 def label(row):

@@ -31,6 +31,12 @@ def versions(*packages):
     return found
 
 
+def blas():
+    """The library that R multiplies matrices by: its file."""
+    command = "cat(basename(extSoftVersion()['BLAS']))"
+    return subprocess.run(["Rscript", "-e", command], capture_output=True, text=True).stdout
+
+
 def run(script, arrays, arguments):
     """Run a script on arrays, and return those that it leaves.
 

@@ -4,8 +4,8 @@
     python benchmarks/run.py fit --threads 1 --repeats 3
     python benchmarks/run.py information --mnist mnist01.npz --pca mnist_author_pca.npz
 
-Both sides of a comparison run in turn in one process, with the same number of BLAS threads; the least and the
-median time are kept.
+Both sides of a comparison run in turn in one process, with the same number of threads (of BLAS and of
+OpenMP); the least and the median time are kept.
 """
 
 import argparse
@@ -73,6 +73,13 @@ def _shown(row):
     return ", ".join(f"{name} {cell}" for name, cell in zip(row, cells, strict=True) if cell is not None)
 
 
+def _file(path):
+    """A path that is there: what is missing is to be known before hours of work."""
+    if not Path(path).is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {path}")
+    return path
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("experiment", choices=[*EXPERIMENTS, "all"])
@@ -80,10 +87,14 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")
-    parser.add_argument("--mnist", help="npz with X_train, y_train, X_test, y_test, zeros and ones of MNIST")
-    parser.add_argument("--pca", help="npz with pixel_mean and components, the paper's projection")
-    parser.add_argument("--published", help="npz with the published posterior of MNIST")
-    parser.add_argument("--published-simulations", help="npz with the authors' 200 simulations")
+    parser.add_argument(
+        "--mnist", type=_file, help="npz with X_train, y_train, X_test, y_test, zeros and ones of MNIST"
+    )
+    parser.add_argument(
+        "--pca", type=_file, help="npz with pixel_mean and components, the paper's projection"
+    )
+    parser.add_argument("--published", type=_file, help="npz with the published posterior of MNIST")
+    parser.add_argument("--published-simulations", type=_file, help="npz with the authors' 200 simulations")
     parser.add_argument(
         "--stored-chains",
         action="store_true",
@@ -94,7 +105,7 @@ def main():
     arguments.output.mkdir(parents=True, exist_ok=True)
     settings = Settings(**{field.name: getattr(arguments, field.name) for field in fields(Settings)})
     chosen = EXPERIMENTS if arguments.experiment == "all" else [arguments.experiment]
-    with threadpool_limits(arguments.threads, user_api="blas"):
+    with threadpool_limits(arguments.threads):
         for name in chosen:
             run(name, settings, arguments.output)
 

@@ -6,20 +6,22 @@ import numpy as np
 import pytest
 from gibbs_references import POSTERIORS, Posterior, fitted
 from label_switching import n_switched, split
+from monte_carlo import sd_errors
 from near_flat_prior import NearFlatPrior
-from scipy.stats import multivariate_normal
+from scipy.signal import lfilter
 
 from sklearn_lrvb import LRVBGaussianMixture
 
 STORED = gibbs_references.stored()
 BY_NAME = {posterior.name: posterior for posterior in POSTERIORS}
-# what is left to the approximation beyond errors of the chain, posteriors of fewer rows being skew: relative
-# error of an sd, distance of the means in sds, error of a correlation
+# what is left to the approximation beyond errors of the chain: relative error of an sd, distance of the means
+# in sds, error of a correlation. The last two record where it ends, posteriors being skew there
 SKEWNESS = {
     "paper": (0.01, 0.05, 0.01),
     "plane": (0.01, 0.05, 0.01),
     "5000 rows": (0.03, 0.15, 0.01),
     "500 rows": (0.03, 0.05, 0.01),
+    "200 rows": (0.15, 0.15, 0.1),
     "five features": (0.2, 0.65, 0.15),
 }
 
@@ -39,6 +41,12 @@ def _chain_error(reference):
     return 1 / np.sqrt(2 * np.array(reference.effective_sizes))
 
 
+def _usable(group):
+    """Names of chains of a group."""
+    chains = {name: STORED[name] for name in BY_NAME if name.startswith(group)}
+    return [name for name, one in chains.items() if not one.switched and one.least_effective_size >= 500]
+
+
 def test_every_posterior_is_stored():
     assert STORED.keys() == BY_NAME.keys()
 
@@ -46,14 +54,14 @@ def test_every_posterior_is_stored():
 @pytest.mark.parametrize("group", SKEWNESS)
 @pytest.mark.parametrize("factorization", ("independent", "joint"))
 def test_standard_deviations_are_those_of_long_chains(group, factorization):
-    names = [name for name in BY_NAME if name.startswith(group) and not STORED[name].switched][:6]
+    names = _usable(group)[:6]
     assert names
     for name in names:
         reference, mixture = _compared(name, factorization)
         relative = mixture.posterior_std_ / reference.sd - 1
         of_sds, of_means, of_correlations = SKEWNESS[group]
         assert (np.abs(relative) < of_sds + 4.5 * _chain_error(reference)).all(), name
-        assert np.median(np.abs(relative)) < 0.035, name
+        assert np.median(np.abs(relative)) < (0.08 if group == "200 rows" else 0.035), name
         distance = (mixture.posterior_mean_ - reference.mean) / reference.sd
         allowed = 4.5 / np.sqrt(reference.effective_sizes)
         assert (np.abs(distance) < of_means + allowed).all(), name
@@ -65,7 +73,7 @@ def test_standard_deviations_are_those_of_long_chains(group, factorization):
 
 
 def test_errors_over_the_papers_simulations_cancel_and_those_of_mean_field_do_not():
-    names = [name for name in BY_NAME if name.startswith("paper") and not STORED[name].switched][:25]
+    names = _usable("paper")[:25]
     ratios = {"lrvb": [], "mean_field": []}
     for name in names:
         reference, mixture = _compared(name)
@@ -160,20 +168,39 @@ def test_moments_of_a_chain_are_kept_in_full_where_they_are_few(monkeypatch):
     np.testing.assert_allclose(reference.mean, chain.draws.mean(axis=0), rtol=1e-8)
 
 
-def test_the_sampler_where_it_is_there_and_how_to_get_it_elsewhere():
+@pytest.mark.parametrize("r", (-0.3, 0.0, 0.8))
+def test_errors_of_sds_are_those_of_many_autoregressions(r):
+    n_draws, n_chains = 4000, 600
     rng = np.random.default_rng(0)
-    X = multivariate_normal([1.0, -2.0], [[4.0, 1.0], [1.0, 0.5]]).rvs(300, random_state=rng)
-    prior = NearFlatPrior.around(X, 1)
-    lacking = bayesm.missing()
-    if lacking:
-        assert "apt-get install r-base-core r-cran-bayesm r-cran-coda" in lacking
-        return
-    chain = bayesm.sample(X, np.zeros(300, dtype=int), prior, 1e9, 2000, seed=0)
-    exact = fitted(X, prior, "joint")  # one component: q is the posterior
-    assert chain.draws.shape == (2000, 6)
-    error = chain.draws[:, 1:].std(axis=0) / exact.posterior_std_[1:] - 1
-    assert np.abs(error).max() < 4.5 / np.sqrt(2 * 2000)
-    distance = (chain.draws.mean(axis=0) - exact.posterior_mean_)[1:] / exact.posterior_std_[1:]
-    assert np.abs(distance).max() < 4.5 / np.sqrt(2000)
-    again = bayesm.sample(X, np.zeros(300, dtype=int), prior, 1e9, 2000, seed=0)
-    np.testing.assert_array_equal(again.draws, chain.draws)
+    start = rng.normal(size=(n_chains, 1))  # in equilibrium
+    noise = np.sqrt(1 - r**2) * rng.normal(size=(n_chains, n_draws))
+    chains = lfilter([1.0], [1.0, -r], noise, axis=1, zi=r * start)[0]
+    predicted = sd_errors(n_draws, [n_draws * (1 - r) / (1 + r)])[0]
+    np.testing.assert_allclose(chains.std(axis=1).std(), predicted, rtol=0.1)
+
+
+def test_what_is_lacking_is_told_with_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert bayesm.missing() == (
+        "R is not there (on Debian or Ubuntu: apt-get install r-base-core r-cran-bayesm r-cran-coda)"
+    )
+    unknown = Posterior("nobody's", 0, None, 2, 100)
+    with pytest.raises(ValueError, match=r"sample it by gibbs_references\.py 'nobody's'"):
+        gibbs_references.kept(unknown)
+
+
+@pytest.mark.skipif(bayesm.missing() != "", reason=bayesm.missing())
+def test_the_sampler_has_the_posterior_of_ours_under_a_prior_that_matters():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) @ [[2.0, 1.0], [0.0, 0.5]] + 60.0 * np.repeat([[0.0], [1.0]], 150, axis=0)
+    scale = np.array([[400.0, 50.0], [50.0, 200.0]])
+    prior = NearFlatPrior(2, np.array([3.0, -2.0]), 2.0, scale, 25.0)
+    ours = fitted(X, prior, "joint")  # nothing is in doubt: q is the posterior
+    assert ours.predict_proba(X).max(axis=1).min() > 1 - 1e-9
+    chain = bayesm.sample(X, ours.predict(X), prior, 1e9, 3000, seed=0)
+    assert chain.draws.shape == (3000, 12)
+    assert np.abs(chain.draws.std(axis=0) / ours.posterior_std_ - 1).max() < 4.5 / np.sqrt(2 * 3000)
+    distance = (chain.draws.mean(axis=0) - ours.posterior_mean_) / ours.posterior_std_
+    assert np.abs(distance).max() < 4.5 / np.sqrt(3000)
+    flat = fitted(X, NearFlatPrior.around(X, 2), "joint")
+    assert np.abs((flat.posterior_mean_ - ours.posterior_mean_) / ours.posterior_std_).max() > 1

@@ -19,7 +19,7 @@ GROUPS = {"log_weights": "log_weight", "means": "mean", "precisions": "precision
 LEAST_EFFECTIVE_SIZE = 500  # the paper's, by which chains are left out
 FACTORIZATIONS = ("independent", "joint")
 _WITH_COVARIANCES = 30  # data sets whose covariances are drawn
-_QUICK = {"effective_size": 100, "most_draws": 1000}
+_QUICK = {"effective_size": LEAST_EFFECTIVE_SIZE, "most_draws": 3000}
 
 
 def measure(settings):
@@ -38,9 +38,7 @@ def references(settings):
     if lacking or settings.stored_chains:
         if lacking:
             print(f"{lacking}: compared with the stored chains")
-        stored = gibbs_references.stored()
-        for posterior in chosen:
-            yield posterior, stored[posterior.name]
+        yield from [(posterior, gibbs_references.kept(posterior)) for posterior in chosen]
         return
     for posterior in chosen:
         if settings.quick:
@@ -75,11 +73,16 @@ def _row(posterior, reference, settings):
         "n_switched": int(reference.switched > 0),
         "n_short": int(reference.least_effective_size < LEAST_EFFECTIVE_SIZE),
         "gibbs_seconds": reference.seconds,
+        "gibbs_date": reference.date,
+        "gibbs_cpu": reference.cpu,
+        "gibbs_versions": ", ".join(f"{name} {version}" for name, version in reference.versions.items()),
         "gibbs_seconds_per_1000": 1000 * reference.seconds / reference.least_effective_size,
         "converged": mixtures["independent"].converged_,
         "largest_bias": float(np.abs(bias).max()),
         **summary(times),
     }
+    for group, here in _places(names).items():
+        row[f"gibbs_{group}_error"] = _root_mean_square(reference.sd_errors[here])
     for method, covariance in covariances.items():
         row |= _errors(method, covariance, reference, names)
     if posterior.group == "paper":
@@ -91,15 +94,23 @@ def _errors(method, covariance, reference, names):
     """Relative errors of sds by group, and errors of the correlations."""
     sds = np.sqrt(np.diag(covariance))
     row = {}
-    for group, kind in GROUPS.items():
-        here = [name.startswith(kind + "[") for name in names]
+    for group, here in _places(names).items():
         row |= _summarized(f"{method}_{group}", (sds / reference.sd - 1)[here])
     return row | _summarized(f"{method}_correlations", _correlations(covariance) - reference.correlation)
 
 
+def _places(names, kinds=GROUPS):
+    """Which parameters are of which group: {group: (D,) of bool}."""
+    return {group: np.array([n.startswith(kind + "[") for n in names]) for group, kind in kinds.items()}
+
+
+def _root_mean_square(errors):
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
 def _summarized(name, errors):
     return {
-        f"{name}_median_error": float(np.median(np.abs(errors))),
+        f"{name}_rms_error": _root_mean_square(errors),
         f"{name}_largest_error": float(np.abs(errors).max()),
         f"{name}_mean_error": float(errors.mean()),
     }
@@ -132,15 +143,18 @@ def _published(published):
         "n_components": 2,
         "effective_size": float(np.median(sizes[kept])),
         "n_chains": len(kept),
-        "n_switched": 0,
         "n_short": int((~kept).sum()),
     }
     kinds = {"log_weights": "log_pi", "means": "mu", "precisions": "Lambda"}
-    for method in ("lrvb", "mean_field"):
-        sds = published["lrvb_sd" if method == "lrvb" else "mfvb_sd"][kept]
-        for group, kind in kinds.items():
-            here = [name.startswith(kind + "[") for name in published["params"]]
-            row |= _summarized(f"{method}_{group}", (sds / published["gibbs_sd"][kept] - 1)[:, here])
+    errors = {
+        method: (published[f"{name}_sd"] / published["gibbs_sd"] - 1)[kept]
+        for method, name in (("lrvb", "lrvb"), ("mean_field", "mfvb"))
+    }
+    for group, here in _places(published["params"], kinds).items():
+        # how long the chains were is not published: a bound, as of positively correlated draws
+        row[f"gibbs_{group}_error"] = _root_mean_square((2 * published["gibbs_ess"][kept][:, here]) ** -0.5)
+        for method, of_sds in errors.items():
+            row |= _summarized(f"{method}_{group}", of_sds[:, here])
     ours, gibbs = (_correlations(published[f"{side}_cov"][kept]) for side in ("lrvb", "gibbs"))
     return row | _summarized("lrvb_correlations", ours - gibbs)
 

@@ -18,7 +18,6 @@ _METHODS = {"mean_field": ("mean field", "x", ORANGE), "lrvb": ("LRVB", ".", BLU
 def draw(found, path):
     kept = [row for row in found if row["group"] == "paper" and usable(row)]
     points = [point for row in kept for point in row["points"]]
-    error = np.mean([1 / np.sqrt(2 * row["effective_size"]) for row in kept]) if kept else 0.0
     with plt.rc_context(STYLE):
         figure, panels = plt.subplots(2, 2, figsize=(8, 8), layout="constrained")
         for axes, (group, title) in zip(panels.flat, _PANELS.items(), strict=True):
@@ -26,7 +25,8 @@ def draw(found, path):
             axes.set_title(title)
             axes.set_xlabel("Gibbs sampling")
             if group != "covariances":
-                _band(axes, error)
+                errors = [row[f"gibbs_{group}_error"] for row in kept]
+                _band(axes, np.sqrt(np.mean(np.square(errors))) if errors else 0.0)
         panels[0, 0].set_ylabel("estimate")
         panels[1, 0].set_ylabel("estimate")
         handles, labels = panels[0, 0].get_legend_handles_labels()

@@ -20,6 +20,7 @@ def section(found):
             ("LRVB covariance, ms", milliseconds("covariance_seconds")),
             ("Gibbs, s", text("gibbs_seconds")),
             ("effective draws of", _sampled),
+            ("draws that switched labels", text("gibbs_switched", "{:.0f}")),
             ("Gibbs over covariance", text_of(ratio("gibbs_seconds", "covariance_seconds"))),
             ("Gibbs over fit and covariance", text_of(ratio("gibbs_seconds", "fit_and_covariance_seconds"))),
         ],
