@@ -10,6 +10,7 @@ from sklearn.datasets import fetch_openml, load_digits
 from sklearn.model_selection import train_test_split
 
 _TRAINING_ROWS = 60_000  # of MNIST as OpenML has it, the first ones
+_PIXELS = 784  # of a digit of MNIST
 _PATIENCE = 10.0  # seconds that OpenML may be silent
 
 
@@ -29,6 +30,10 @@ class Digits:
     test: np.ndarray
     test_labels: np.ndarray
     source: str
+
+    @property
+    def of_mnist(self):
+        return self.train.shape[1] == _PIXELS
 
 
 def zeros_and_ones(path, quick=False):
@@ -59,8 +64,12 @@ def _found(path, quick):
 def _stored(path):
     with np.load(path) as stored:
         train, test = stored["X_train"].astype(float), stored["X_test"].astype(float)
-        labels = (stored["y_train"].astype(int), stored["y_test"].astype(int))
-    return Digits(train, labels[0], test, labels[1], f"MNIST, {Path(path).name}")
+        labels = {name: stored[name].astype(int) for name in ("y_train", "y_test")}
+    for name, values in labels.items():
+        if not np.isin(values, (0, 1)).all():
+            there = ", ".join(map(str, np.unique(values)))
+            raise ValueError(f"{path}: {name} has the labels {there}; keep the zeros and ones alone")
+    return Digits(train, labels["y_train"], test, labels["y_test"], f"MNIST, {Path(path).name}")
 
 
 def _from_openml():

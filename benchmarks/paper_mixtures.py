@@ -66,15 +66,16 @@ def simulated(name, population, settings, in_quick_mode):
 def digits(settings):
     """Yield mixtures of the zeros and ones: on the paper's features where they are given, and on PCA's."""
     loaded = zeros_and_ones(settings.mnist, settings.quick)
-    if settings.mnist and settings.pca:
+    if loaded.of_mnist and settings.pca:
         yield _of_digits(
             "MNIST, the paper's features", paper_features(loaded, settings.pca)[0], loaded, settings
         )
     else:
-        print("The paper's features of MNIST are left out: --mnist and --pca give them.", flush=True)
+        lacking = "--pca" if loaded.of_mnist else "--mnist and --pca"
+        print(f"The paper's features of MNIST are left out: {lacking} give them.", flush=True)
     n_features = _FEATURES_IN_QUICK_MODE if settings.quick else _FEATURES
     X = PCA(n_features, random_state=0).fit_transform(loaded.train)
-    dataset = "MNIST" if loaded.train.shape[1] == 784 else "small digits"
+    dataset = "MNIST" if loaded.of_mnist else "small digits"
     yield _of_digits(f"{dataset}, {n_features} principal components", X, loaded, settings)
 
 

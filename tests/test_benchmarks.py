@@ -12,6 +12,7 @@ import urllib.error
 import digits
 import figures.curves
 import numpy as np
+import paper_mixtures
 import pytest
 from calibration import bias, largest_share, sd_ratio
 from calibration import coverage as share_covered
@@ -21,6 +22,7 @@ from experiments.paper_influence_refits import representatives
 from figures.paper_mnist import draw as draw_paper_mnist
 from growth_curves import curves
 from matplotlib import pyplot as plt
+from measuring import Settings
 from populations import SCENARIOS
 from published_posterior import comparison, same_table
 from report import FIGURES, PAGES, write
@@ -28,6 +30,7 @@ from rows import append, newest
 from run import EXPERIMENTS
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr
+from sections import paper_influence_distribution, paper_influence_landscape, paper_influence_refits
 from sections.paper_mnist import section as paper_mnist_section
 from sklearn.utils import Bunch
 
@@ -180,6 +183,23 @@ def test_features_of_the_paper_are_of_pixels_read_as_signed_bytes(tmp_path, caps
         np.testing.assert_array_equal(features, np.where(pixels > 127, pixels - 256, pixels) - np.arange(25))
 
 
+def test_digits_other_than_zeros_and_ones_are_refused_by_their_labels(tmp_path):
+    path, stored = _stored_digits(tmp_path)
+    np.savez(path, **(stored | {"y_test": np.array([0, 1, 7, 3, 7])}))
+    with pytest.raises(ValueError, match=r"digits.npz: y_test has the labels 0, 1, 3, 7;"):
+        digits.zeros_and_ones(path)
+
+
+def test_mnist_of_any_source_has_the_features_of_the_paper(tmp_path, monkeypatch):
+    path, _ = _stored_digits(tmp_path)
+    openml = digits.zeros_and_ones(path)
+    monkeypatch.setattr(paper_mixtures, "zeros_and_ones", lambda path, quick: openml)
+    monkeypatch.setattr(paper_mixtures, "_of_digits", lambda name, *others: name)
+    np.savez(tmp_path / "pca.npz", pixel_mean=np.zeros(784), components=np.eye(784)[:25])
+    settings = Settings(quick=True, threads=1, repeats=1, pca=tmp_path / "pca.npz")
+    assert next(paper_mixtures.digits(settings)) == "MNIST, the paper's features"
+
+
 def test_digits_of_other_sizes_have_no_features_of_the_paper(tmp_path):
     np.savez(tmp_path / "pca.npz", pixel_mean=np.zeros(784), components=np.eye(784)[:25])
     with pytest.raises(ValueError, match=r"projects 784 pixels, but these digits have 64 .*--mnist"):
@@ -223,6 +243,22 @@ def test_influence_is_the_derivative_that_refits_find(results):
         assert int(row["refits"]) == 4 * int(row["moved"]) * int(row["n_features"])
     assert list(groups.values()) == [{"log_weights", "means", "precisions"}] * 2
     assert {row["moved"] for row in rows} == {"10", "5"}
+
+
+def test_two_ways_to_an_influence_are_told_apart_where_they_differ(results):
+    rows = newest(results / "paper_influence_refits.csv")
+    assert "cannot be told apart" in paper_influence_refits.section(rows)
+    differing = paper_influence_refits.section([*rows, rows[0] | {"largest_difference": 0.02}])
+    assert "the two differ: the largest of all differences is 2e-02" in differing
+
+
+def test_what_is_seen_of_an_influence_waits_for_all_its_rows(results):
+    landscape = [row | {"mode": "full"} for row in newest(results / "paper_influence_landscape.csv")]
+    assert "What the paper says" in paper_influence_landscape.section(landscape)
+    assert "What the paper says" not in paper_influence_landscape.section(landscape[:8])
+    pair = newest(results / "paper_influence_distribution.csv")[:2]
+    assert "The paper, on its features" in paper_influence_distribution.section(pair)
+    assert "The paper, on its features" not in paper_influence_distribution.section(pair[:1])
 
 
 def test_digits_to_move_are_different_ones_from_certain_to_doubtful():
@@ -422,6 +458,9 @@ def test_a_published_posterior_is_compared_parameter_by_parameter(published):
         assert (row["lrvb_within_noise"], row["least_effective_size"]) == (1.0, 0.5 / NOISE**2)
         ratios = [float(point["lrvb_over_gibbs"]) for point in row["points"]]
         np.testing.assert_allclose(ratios, 1.03, rtol=1e-3)
+    halved = columns | {"gibbs_ess": columns["gibbs_ess"] * np.where(np.arange(12) == 0, 1.0, 0.5)}
+    noise = NOISE * np.sqrt(1.25)  # half the draws: r = 1/3, whose squares are worth 0.8 of them
+    np.testing.assert_allclose([row["noise"] for row in comparison(halved, mixture)], noise, rtol=1e-6)
     assert same_table(columns, np.array([[1, 7], [5, 2]]))
     assert not same_table(columns, np.array([[5, 1], [2, 7]]))
 

@@ -137,8 +137,11 @@ def test_what_is_not_installed_is_left_out_and_it_is_said(monkeypatch, capsys):
     for name in ("NUTS, numpyro", "mclust + bootstrap", "Gibbs, bayesm"):
         assert f"{name} is left out: get {name}" in printed
         assert name not in {row["way"] for row in rows}
-    assert len(rows) == 4
-    assert "No sampler was there" in sections.peers.section(rows)
+    assert len(rows) == 5
+    text = sections.peers.section([row | {"mode": "quick"} for row in rows])
+    assert "No sampler was there" in text
+    assert "relative to those by the sandwich covariance" in text
+    assert text.count(f"| {10**-0.5:.1%} |") == 3  # of a bootstrap with 5 replicates
 
 
 def test_without_a_stored_chain_there_are_times_alone(monkeypatch, capsys, tmp_path):

@@ -25,7 +25,6 @@ _PAPER_MODEL = {"prior": "flat", "factorization": "independent", "reg_covar": 0.
 MODELS = {"paper": _PAPER_MODEL, "defaults": {}}
 _N_FEATURES = (25, 100)
 _N_FEATURES_QUICKLY = (5, 10)
-_MNIST_PIXELS = 784
 _MOST_STEPS = 300
 _MOST_UNKNOWNS = 14_000  # whose precisions have standard deviations
 _MOST_BYTES = 4e9  # of an influence of all points
@@ -76,7 +75,7 @@ def measure(settings):
 def _lacking(digits, settings):
     """Options that would bring more."""
     there = {
-        "--mnist": digits.train.shape[1] == _MNIST_PIXELS,
+        "--mnist": digits.of_mnist,
         "--pca": settings.pca,
         "--published": settings.published,
     }
@@ -86,15 +85,15 @@ def _lacking(digits, settings):
 def _all_features(digits, settings):
     """Yield features of the digits, as far as there is what they are made of."""
     n_pixels = digits.train.shape[1]
-    prefix = "" if n_pixels == _MNIST_PIXELS else f"{n_pixels} pixels, "
-    if n_pixels == _MNIST_PIXELS and settings.pca:
+    prefix = "" if digits.of_mnist else f"{n_pixels} pixels, "
+    if digits.of_mnist and settings.pca:
         yield Features(PAPER_FEATURES, *paper_features(digits, settings.pca))
     for n_features in _N_FEATURES_QUICKLY if settings.quick else _N_FEATURES:
         if n_features < n_pixels:
             pca = PCA(n_features, random_state=0).fit(digits.train)
             train, test = pca.transform(digits.train), pca.transform(digits.test)
             yield Features(f"{prefix}P = {n_features}", train, test)
-    if n_pixels == _MNIST_PIXELS and not settings.quick:
+    if digits.of_mnist and not settings.quick:
         # pixels at the edge are constant, which takes a proper prior and the default noise
         yield Features("raw pixels", digits.train, digits.test, ("defaults",))
 

@@ -3,13 +3,13 @@
 Seconds are of the processor, on one thread: what a user waits for on a machine that is idle. Gibbs and NUTS
 sample the posterior that ours approximates; the bootstraps estimate how much a fit varies from sample to
 sample of rows, which is near the posterior's sds where the model is right and rows are many. Errors of sds
-are against the longest Gibbs chain there is, the stored one; its own is one over the root of twice its
-effective size.
+are against the longest Gibbs chain there is, the stored one.
 """
 
 from dataclasses import dataclass
 
 import gibbs_references
+import monte_carlo
 import numpy as np
 from measuring import sizes
 from near_flat_prior import NearFlatPrior
@@ -28,6 +28,7 @@ WAYS = (
     OURS,
     Ours("ours, independent factors", "independent"),
     Bootstrap("GaussianMixture + bootstrap", GaussianMixture),
+    Bootstrap("GaussianMixture + bootstrap, tol 1e-6", GaussianMixture, {"tol": 1e-6, "max_iter": 1000}),
     Bootstrap("BayesianGaussianMixture + bootstrap", BayesianGaussianMixture),
     Mclust(),
     Gibbs(),
@@ -79,11 +80,11 @@ class Truth:
     Attributes
     ----------
     sds : (D,), in the order of ``posterior_names_``
-    effective_size : float, of the slowest parameter
+    sd_error : float, their relative standard error by chance, root mean square
     """
 
     sds: np.ndarray
-    effective_size: float
+    sd_error: float
 
 
 def _stored_truth(problem, X):
@@ -97,19 +98,20 @@ def _stored_truth(problem, X):
         )
         return None
     reference.check(X)
-    return Truth(np.array(reference.sd), reference.least_effective_size)
+    errors = monte_carlo.sd_errors(reference.n_draws, reference.effective_sizes)
+    return Truth(np.array(reference.sd), float(np.sqrt(np.mean(np.square(errors)))))
 
 
 def _sandwich(task):
     """Sds from the scatter of the rows' influence, as there is no chain of so few rows."""
     covariance = task.optimum.get_posterior_covariance(method="sandwich", X=task.X)
-    return Truth(np.sqrt(np.diag(covariance)), len(task.X))
+    return Truth(np.sqrt(np.diag(covariance)), (2 * len(task.X)) ** -0.5)
 
 
 def _errors(sds, truth, shape):
     """Relative errors of the sds of every group: their median and largest size, and their mean."""
     relative = sds / truth.sds - 1
-    columns = {"truth_effective_size": truth.effective_size}
+    columns = {"truth_sd_error": truth.sd_error}
     for group, part in (groups(*shape) | {"all": slice(None)}).items():
         columns[f"{group}_median_error"] = float(np.median(np.abs(relative[part])))
         columns[f"{group}_worst_error"] = float(np.abs(relative[part]).max())

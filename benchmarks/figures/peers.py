@@ -48,7 +48,7 @@ def _points(axes, found):
         axes.vlines(x, median, largest, color=colour, linewidth=1)
         axes.plot(x, median, _MARKERS[colour], color=colour, markersize=7)
     first = found[0]
-    own = (2 * first["truth_effective_size"]) ** -0.5
+    own = first["truth_sd_error"]
     axes.axhline(own, color=GREY, linewidth=1, linestyle="--", zorder=1.9)
     axes.annotate(
         "Monte Carlo error of the truth",

@@ -37,11 +37,13 @@ def _component(row):
 
 
 def _reading(found):
-    """What the paper says of its features, and what is seen on each."""
+    """What the paper says of its features, and what is seen on each that has both components' rows."""
     by_features = {}
     for row in found:
         by_features.setdefault(row["features"], []).append(row)
-    lines = (_compared(features, *pair) for features, pair in by_features.items())
+    lines = [_compared(features, *pair) for features, pair in by_features.items() if len(pair) == 2]
+    if not lines:
+        return ""
     return (
         "The paper, on its features: component 0 has much higher influence amongst points that are "
         "classified within it than component 1.\n\n"

@@ -1,6 +1,11 @@
 """The landscape of influence at several overlaps."""
 
+from itertools import product
+
 from tables import table, text
+
+_OVERLAPS = ("little", "moderate", "large")
+_READ = ("its own", "in doubt", "the other's", "within 1 sd", "2 to 3 sd", "beyond 3 sd")  # places
 
 
 def section(found):
@@ -28,7 +33,13 @@ experiments; how far apart the means of its figure are it does not say.
 {shown}
 
 ![Landscape of influence](paper_influence_landscape.png)
-{_reading({row["problem"]: row for row in found}) if found[0]["mode"] == "full" else ""}"""
+{_reading({row["problem"]: row for row in found}) if _complete(found) else ""}"""
+
+
+def _complete(found):
+    """Whether there is all that is read: an interrupted run leaves rows out."""
+    wanted = {f"{overlap} overlap: {place}" for overlap, place in product(_OVERLAPS, _READ)}
+    return found[0]["mode"] == "full" and wanted <= {row["problem"] for row in found}
 
 
 def _reading(rows):
@@ -46,13 +57,13 @@ def _reading(rows):
     return f"""
 What the paper says, and what is seen, sizes being medians:
 
-* "The component's mean is essentially determined by the points that are assigned to it": so it is with little
-  overlap, where the other's points have {share("little", "the other's", "its own")} of the influence of its
-  own. On the paper's own simulation they have {share("moderate", "the other's", "its own")}.
+* "The component's mean is essentially determined by the points that are assigned to it": with little overlap
+  the other's points have {share("little", "the other's", "its own")} of the influence of its own, on the
+  paper's own simulation {share("moderate", "the other's", "its own")}.
 * "Points on the border between the two components reverse the sign of their effect": of the points in doubt
   {reversed_in_doubt("little")} do with little overlap and {reversed_in_doubt("moderate")} with moderate
-  overlap. With large overlap {reversed_in_doubt("large")} do: {doubtful:.0%} of all points are in doubt
-  there, and the border is a strip among them. The sign is reversed on the far sides of both components too.
+  overlap. With large overlap {reversed_in_doubt("large")} do, where {doubtful:.0%} of all points are in
+  doubt.
 * When components overlap even more, "data points that are distant from a component center have nearly as much
   influence as data points well within": points at 2 to 3 standard deviations have
   {share("large", "2 to 3 sd", "within 1 sd")} of the influence of those within one, points beyond three

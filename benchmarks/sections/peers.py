@@ -17,13 +17,18 @@ _WORDS = {
         "a posterior, a prior; refits, whose labels must be matched; influence of a row; "
         "components that a resample may lose",
     ),
+    "GaussianMixture + bootstrap, tol 1e-6": (
+        "the same from fits that are nearer to their optimum",
+        "time: more sweeps a refit; else as above",
+    ),
     "BayesianGaussianMixture + bootstrap": (
         "how the fit at its defaults varies from sample to sample of rows, early stops included",
         "a posterior's covariance (its own is mean field's, too small); the near-flat prior, as it is "
         "left at its defaults; else as above",
     ),
     "mclust + bootstrap": (
-        "how the maximum of the likelihood varies; every replicate starts at the fit, so labels stay",
+        "how the maximum of the likelihood varies; every replicate starts at the fit, so labels stay; its "
+        "tolerance is its default",
         "a posterior (its prior is for a mode only); standard errors but by resampling; influence of a row",
     ),
     "Gibbs, bayesm": (
@@ -45,10 +50,10 @@ def section(found):
 
 Fit and standard errors of log weights, means and precisions by everything that one would otherwise take, on
 one thread. Seconds are of the processor, so that waiting for other work does not count, though on a busy
-machine short times still vary; ours are the least of several fits in the same run. Those of a chain are for
-compilation, warm-up and 1000 effective draws of the slowest parameter, those of a bootstrap for the fit and
-all refits. Errors are of the standard deviations, relative to those of the longest Gibbs chain: their median
-size, largest size and signed mean, in %.
+machine short times still vary; ours are the median of several fits in the same run, those of all others are
+of a single run. Those of a chain are for compilation, warm-up and 1000 effective draws of the slowest
+parameter, imports left out, those of a bootstrap for the fit and all refits. Errors are of the standard
+deviations, relative to {_truth(found)}: their median size, largest size and signed mean, in %.
 
 {_times_and_errors(found)}
 
@@ -57,9 +62,12 @@ size, largest size and signed mean, in %.
 Gibbs (rnmixGibbs of bayesm), NUTS and ours share a nearly flat conjugate prior; the bootstraps take none, or
 their own. NUTS has the help of our fit: it starts at our optimum, in coordinates whitened by the mean-field
 posterior, with a dense mass matrix where its warm-up is long enough to learn one. The truth has a Monte Carlo
-error of its own, and so has an sd of B replicates, 1 / sqrt(2 B), or of as many effective draws. The error of
-a bootstrap is also that of its fits: where sweeps creep, refits at default tolerances stop short of the
-optimum.
+error of its own, and so has an sd of B replicates, 1 / sqrt(2 B). That of a chain is 1 / sqrt(2 B) too, B the
+independent draws that its least accurate squared deviations from the mean are worth: for NUTS by their
+effective size, which can be far below that of the parameter, for Gibbs and the truth (root mean square) as in
+an autoregression of first order. The error of a bootstrap is also that of its fits: where sweeps creep,
+refits at default tolerances stop short of the optimum. Those at tol 1e-6 have at most 1000 sweeps; mclust's
+tolerance is its default.
 
 {_chains(found)}
 
@@ -74,6 +82,12 @@ many times as long as our fit with all standard errors; beside it, the same with
 
 {_targets(found)}
 """
+
+
+def _truth(found):
+    if found[0]["mode"] == "quick":
+        return "those by the sandwich covariance of our fit (quick: there is no chain of so few rows)"
+    return "those of the longest Gibbs chain"
 
 
 def _problem(row):
@@ -112,12 +126,6 @@ def _error(group):
     return cell
 
 
-def _monte_carlo_error(row):
-    """Relative standard error of an sd, of replicates or effective draws."""
-    size = row.get("replicates") or row.get("effective_size")
-    return None if size is None else (2 * size) ** -0.5
-
-
 def _chains(found):
     return table(
         [
@@ -126,18 +134,15 @@ def _chains(found):
             ("refits or draws", lambda row: f"{row.get('replicates') or row['draws']:,.0f}"),
             ("refits not converged", text("not_converged", "{:.0f}")),
             ("effective", text("effective_size", "{:,.0f}")),
-            ("Monte Carlo error of an sd", lambda row: f"{_monte_carlo_error(row):.1%}"),
-            ("the truth's", lambda row: _share(row, "truth_effective_size")),
+            ("of squares", text("effective_size_of_squares", "{:,.0f}")),
+            ("Monte Carlo error of an sd", text("sd_error", "{:.1%}")),
+            ("the truth's", text("truth_sd_error", "{:.1%}")),
             ("compilation, s", text("compile_seconds")),
             ("warm-up, s", text("warm_up_seconds")),
             ("1000 effective draws, s", text("thousand_draws_seconds")),
         ],
-        [row for row in found if _monte_carlo_error(row) is not None],
+        [row for row in found if row.get("sd_error") is not None],
     )
-
-
-def _share(row, name):
-    return "" if row.get(name) is None else f"{(2 * row[name]) ** -0.5:.1%}"
 
 
 def _words(found):

@@ -1,6 +1,6 @@
-"""The nonparametric bootstrap of scikit-learn's mixtures at their defaults."""
+"""The nonparametric bootstrap of scikit-learn's mixtures."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import process_time
 
 import numpy as np
@@ -18,10 +18,12 @@ class Bootstrap:
     ----------
     name : str
     mixture : class of scikit-learn's
+    parameters : dict, those of the mixture that are not left at their defaults
     """
 
     name: str
     mixture: type
+    parameters: dict = field(default_factory=dict)
 
     def missing(self):
         return ""
@@ -31,20 +33,27 @@ class Bootstrap:
 
     def standard_errors(self, task):
         rng = np.random.default_rng(0)
-        n_components = task.prior.n_components
         begin = process_time()
-        original = self.mixture(n_components=n_components, random_state=0).fit(task.X)
+        original = self._fitted(task.X, task, seed=0)
         order = matching(original.means_, task.optimum.means_, task.optimum.precisions_)
         labels = original.means_[order], original.precisions_[order]
         replicates, unfinished = [], 0
         for seed in range(1, task.effort.n_replicates + 1):
             drawn = task.X[rng.integers(len(task.X), size=len(task.X))]
-            replicate = self.mixture(n_components=n_components, random_state=seed).fit(drawn)
+            replicate = self._fitted(drawn, task, seed)
             replicates.append(labelled_as(replicate, *labels))
             unfinished += not replicate.converged_
         sds = np.std(replicates, axis=0, ddof=1)
-        columns = {"replicates": len(replicates), "not_converged": unfinished}
+        columns = {
+            "replicates": len(replicates),
+            "sd_error": (2 * len(replicates)) ** -0.5,
+            "not_converged": unfinished,
+        }
         return StandardErrors(sds, process_time() - begin, columns)
+
+    def _fitted(self, X, task, seed):
+        n_components = task.prior.n_components
+        return self.mixture(n_components=n_components, random_state=seed, **self.parameters).fit(X)
 
 
 def labelled_as(mixture, means, precisions):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import bayesm
+import monte_carlo
 
 from standard_errors.protocol import StandardErrors
 
@@ -29,6 +30,7 @@ class Gibbs:
         columns = {
             "draws": len(chain.draws),
             "effective_size": float(chain.effective_sizes.min()),
+            "sd_error": float(monte_carlo.sd_errors(len(chain.draws), chain.effective_sizes).max()),
             "warm_up_seconds": float(chain.burn_in_seconds),
             "thousand_draws_seconds": float(thousand),
         }

@@ -32,5 +32,5 @@ class Mclust:
         precisions = np.linalg.inv(covariances.transpose(3, 0, 1, 2))
         order = matching(means.mean(axis=0), task.optimum.means_, task.optimum.precisions_)
         replicates = flat(np.log(weights[:, order]), means[:, order], precisions[:, order])
-        columns = {"replicates": n_replicates}
+        columns = {"replicates": n_replicates, "sd_error": (2 * n_replicates) ** -0.5}
         return StandardErrors(replicates.std(axis=0, ddof=1), float(found["seconds"][0]), columns)

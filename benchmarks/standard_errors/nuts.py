@@ -3,6 +3,9 @@
 It is helped as far as a user of ours could help it: it starts at our optimum, in coordinates whitened by the
 mean-field posterior (`unconstrained.py`). What doubtful rows add to that is left to the mass matrix: on
 "plane" a dense one makes four times as many effective draws of the slowest parameter as a diagonal one.
+
+Draws that lie on alternating sides of the mean make it more accurate than independent ones would, but not the
+sds: these are as good as the effective size of the squared deviations.
 """
 
 import os
@@ -36,7 +39,7 @@ class Nuts:
 
     def standard_errors(self, task):
         """Of one chain, which goes on until its slowest parameter has the effective draws."""
-        os.environ.setdefault("XLA_FLAGS", _ONE_THREAD)  # read when the first array is made
+        _start_jax()
         effort = task.effort
         begin = process_time()
         posterior = UnconstrainedPosterior(task.X, task.prior, task.optimum)
@@ -56,9 +59,12 @@ class Nuts:
             draws += [posterior.constrained(vector) for vector in vectors]
             effective = _least_effective_size(np.array(draws))
         thousand = 1000 * seconds / effective
+        effective_of_squares = _least_effective_size(np.square(draws - np.mean(draws, axis=0)))
         columns = {
             "draws": len(draws),
             "effective_size": effective,
+            "effective_size_of_squares": effective_of_squares,
+            "sd_error": (2 * effective_of_squares) ** -0.5,
             "compile_seconds": compile_seconds,
             "warm_up_seconds": warm_up_seconds,
             "thousand_draws_seconds": thousand,
@@ -67,13 +73,22 @@ class Nuts:
         return StandardErrors(sds, compile_seconds + warm_up_seconds + thousand, columns)
 
 
+def _start_jax():
+    """Import what is used, and make an array, which starts JAX up."""
+    os.environ.setdefault("XLA_FLAGS", _ONE_THREAD)  # read when the first array is made
+    import jax
+    import numpyro.infer  # noqa: F401
+
+    jax.config.update("jax_enable_x64", True)
+    jax.numpy.zeros(1).block_until_ready()
+
+
 def _compiled(posterior, n_warm_up):
     """A function that makes some draws, state -> (state, vectors), and the state to begin with."""
     import jax
     from jax import numpy as jnp
     from numpyro.infer import NUTS
 
-    jax.config.update("jax_enable_x64", True)
     dense = n_warm_up >= _WARM_UP_OF_DENSE * posterior.size
     kernel = NUTS(potential_fn=lambda vector: -posterior.log_density(vector, jnp), dense_mass=dense)
     state = kernel.init(jax.random.key(0), n_warm_up, jnp.zeros(posterior.size), (), {})
@@ -87,7 +102,7 @@ def _compiled(posterior, n_warm_up):
 
 
 def _least_effective_size(draws):
-    """Of the slowest parameter of one chain, (n_draws, D)."""
+    """Of the slowest column of one chain, (n_draws, D)."""
     from numpyro.diagnostics import effective_sample_size
 
     return float(effective_sample_size(draws[None]).min())

@@ -55,7 +55,7 @@ class StandardErrors:
     ----------
     sds : (D,), in the order of ``posterior_names_``
     seconds : float, of the processor: the fit, and all replicates or 1000 effective draws of every parameter
-    columns : dict, further columns of the row
+    columns : dict, further columns of the row, "sd_error" among them where sds vary by chance
     """
 
     sds: np.ndarray
