@@ -494,3 +494,27 @@ def test_points_come_back_with_their_row_as_it_was_last_measured(tmp_path):
     assert [point["y"] for point in other["points"]] == [9]
     assert "points" not in none
     assert "points" not in path.read_text(encoding="utf8")
+    append(path, row | {"number": 3, "points": []})
+    assert "points" not in newest(path)[0]
+
+
+def test_a_page_of_one_number_of_threads_has_every_problem_once(results, tmp_path):
+    name = "paper_scaling"
+    alone = dataclasses.replace(PAGES[-1], experiments={name: PAGES[-1].experiments[name]})
+    for row in newest(results / f"{name}.csv"):
+        append(tmp_path / f"{name}.csv", row)
+    assert write(alone, tmp_path)
+    on_one_thread = (tmp_path / alone.file).read_text(encoding="utf8")
+    for row in newest(results / f"{name}.csv"):
+        append(tmp_path / f"{name}.csv", row | {"threads": 2})
+    assert write(alone, tmp_path)
+    assert (tmp_path / alone.file).read_text(encoding="utf8") == on_one_thread
+
+
+def test_paths_that_are_not_there_are_told_before_anything_is_measured(tmp_path):
+    for option in ("--mnist", "--pca", "--published", "--published-simulations"):
+        command = [sys.executable, ROOT / "benchmarks" / "run.py", "start", "--quick", "--output", tmp_path]
+        found = subprocess.run([*command, option, "nowhere.npz"], capture_output=True, text=True)
+        assert found.returncode == 2
+        assert f"{option}: there is no file nowhere.npz" in found.stderr
+    assert not list(tmp_path.iterdir())

@@ -17,8 +17,10 @@ def draw(found, path):
         figure, panels = plt.subplots(
             len(by_features), 2, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey="row"
         )
-        for line, (features, pair) in zip(panels, by_features.items(), strict=True):
-            for axes, row, (component, colour) in zip(line, pair, _COMPONENTS, strict=True):
+        for line, (features, rows) in zip(panels, by_features.items(), strict=True):
+            for row in rows:
+                component, colour = _COMPONENTS[int(row["component"])]
+                axes = line[int(row["component"])]
                 _panel(axes, row["points"], colour)
                 axes.set_title(f"{features}: {component}", size=9)
         figure.supxlabel("log odds that the digit is the component's, capped at ± 15", size=9)

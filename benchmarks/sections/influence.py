@@ -5,11 +5,6 @@ from tables import SIZES, judged, milliseconds, ratio, table
 
 
 def section(found):
-    def beside_the_paper(row):
-        if row["problem"] != "digits" or row["mode"] == "quick":
-            return ""
-        return f"{targets.PAPER_INFLUENCE_SECONDS / row['influence_seconds']:,.0f}"
-
     shown = table(
         [
             *SIZES,
@@ -20,7 +15,6 @@ def section(found):
                 ratio("influence_seconds", "limit_seconds"),
                 lambda row: targets.INFLUENCE,
             ),
-            ("times faster than the paper's 37 s", beside_the_paper),
         ],
         found,
     )
