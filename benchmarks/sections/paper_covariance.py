@@ -104,7 +104,9 @@ def _falls_short(lines):
     if not short:
         return f"LRVB's rms error is nowhere {measure}."
     parts = "; ".join(f"{group} ({', '.join(names)})" for group, names in short.items())
-    return f"LRVB's rms error is {measure} in: {parts}. There it falls short."
+    return (
+        f"LRVB's rms error is {measure} in: {parts}. There it falls short, if it is not chance of few chains."
+    )
 
 
 def _pooled(group, name, rows):
