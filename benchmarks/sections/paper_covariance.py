@@ -25,36 +25,9 @@ def section(found):
     groups = {}
     for row in found:
         groups.setdefault(row["group"], []).append(row)
-    lines = [_pooled(group, name, rows) for group, rows in groups.items() for name in GROUPS]
-    sds = table(
-        [
-            ("data", lambda line: line["label"]),
-            ("of", lambda line: line["name"].replace("_", " ")),
-            ("Gibbs' own error, rms", _own_error),
-            *((f"{name}: rms, worst (mean)", _errors(method)) for method, name in METHODS.items()),
-        ],
-        [line for line in lines if line["n_kept"]],
-    )
-    correlations = table(
-        [
-            ("data", lambda line: line["label"]),
-            *((f"{name}: rms, worst", _differences(method)) for method, name in METHODS.items()),
-        ],
-        [line for line in (_pooled(g, "correlations", r) for g, r in groups.items()) if line["n_kept"]],
-    )
-    chains = table(
-        [
-            ("data", lambda line: line["label"]),
-            *((header, lambda line, count=count: line[count]) for count, header in COUNTS.items()),
-            ("draws, median", lambda line: line["draws"]),
-            ("least effective size, median", lambda line: f"{line['effective_size']:,.0f}"),
-            ("Gibbs, s per 1000 effective draws", lambda line: line["gibbs_seconds"]),
-            ("ours, ms: fit and covariance", lambda line: line["our_milliseconds"]),
-            ("largest distance of posterior means, sd", lambda line: line["bias"]),
-            ("sampled by", lambda line: line["versions"]),
-        ],
-        [_pooled(group, "means", rows) for group, rows in groups.items()],
-    )
+    of_sds = [_pooled(group, name, rows) for group, rows in groups.items() for name in GROUPS]
+    of_correlations = [_pooled(group, "correlations", rows) for group, rows in groups.items()]
+    of_chains = [_pooled(group, "means", rows) for group, rows in groups.items()]
     return f"""## Covariance (Section 6.3)
 
 Standard deviations of the posterior by LRVB and by mean field, against Gibbs sampling by `rnmixGibbs` of R's
@@ -73,22 +46,64 @@ precision. The sds of the chains have an error of their own, known from their le
 of normal draws, each correlated with the next; an upper bound where the length is not published): an estimate
 that was right would have an rms of that size.
 
-{sds}
+{_sds(of_sds)}
 
-{_falls_short(lines)}
+{_falls_short(of_sds)}
 
 ![LRVB and mean-field standard deviations against Gibbs sampling](paper_covariance.png)
 
 Differences of correlations between parameters from those of the chains, which at 1000 effective draws are
 off by 0.02 to 0.03 themselves:
 
-{correlations}
+{_correlations(of_correlations)}
 
 Seconds of the chains are of the processor, on the day they were sampled; they are stored, and only sampled
 anew where R is there and `--stored-chains` is not given.
 
-{chains}
+{_chains(of_chains)}
 """
+
+
+def _sds(lines):
+    return table(
+        [
+            ("data", _named),
+            ("of", lambda line: line["name"].replace("_", " ")),
+            ("Gibbs' own error, rms", _own_error),
+            *((f"{name}: rms, worst (mean)", _errors(method)) for method, name in METHODS.items()),
+        ],
+        [line for line in lines if line["n_kept"]],
+    )
+
+
+def _correlations(lines):
+    return table(
+        [
+            ("data", _named),
+            *((f"{name}: rms, worst", _differences(method)) for method, name in METHODS.items()),
+        ],
+        [line for line in lines if line["n_kept"]],
+    )
+
+
+def _chains(lines):
+    return table(
+        [
+            ("data", _named),
+            *((header, lambda line, count=count: line[count]) for count, header in COUNTS.items()),
+            ("draws, median", lambda line: line["draws"]),
+            ("least effective size, median", lambda line: f"{line['effective_size']:,.0f}"),
+            ("Gibbs, s per 1000 effective draws", lambda line: line["gibbs_seconds"]),
+            ("ours, ms: fit and covariance", lambda line: line["our_milliseconds"]),
+            ("largest distance of posterior means, sd", lambda line: line["bias"]),
+            ("sampled by", lambda line: line["versions"]),
+        ],
+        lines,
+    )
+
+
+def _named(line):
+    return line["label"]
 
 
 def _falls_short(lines):
