@@ -24,8 +24,6 @@ from near_flat_prior import NearFlatPrior
 from populations import ACCURACY, PAPER
 from problems import PROBLEMS
 
-from sklearn_lrvb import LRVBGaussianMixture
-
 STORED = Path(__file__).with_suffix(".jsonl")
 N_PAPER = 88  # data sets; the paper has 68
 _MOST_UNKNOWNS = 100  # of a posterior whose correlations are kept
@@ -143,23 +141,11 @@ def sampled(posterior):
     """Sample a posterior now: a Reference."""
     X = posterior.simulate()
     prior = NearFlatPrior.around(X, posterior.n_components)
-    labels = fitted(X, prior, "independent").predict(X)
+    labels = prior.fitted(X, "independent").predict(X)
     chain = bayesm.sample(
         X, labels, prior, posterior.effective_size, posterior.most_draws, posterior.data_set
     )
     return summarized(posterior, X, labels, chain)
-
-
-def fitted(X, prior, factorization):
-    """Our fit of the posterior that is sampled."""
-    mixture = LRVBGaussianMixture(
-        n_components=prior.n_components,
-        factorization=factorization,
-        max_iter=1000,
-        random_state=0,
-        **prior.parameters,
-    )
-    return mixture.fit(X)
 
 
 def summarized(posterior, X, labels, chain):

@@ -1,6 +1,7 @@
 """Did a chain swap the labels of its components?"""
 
 import numpy as np
+from parameter_vectors import split
 from scipy.optimize import linear_sum_assignment
 
 
@@ -41,14 +42,3 @@ def require_rows(labels, n_components, n_features):
             f"Component {counts.argmin()} has {counts.min()} rows by the labels, too few for a covariance in "
             f"{n_features} features: there is nothing to tell its draws by."
         )
-
-
-def split(draws, n_components, n_features):
-    """Log weights (n, K), means (n, K, P) and precisions (n, K, P, P) of draws (n, D)."""
-    bounds = np.cumsum([n_components, n_components * n_features])
-    log_weights, means, unique = np.split(draws, bounds, axis=1)
-    upper = np.triu_indices(n_features)
-    precisions = np.empty((len(draws), n_components, n_features, n_features))
-    unique = unique.reshape(len(draws), n_components, -1)
-    precisions[:, :, upper[0], upper[1]] = precisions[:, :, upper[1], upper[0]] = unique
-    return log_weights, means.reshape(len(draws), n_components, n_features), precisions

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_lrvb import LRVBGaussianMixture
+
 CONCENTRATION = 1.0  # of the Dirichlet
 MEAN_PRECISION = 1e-6  # rows that the prior of a mean counts for
 SCALE = 1e-4  # variances of X in V
+_MOST_STEPS = 1000
 
 
 @dataclass(frozen=True)
@@ -53,3 +56,14 @@ class NearFlatPrior:
             "covariance_prior": self.scale,
             "reg_covar": 0.0,
         }
+
+    def fitted(self, X, factorization="joint"):
+        """Our fit under it, from the default start."""
+        mixture = LRVBGaussianMixture(
+            n_components=self.n_components,
+            factorization=factorization,
+            max_iter=_MOST_STEPS,
+            random_state=0,
+            **self.parameters,
+        )
+        return mixture.fit(X)

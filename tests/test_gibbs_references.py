@@ -4,10 +4,11 @@ import bayesm
 import gibbs_references
 import numpy as np
 import pytest
-from gibbs_references import POSTERIORS, Posterior, fitted
-from label_switching import n_switched, split
+from gibbs_references import POSTERIORS, Posterior
+from label_switching import n_switched
 from monte_carlo import sd_errors
 from near_flat_prior import NearFlatPrior
+from parameter_vectors import split
 from scipy.signal import lfilter
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -31,7 +32,7 @@ def _compared(name, factorization="independent"):
     X = BY_NAME[name].simulate()
     reference = STORED[name]
     reference.check(X)
-    mixture = fitted(X, NearFlatPrior.around(X, BY_NAME[name].n_components), factorization)
+    mixture = NearFlatPrior.around(X, BY_NAME[name].n_components).fitted(X, factorization)
     assert mixture.converged_
     return reference, mixture
 
@@ -105,7 +106,7 @@ def test_a_chain_is_not_compared_with_other_rows():
 
 def test_the_near_flat_prior_is_the_flat_one_but_for_its_size():
     X = BY_NAME["paper, 0"].simulate()
-    near = fitted(X, NearFlatPrior.around(X, 2), "independent")
+    near = NearFlatPrior.around(X, 2).fitted(X, "independent")
     flat = LRVBGaussianMixture(
         n_components=2, prior="flat", factorization="independent", reg_covar=0, max_iter=1000, random_state=0
     ).fit(X)
@@ -146,7 +147,7 @@ def test_labels_without_rows_are_an_error():
 
 def test_draws_are_split_as_posteriors_are_named():
     X = np.random.default_rng(0).normal(size=(60, 3)) + np.repeat([[0.0], [4.0]], 30, axis=0)
-    mixture = fitted(X, NearFlatPrior.around(X, 2), "joint")
+    mixture = NearFlatPrior.around(X, 2).fitted(X, "joint")
     log_weights, means, precisions = split(mixture.posterior_mean_[None], 2, 3)
     np.testing.assert_array_equal(means[0], mixture.means_)
     np.testing.assert_allclose(precisions[0], mixture.precisions_, rtol=1e-12)
@@ -195,12 +196,12 @@ def test_the_sampler_has_the_posterior_of_ours_under_a_prior_that_matters():
     X = rng.normal(size=(300, 2)) @ [[2.0, 1.0], [0.0, 0.5]] + 60.0 * np.repeat([[0.0], [1.0]], 150, axis=0)
     scale = np.array([[400.0, 50.0], [50.0, 200.0]])
     prior = NearFlatPrior(2, np.array([3.0, -2.0]), 2.0, scale, 25.0)
-    ours = fitted(X, prior, "joint")  # nothing is in doubt: q is the posterior
+    ours = prior.fitted(X, "joint")  # nothing is in doubt: q is the posterior
     assert ours.predict_proba(X).max(axis=1).min() > 1 - 1e-9
     chain = bayesm.sample(X, ours.predict(X), prior, 1e9, 3000, seed=0)
     assert chain.draws.shape == (3000, 12)
     assert np.abs(chain.draws.std(axis=0) / ours.posterior_std_ - 1).max() < 4.5 / np.sqrt(2 * 3000)
     distance = (chain.draws.mean(axis=0) - ours.posterior_mean_) / ours.posterior_std_
     assert np.abs(distance).max() < 4.5 / np.sqrt(3000)
-    flat = fitted(X, NearFlatPrior.around(X, 2), "joint")
+    flat = NearFlatPrior.around(X, 2).fitted(X, "joint")
     assert np.abs((flat.posterior_mean_ - ours.posterior_mean_) / ours.posterior_std_).max() > 1

@@ -9,9 +9,9 @@ import pytest
 import rscript
 import sections.peers
 from experiments import peers
-from label_switching import split
 from measuring import Settings
 from near_flat_prior import NearFlatPrior
+from parameter_vectors import flat, split
 from problems import PROBLEMS
 from scipy import stats
 from scipy.special import logsumexp
@@ -20,8 +20,6 @@ from standard_errors.bootstrap import Bootstrap
 from standard_errors.gibbs import Gibbs
 from standard_errors.mclust import Mclust
 from standard_errors.nuts import Nuts
-from standard_errors.ours import fitted
-from standard_errors.parameters import flat
 from standard_errors.protocol import Effort, Task
 from standard_errors.unconstrained import UnconstrainedPosterior
 
@@ -31,7 +29,7 @@ def _few_rows(n_components):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2)) @ [[1.0, 0.4], [0.0, 0.7]] + np.repeat(np.eye(3)[:, :2] * 5, 30, axis=0)
     prior = NearFlatPrior(n_components, np.array([1.0, 2.0]), 0.5, np.array([[2.0, 0.3], [0.3, 1.0]]), 1.7)
-    return X, prior, fitted(X, prior)
+    return X, prior, prior.fitted(X)
 
 
 def _log_joint(parameters, X, prior):

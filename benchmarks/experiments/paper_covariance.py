@@ -10,12 +10,12 @@ import dataclasses
 import bayesm
 import gibbs_references
 import numpy as np
-from gibbs_references import POSTERIORS, fitted
+from gibbs_references import POSTERIORS
 from measuring import summary
 from near_flat_prior import NearFlatPrior
+from parameter_vectors import groups
 from problems import PROBLEMS
 
-GROUPS = {"log_weights": "log_weight", "means": "mean", "precisions": "precision"}
 LEAST_EFFECTIVE_SIZE = 500  # the paper's, by which chains are left out
 FACTORIZATIONS = ("independent", "joint")
 _WITH_COVARIANCES = 30  # data sets whose covariances are drawn
@@ -50,16 +50,13 @@ def _row(posterior, reference, settings):
     X = posterior.simulate()
     reference.check(X)
     prior = NearFlatPrior.around(X, posterior.n_components)
-    mixtures = {name: fitted(X, prior, name) for name in FACTORIZATIONS}
+    mixtures = {name: prior.fitted(X, name) for name in FACTORIZATIONS}
     covariances = {
         "lrvb": mixtures["independent"].posterior_covariance_,
         "mean_field": mixtures["independent"].get_posterior_covariance(method="mean_field"),
         "joint": mixtures["joint"].posterior_covariance_,
     }
-    names = mixtures["independent"].posterior_names_
-    times = settings.clock.interleaved(
-        {"ours": lambda: fitted(X, prior, "independent").posterior_covariance_}
-    )
+    times = settings.clock.interleaved({"ours": lambda: prior.fitted(X, "independent").posterior_covariance_})
     bias = (mixtures["independent"].posterior_mean_ - reference.mean) / reference.sd
     row = {
         "problem": posterior.name,
@@ -81,27 +78,23 @@ def _row(posterior, reference, settings):
         "largest_bias": float(np.abs(bias).max()),
         **summary(times),
     }
-    for group, here in _places(names).items():
+    places = groups(posterior.n_components, X.shape[1])
+    for group, here in places.items():
         row[f"gibbs_{group}_error"] = _root_mean_square(reference.sd_errors[here])
     for method, covariance in covariances.items():
-        row |= _errors(method, covariance, reference, names)
+        row |= _errors(method, covariance, reference, places)
     if posterior.group == "paper":
-        row["points"] = list(_points(covariances, reference, names, posterior.data_set < _WITH_COVARIANCES))
+        row["points"] = list(_points(covariances, reference, places, posterior.data_set < _WITH_COVARIANCES))
     return row
 
 
-def _errors(method, covariance, reference, names):
+def _errors(method, covariance, reference, places):
     """Relative errors of sds by group, and errors of the correlations."""
     sds = np.sqrt(np.diag(covariance))
     row = {}
-    for group, here in _places(names).items():
+    for group, here in places.items():
         row |= _summarized(f"{method}_{group}", (sds / reference.sd - 1)[here])
     return row | _summarized(f"{method}_correlations", _correlations(covariance) - reference.correlation)
-
-
-def _places(names, kinds=GROUPS):
-    """Which parameters are of which group: {group: (D,) of bool}."""
-    return {group: np.array([n.startswith(kind + "[") for n in names]) for group, kind in kinds.items()}
 
 
 def _root_mean_square(errors):
@@ -116,18 +109,18 @@ def _summarized(name, errors):
     }
 
 
-def _points(covariances, reference, names, with_covariances):
+def _points(covariances, reference, places, with_covariances):
     """What the paper draws: sds of every parameter, and covariances of pairs, these over the Gibbs sds."""
-    kinds = {kind: group for group, kind in GROUPS.items()}
     sds = {name: np.sqrt(np.diag(covariance)) for name, covariance in covariances.items()}
     sds["gibbs"] = np.array(reference.sd)
-    for i, name in enumerate(names):
-        yield {"group": kinds[name.split("[")[0]]} | {side: f"{sd[i]:.4g}" for side, sd in sds.items()}
+    for group, here in places.items():
+        for entry in range(len(reference.sd))[here]:
+            yield {"group": group} | {side: f"{sd[entry]:.4g}" for side, sd in sds.items()}
     if not with_covariances:
         return
     scale = np.outer(reference.sd, reference.sd)
     both = {"gibbs": reference.covariance / scale, "lrvb": covariances["lrvb"] / scale}
-    for entry in zip(*np.triu_indices(len(names), 1), strict=True):
+    for entry in zip(*np.triu_indices(len(reference.sd), 1), strict=True):
         yield {"group": "covariances"} | {side: f"{matrix[entry]:.4f}" for side, matrix in both.items()}
 
 
@@ -145,12 +138,11 @@ def _published(published):
         "n_chains": len(kept),
         "n_short": int((~kept).sum()),
     }
-    kinds = {"log_weights": "log_pi", "means": "mu", "precisions": "Lambda"}
     errors = {
         method: (published[f"{name}_sd"] / published["gibbs_sd"] - 1)[kept]
         for method, name in (("lrvb", "lrvb"), ("mean_field", "mfvb"))
     }
-    for group, here in _places(published["params"], kinds).items():
+    for group, here in groups(2, 2).items():  # as ours are ordered
         # how long the chains were is not published: a bound, as of positively correlated draws
         row[f"gibbs_{group}_error"] = _root_mean_square((2 * published["gibbs_ess"][kept][:, here]) ** -0.5)
         for method, of_sds in errors.items():

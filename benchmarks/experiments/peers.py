@@ -13,14 +13,14 @@ import monte_carlo
 import numpy as np
 from measuring import sizes
 from near_flat_prior import NearFlatPrior
+from parameter_vectors import groups
 from problems import PEERS
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from standard_errors.bootstrap import Bootstrap
 from standard_errors.gibbs import Gibbs
 from standard_errors.mclust import Mclust
 from standard_errors.nuts import Nuts
-from standard_errors.ours import Ours, fitted
-from standard_errors.parameters import groups
+from standard_errors.ours import Ours
 from standard_errors.protocol import Effort, Task
 
 OURS = Ours("ours", "joint")
@@ -43,7 +43,7 @@ def measure(settings):
     for problem in settings.problems(PEERS):
         X = problem.simulate()
         prior = NearFlatPrior.around(X, problem.n_components)
-        task = Task(X, prior, fitted(X, prior), effort)
+        task = Task(X, prior, prior.fitted(X), effort)
         truth = _sandwich(task) if settings.quick else _stored_truth(problem, X)
         for way in available:
             yield sizes(problem) | _row(problem, way, task, truth)

@@ -5,8 +5,9 @@ from time import process_time
 
 import numpy as np
 import sklearn
+from parameter_vectors import flat
 
-from standard_errors.parameters import flat, matching
+from standard_errors.matching import matching
 from standard_errors.protocol import StandardErrors
 
 

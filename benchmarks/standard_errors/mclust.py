@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import rscript
+from parameter_vectors import flat
 
-from standard_errors.parameters import flat, matching
+from standard_errors.matching import matching
 from standard_errors.protocol import StandardErrors
 
 

@@ -13,8 +13,7 @@ by its scale. The rows are whitened beforehand, so that no density solves a syst
 from functools import reduce
 
 import numpy as np
-
-from standard_errors.parameters import flat
+from parameter_vectors import flat
 
 
 class UnconstrainedPosterior:
