@@ -20,6 +20,7 @@ import figures.paper_influence_refits
 import figures.paper_mnist
 import figures.paper_scaling
 import figures.peers
+import figures.surplus
 import figures.sweep
 import rows
 import sections.coverage
@@ -38,6 +39,7 @@ import sections.paper_scaling
 import sections.peers
 import sections.profile
 import sections.start
+import sections.surplus
 import sections.sweep
 
 RESULTS = Path(__file__).parent / "results"
@@ -72,6 +74,7 @@ PAGES = (
             "influence": sections.influence.section,
             "diagnostics": sections.diagnostics.section,
             "leave_one_out": sections.leave_one_out.section,
+            "surplus": sections.surplus.section,
             "growth": sections.growth.section,
             "profile": sections.profile.section,
             "coverage": sections.coverage.section,
@@ -96,6 +99,7 @@ PAGES = (
 FIGURES = {
     "sweep": ("sweep", figures.sweep.draw),
     "fit": ("fit", figures.fit.draw),
+    "surplus": ("surplus", figures.surplus.draw),
     "growth": ("growth", figures.growth.draw),
     "coverage": ("coverage", figures.coverage.draw),
     "paper_mnist": ("paper_mnist", figures.paper_mnist.draw),

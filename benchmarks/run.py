@@ -31,6 +31,7 @@ from experiments import (
     peers,
     profile,
     start,
+    surplus,
     sweep,
 )
 from measuring import Settings, machine
@@ -45,6 +46,7 @@ EXPERIMENTS = {
     "influence": influence,
     "diagnostics": diagnostics,
     "leave_one_out": leave_one_out,
+    "surplus": surplus,
     "growth": growth,
     "profile": profile,
     "coverage": coverage,

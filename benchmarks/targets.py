@@ -79,3 +79,10 @@ GROWTH_TOLERANCE = 0.15
 
 # time of a fit and 1000 effective draws of every parameter over that of ours with all standard errors
 PEERS = {"plane": Target(1000, 10_000)}
+
+# mixtures with more components than clusters
+SURPLUS_OVER_DEFAULT_STEPS = Target(0.03, at_most=True)  # share of fits that take more than max_iter=100
+SURPLUS_BELOW_THEIRS = Target(0, at_most=True)  # fits whose bound is lower than scikit-learn's at convergence
+SURPLUS_TIME = Target(0.5, at_most=True)  # time over that of the fit without moves
+SURPLUS_COLUMNS_CONVERGED = Target(1)  # share of fits at the defaults that converge
+SURPLUS_COLUMNS_TIME = Target(1, at_most=True)  # time over scikit-learn's, both at their defaults

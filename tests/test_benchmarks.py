@@ -17,7 +17,7 @@ import pytest
 from calibration import bias, largest_share, sd_ratio
 from calibration import coverage as share_covered
 from catalogue import unique
-from experiments import coverage, paper_mnist, profile
+from experiments import coverage, paper_mnist, profile, surplus
 from experiments.paper_influence_refits import representatives
 from figures.paper_mnist import draw as draw_paper_mnist
 from growth_curves import curves
@@ -32,7 +32,10 @@ from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 from sections import paper_influence_distribution, paper_influence_landscape, paper_influence_refits
 from sections.paper_mnist import section as paper_mnist_section
+from sections.surplus import section as surplus_section
+from sklearn.mixture import BayesianGaussianMixture
 from sklearn.utils import Bunch
+from surplus_problems import COLUMNS, KNOWN, Clusters, random_problems
 
 from sklearn_lrvb import LRVBGaussianMixture
 
@@ -46,6 +49,7 @@ SECTIONS = {
     "influence": "Influence",
     "diagnostics": "Diagnostics",
     "leave_one_out": "Leave one out",
+    "surplus": "More components than clusters",
     "growth": "Growth",
     "profile": "Profile",
     "coverage": "Coverage",
@@ -281,6 +285,84 @@ def test_both_sides_of_a_fit_are_on_one_path(results):
     for row in rows:
         assert row["plain_sweeps"] == row["theirs_sweeps"], row["problem"]
         assert float(row["newton_distance"]) < 1e-3
+
+
+def test_surplus_problems_are_many_and_have_names_of_their_own():
+    assert len({problem.data_set for problem in KNOWN}) >= 33
+    assert len({problem.name for problem in KNOWN}) == len(KNOWN) >= 73
+    assert {2, 30} <= {problem.n_components for problem in KNOWN} <= set(range(2, 31))
+    assert len({problem.weight_concentration_prior_type for problem in KNOWN}) == 2
+    assert len({problem.covariance_type for problem in KNOWN}) == 4
+    assert len(COLUMNS) == 10
+
+
+def test_rows_of_surplus_problems_are_the_same_every_time():
+    for problem in {problem.data_set: problem for problem in (*KNOWN, *COLUMNS)}.values():
+        X = problem.simulate()
+        assert X.ndim == 2
+        assert np.isfinite(X).all()
+        np.testing.assert_array_equal(X, problem.simulate())
+        assert len(problem.scaled(60).simulate()) == 60
+
+
+def test_random_surplus_problems_have_more_components_than_clusters_and_the_right_model():
+    first, again, other = random_problems(0), random_problems(0), random_problems(1)
+    assert len(first) == 60
+    assert [problem.name for problem in first] == [problem.name for problem in again]
+    np.testing.assert_array_equal(first[7].simulate(), again[7].simulate())
+    for problem in (*first, *other):
+        assert 1 <= problem.n_clusters < problem.n_components <= 30
+
+
+def test_a_model_is_right_for_clusters_of_its_shapes():
+    right = {
+        "equal": {"full", "tied", "diag", "spherical"},
+        "full": {"full"},
+        "tied": {"full", "tied"},
+        "diag": {"full", "diag"},
+        "spherical": {"full", "diag", "spherical"},
+    }
+    for shapes, types in right.items():
+        clusters = Clusters(100, 3, 4, 5.0, shapes=shapes)
+        assert {name for name in right["equal"] if clusters.fits(name)} == types
+        population = clusters.population(np.random.default_rng(0))
+        gaps = cdist(population.means, population.means)
+        np.testing.assert_allclose(gaps[gaps > 0].min(), 5.0)
+        covariances = population.covariances
+        is_diagonal = not np.any(covariances * (1 - np.eye(3)))
+        assert is_diagonal == ("diag" in types)
+        assert np.array_equal(covariances, covariances[:1].repeat(4, axis=0)) == ("tied" in types)
+
+
+@pytest.mark.parametrize("kind", ("dirichlet_process", "dirichlet_distribution"))
+@pytest.mark.parametrize("library", (LRVBGaussianMixture, BayesianGaussianMixture))
+def test_expected_counts_are_of_all_rows(library, kind):
+    X = np.random.default_rng(0).normal(size=(50, 2)) + np.repeat([[0.0], [20.0]], 25, axis=0)
+    arguments = {"n_components": 2, "weight_concentration_prior_type": kind, "random_state": 0}
+    mixture = library(**arguments).fit(X)
+    np.testing.assert_allclose(surplus.expected_counts(mixture), [25, 25], rtol=1e-6)
+    assert surplus.n_occupied(mixture) == 2
+
+
+def test_a_fit_that_continues_from_scikit_learn_does_not_end_lower(results):
+    rows = newest(results / "surplus.csv")
+    assert {row["set"] for row in rows} == {"known", "fresh", "ctgan"}
+    both = [row for row in rows if row.get("theirs_bound") is not None]
+    assert both
+    for row in both:
+        assert row["theirs_continued_bound"] >= row["theirs_bound"] - 1e-9 * abs(row["theirs_bound"])
+
+
+def test_the_section_on_surplus_components_counts_fits_that_end_lower(results):
+    rows = [row | {"mode": "full"} for row in newest(results / "surplus.csv")]
+    bounds = {f"{side}_bound": 0.0 for side in ("plain", "auto", "merge", "search", "restarts", "theirs")}
+    rows = [row | bounds | {"plain_default_bound": 0.0} for row in rows]
+    known = sum(row["set"] == "known" for row in rows)
+    assert f"| 0 / {known} / 0 |" in surplus_section(rows)
+    text = surplus_section([rows[0] | {"auto_bound": -3.0}, rows[1] | {"auto_bound": 0.02}, *rows[2:]])
+    assert f"| 1 / {known - 2} / 1, worst -3 |" in text
+    line = next(line for line in text.splitlines() if "lower bound than scikit-learn's" in line)
+    assert [cell.strip() for cell in line.split("|")[2:5]] == ["1", "≤ 0", "missed"]
 
 
 def test_coverage_has_every_method_and_group_and_says_what_it_left_out(results):

@@ -74,7 +74,7 @@ class ComponentDisplay:
     >>> import numpy as np
     >>> from sklearn_lrvb import LRVBGaussianMixture
     >>> from sklearn_lrvb.displays import ComponentDisplay
-    >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0, 0], [3, 1]], 100, axis=0)
+    >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0, 0], [4, 1]], 100, axis=0)
     >>> mixture = LRVBGaussianMixture(n_components=4, random_state=0).fit(X)
     >>> display = ComponentDisplay.from_estimator(mixture, X)
     >>> len(display.credible_regions_)

@@ -21,6 +21,7 @@ from sklearn_lrvb.gaussian_mixture.initialization import (
     checked_responsibilities,
     starting_responsibilities,
 )
+from sklearn_lrvb.gaussian_mixture.moves import occupied, resolve_moves
 from sklearn_lrvb.gaussian_mixture.newton import Ascent
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.progress import Progress
@@ -141,6 +142,26 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         finds cheaper, to the optimum; the bound never falls, and saddles are left. 'coordinate_ascent':
         sweeps alone (variational EM), scikit-learn's algorithm and stopping rule.
 
+    moves : {'auto', 'merge', 'search'} or None, default='auto'
+        Moves between optima, for fits with more components than there are clusters. A move is made only
+        where it raises the exact lower bound; it counts as one step, and `verbose` names it. A component
+        that a move empties falls to its prior: K and all shapes stay, and `n_occupied_` says how many
+        components hold rows.
+
+        * 'auto': once some component has fewer than ``n_features + 1`` rows (and less than half of an equal
+          share of all rows), components are merged or deleted, and sticks are put into the order of falling
+          counts. A fit in which no component has so few is, bit for bit, the fit without moves; so is one of
+          fewer than ``2 * (n_features + 1)`` rows, where few rows are no sign of a surplus.
+        * 'merge': the same without these conditions, for an `n_components` that is meant as an upper bound.
+        * 'search': from that optimum, further rounds in which components are split along their principal axes
+          and merges that lose a little are tried, until none raises the bound. `max_iter` then holds for each
+          climb between two of these moves, and `n_iter_` counts all of them.
+        * None: no moves.
+
+        Moves need ``solver="newton"``, ``prior="conjugate"`` and starts that are drawn. With another solver
+        or prior, with an array as `init_params`, and where `warm_start` or :meth:`from_sklearn` continues a
+        fit, 'auto' makes none; 'merge' and 'search' are then a ValueError.
+
     n_jobs : int or None, default=None
         Threads over blocks of rows, and for matrix factorizations; None is one, as in joblib. Results do
         not depend on it beyond round-off.
@@ -169,14 +190,18 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Whether `tol` was reached.
 
     n_iter_ : int
-        Steps of the best start.
+        Steps of the best start, moves included.
 
     lower_bound_ : float
         ELBO with every constant, in nats: a bound on log p(X), comparable across `n_components`. A flat
         prior's density counts as 1.
 
     lower_bounds_ : list of float
-        ELBO after every step of the best start.
+        ELBO after every step of the best start; it never falls.
+
+    n_occupied_ : int
+        Number of components that hold rows: those with an expected count of one half or more. The others have
+        the prior for their posterior; see Notes.
 
     newton_decrement_ : float
         Distance to the optimum in posterior standard deviations.
@@ -249,6 +274,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     optimum, to the accuracy of a quadratic: with few points and much overlap, posteriors are skew and have
     heavier tails than it can know.
 
+    A component that holds no rows has the prior for its posterior. Its mean is `mean_prior_`, its precision
+    that of `covariance_prior_` and `degrees_of_freedom_prior_`, and its standard deviations are the prior's
+    (of the mean without the excess of the Student t, which is infinite under the default prior). They say
+    where a further cluster might be if there were one, and nothing of the rows: report the components that
+    hold rows.
+
     Fitted attributes report the posterior; writing to them changes no prediction.
 
     The observed information behind the covariance is solved by the cheapest of three solvers that fits into
@@ -303,6 +334,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         "prior": [StrOptions({"conjugate", "flat"})],
         "factorization": [StrOptions({"joint", "independent"})],
         "solver": [StrOptions({"newton", "coordinate_ascent"})],
+        "moves": [StrOptions({"auto", "merge", "search"}), None],
         "n_jobs": [None, Integral],
     }
 
@@ -329,6 +361,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         prior="conjugate",
         factorization="joint",
         solver="newton",
+        moves="auto",
         n_jobs=None,
     ):
         self.n_components = n_components
@@ -351,6 +384,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         self.prior = prior
         self.factorization = factorization
         self.solver = solver
+        self.moves = moves
         self.n_jobs = n_jobs
 
     # Fitting.
@@ -416,6 +450,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         reset : bool, whether X decides what the features are
         """
         with _unchanged_on_error(self), blas_threads(self.n_jobs):
+            moves = resolve_moves(self) if starts is None else None
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset)
             kept, weights = checked_counts(sample_weight, X)
             counted = X if kept is None else X[kept]
@@ -426,7 +461,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
                 )
             rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
-            best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept))
+            best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept), moves)
             self._unpack(best, rows)
         if not self.converged_ and self.max_iter > 0:
             warnings.warn(
@@ -437,10 +472,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             )
         return CentredRows(X, rows.origin, self.n_jobs)
 
-    def _best_fit(self, rows, starts):
+    def _best_fit(self, rows, starts, moves):
         """The state with the highest lower bound over the starts."""
         progress = Progress(self.verbose, self.verbose_interval)
-        ascent = Ascent(rows, self.tol, self.max_iter, progress.step)
+        ascent = Ascent(rows, self.tol, self.max_iter, progress.step, moves, progress.move)
         return Starts(ascent, self.solver == "newton", progress).best(starts)
 
     def _starts(self, rows, prior, kept):
@@ -510,6 +545,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         self.n_iter_ = fit.n_iter
         self.lower_bound_ = fit.lower_bound
         self.lower_bounds_ = list(fit.path[1 + fit.n_before :])
+        self.n_occupied_ = int(np.count_nonzero(occupied(posterior.counts)))
 
     # From and to scikit-learn.
 

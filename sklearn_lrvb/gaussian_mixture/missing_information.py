@@ -2,12 +2,13 @@
 
     G = sum_n w_n [(r_nk delta_kl - r_nk r_nl) h_nk h_nl']_kl = sum_n B_n B_n'
 
-with w_n how often row n counts. Rows whose assignment is certain carry none of it. Three passes over the rows
+with w_n how often row n counts. Rows whose assignment is certain carry none of it. Passes over the rows
 give what the three solvers of `sklearn_lrvb.linear_response` need:
 
 * `missing_information_product`: G v, the price of a sweep and a half, memory O(1) in the rows;
 * `missing_information`: the matrix, one Gram matrix of weight r_k r_l >= 0 for every pair of components
-  (`covariance_structures.pairs`);
+  (`covariance_structures.pairs`); or, for few rows, `missing_information_from_features`, one product of the
+  features of all components;
 * `UncertainColumns`: the columns of B, few where few rows are uncertain, with their kernels.
 """
 
@@ -18,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from sklearn_lrvb.gaussian_mixture.frames import frames_of
+from sklearn_lrvb.gaussian_mixture.frames import OwnFrames, frames_of
 from sklearn_lrvb.gaussian_mixture.sweep import (
     centred_on_average,
     complements,
@@ -26,7 +27,7 @@ from sklearn_lrvb.gaussian_mixture.sweep import (
     normalized,
     sums_over_blocks,
 )
-from sklearn_lrvb.row_blocks import slices
+from sklearn_lrvb.row_blocks import rows_of_size, slices
 
 # What is left out as certain has a trace below this in units of the complete information.
 _NEGLIGIBLE_INFORMATION = 1e-12
@@ -99,6 +100,46 @@ def missing_information(rows, posterior):
         if moments is not None:
             pair.add_to(missing, moments)
     return missing
+
+
+def missing_information_from_features(rows, posterior):
+    """G, (D, D), by its definition: one product of the features of all components with themselves.
+
+    It takes 2 (K F)^2 flops a row, with F features a component, and a few calls a block of rows, where
+    `missing_information` takes many calls for every pair of components.
+    """
+    structure, frames = posterior.structure, OwnFrames(posterior)
+    origins = structure.per_component(posterior.second_moment_origin)
+    n_features = 1 + structure.n_features + structure.n_quadratic
+    n_components = posterior.n_components
+
+    def one_block(selected, block):
+        whitened = frames.seen(block)
+        r, _ = normalized(frames.log_densities(whitened))
+        h = np.stack([structure.component_features(*own) for own in zip(whitened, origins, strict=True)])
+        within = np.matmul(h * rows.weighted(r * complements(r), selected)[:, None], h.transpose(0, 2, 1))
+        h *= (r * np.sqrt(rows.weighted(np.ones(r.shape[1]), selected)))[:, None]
+        stacked = h.reshape(-1, h.shape[2])
+        return within, stacked @ stacked.T
+
+    block_rows = rows_of_size(3 * n_components * n_features)
+    within, between = sums_over_blocks(rows.map(one_block, block_rows))
+    missing = -between.reshape(n_components, n_features, n_components, n_features)
+    each = np.arange(n_components)
+    missing[each, :, each] = within  # the variance r (1 - r) to its last digit
+    return _of_coefficients(structure, missing.reshape(between.shape))
+
+
+def _of_coefficients(structure, matrix):
+    """Sum over what components share, from their features one after the other: (K F, K F) -> (D, D)."""
+    places = [place for k in range(structure.n_components) for place in structure.places(k)]
+    index = np.ix_(*2 * [np.concatenate([np.arange(place.start, place.stop) for place in places])])
+    summed = np.zeros(2 * (structure.n_coefficients,))
+    if structure.has_own_precisions:
+        summed[index] = matrix
+    else:
+        np.add.at(summed, index, matrix)
+    return summed
 
 
 class _Uncertainty:

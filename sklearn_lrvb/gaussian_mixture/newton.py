@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.acceleration import Acceleration
+from sklearn_lrvb.gaussian_mixture.moves import Moves, occupied
 from sklearn_lrvb.gaussian_mixture.response import (
     complete_information,
     observed_information,
@@ -24,6 +25,7 @@ from sklearn_lrvb.gaussian_mixture.response import (
     sweep_cost,
     sweep_residual,
 )
+from sklearn_lrvb.gaussian_mixture.search import Search
 from sklearn_lrvb.gaussian_mixture.sweep import Sweep, sweep
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     DegenerateComponentError,
@@ -45,6 +47,9 @@ _CLOSE_ENOUGH = 1e-8  # decrement that is not polished, and that polishing must 
 _POLISHING_STEPS = 5
 _SADDLE = 1e-6  # smallest eigenvalue of S, downwards, that is a way out
 _ROUND_OFF = 1e-14  # of the lower bound, per unit and row
+_STEPS_BETWEEN_LOOKS = 10  # for moves; looking every 5 or 20 steps made no difference over 219 fits
+_SWEEPS_AFTER_A_MOVE = 2
+_SWEEPS_ON_TRIAL = 5  # that a merge which loses at first has to make up for it
 
 
 @dataclass(frozen=True)
@@ -147,12 +152,16 @@ class Ascent:
     tol : float, ELBO still to be gained ("newton") or gained last ("coordinate_ascent")
     max_iter : int, steps of either kind
     on_step : callable(n_iter, gain), told of every step
+    moves : Moves or None, which moves between optima `newton` may make
+    on_move : callable(n_iter, name), told of every move
     """
 
     rows: object
     tol: float
     max_iter: int
     on_step: Callable = lambda n_iter, gain: None
+    moves: Moves | None = None
+    on_move: Callable = lambda n_iter, name: None
 
     def start(self, posterior, path=()):
         """State before the first step; ``path`` is that of the fit that this one may continue."""
@@ -173,6 +182,11 @@ class Ascent:
     def _sweep(self, fit):
         return self._arrive(fit, fit.next_posterior, sweep(self.rows, fit.next_posterior))
 
+    def _sweep_in_order(self, fit):
+        """A sweep that leaves the components in their best order, where moves may act."""
+        posterior = fit.next_posterior if self.moves is None else self.moves.in_order(fit.next_posterior)
+        return self._arrive(fit, posterior, sweep(self.rows, posterior))
+
     def coordinate_ascent(self, fit):
         """Sweeps until the last gain is below ``tol``."""
         while fit.n_iter < self.max_iter and not fit.converged:
@@ -181,11 +195,23 @@ class Ascent:
         return fit
 
     def newton(self, fit):
-        """Sweeps, accelerated sweeps, and Newton steps where they pay, until ``tol`` and polished."""
+        """Sweeps, accelerated sweeps, and Newton steps where they pay, until ``tol`` and polished.
+
+        Where the moves include a search, every climb from one of its moves may take ``max_iter`` steps.
+        """
+        fit = self._newton(fit)
+        while self.moves is not None and self.moves.searches and fit.finished:
+            moved = self._searched(fit)
+            if moved is None:
+                break
+            fit = replace(self, max_iter=moved.n_iter + self.max_iter)._climb(moved, Acceleration())
+        return fit
+
+    def _newton(self, fit):
         acceleration = Acceleration()
         while fit.n_iter < self.max_iter and not self._settled(fit):
             acceleration.arrive(fit.distance)
-            fit = self._sweep(fit)
+            fit = self._sweep_in_order(fit)
         try:
             return self._climb(fit, acceleration)
         except DegenerateComponentError:
@@ -209,32 +235,101 @@ class Ascent:
 
     def trial(self, fit):
         """A few steps of `newton`, until it is near its optimum or at least it shows where it leads."""
-        acceleration = Acceleration()
+        acceleration, has_looked = Acceleration(), False
         while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > _NEAR:
             try:
-                if self._settled(fit):
+                if not self._settled(fit):
+                    fit = self._sweep_in_order(fit)
+                elif not has_looked:
+                    has_looked = True
+                    fit = self._moved(fit) or fit
+                else:
                     acceleration.arrive(fit.distance)
                     fit = self._accelerated_sweep(fit, acceleration)
-                else:
-                    fit = self._sweep(fit)
             except DegenerateComponentError:  # `newton` knows what to do
                 break
-        return fit
+        return self._moved(fit) or fit
 
     def _climb(self, fit, acceleration):
-        """Accelerated sweeps until they stand still; Newton steps there, and before where they pay."""
-        while fit.n_iter < self.max_iter and not fit.finished:
-            acceleration.arrive(fit.distance)
-            is_still = fit.distance < _STILL or (acceleration.stalls() and fit.gain <= self._round_off(fit))
-            if is_still and self._seems_optimum(fit):
-                return self._finished(fit)
-            offer = None if is_still else self._newton_offer(fit)
-            if is_still or offer.pays(acceleration):
-                fit = self._newton_phase(fit, offer)
-                acceleration = Acceleration()
-            else:
-                fit = self._accelerated_sweep(fit, acceleration)
+        """Accelerated sweeps until they stand still; Newton steps there, and before where they pay.
+
+        Moves are looked for at the start, every few steps, where the sweeps stand still, and at the end.
+        """
+        looked = -np.inf
+        while fit.n_iter < self.max_iter:
+            if not fit.finished:
+                acceleration.arrive(fit.distance)
+            is_still = fit.finished or self._stands_still(fit, acceleration)
+            if fit.n_iter - looked >= (1 if is_still else _STEPS_BETWEEN_LOOKS):
+                looked = fit.n_iter
+                moved = self._moved(fit, is_still)
+                if moved is not None:
+                    fit, acceleration, looked = moved, Acceleration(), -np.inf
+                    continue
+            if fit.finished:
+                break
+            fit, acceleration = self._climbing_step(fit, acceleration, is_still)
         return fit
+
+    def _stands_still(self, fit, acceleration):
+        """Whether sweeps have nothing left to gain."""
+        return fit.distance < _STILL or (acceleration.stalls() and fit.gain <= self._round_off(fit))
+
+    def _climbing_step(self, fit, acceleration, is_still):
+        """The state after one sweep, after Newton's steps or at the end; and the acceleration from there."""
+        if is_still and self._seems_optimum(fit):
+            return self._finished(fit), acceleration
+        offer = None if is_still else self._newton_offer(fit)
+        if is_still or offer.pays(acceleration):
+            return self._newton_phase(fit, offer), Acceleration()
+        return self._accelerated_sweep(fit, acceleration), acceleration
+
+    def _moved(self, fit, at_rest=False):
+        """The state after the first move on offer that raises the lower bound, and a few sweeps; or None."""
+        if self.moves is None or fit.n_iter >= self.max_iter:
+            return None
+        for move in self.moves.proposals(self.rows, fit, at_rest):
+            moved = self._after_move(fit, move)
+            if moved is not None:
+                return self._swept_after_a_move(moved)
+        return None
+
+    def _after_move(self, fit, move, n_sweeps=0):
+        """The state after a move and some further sweeps, or None where the lower bound has not risen."""
+        try:
+            posterior = self.moves.in_order(move.posterior)
+            swept = sweep(self.rows, posterior)
+            for _ in range(n_sweeps):
+                posterior = posterior.moved(swept.moments)
+                swept = sweep(self.rows, posterior)
+        except DegenerateComponentError:
+            return None
+        if not swept.lower_bound > fit.lower_bound + self._round_off(fit):
+            return None
+        moved = self._arrive(fit, posterior, swept)
+        self.on_move(moved.n_iter, move.name)
+        return moved
+
+    def _swept_after_a_move(self, fit):
+        for _ in range(_SWEEPS_AFTER_A_MOVE):
+            if fit.n_iter < self.max_iter:
+                fit = self._sweep_in_order(fit)
+        return fit
+
+    def _searched(self, fit):
+        """The state after the first split, or merge on trial, that raises the lower bound; or None."""
+        if fit.posterior.n_components == 1:
+            return None
+        search = Search(self.rows, fit)
+        for move in search.splits():
+            moved = self._after_move(fit, move)
+            if moved is not None:
+                return moved
+        for move in search.trial_merges():
+            moved = self._after_move(fit, move, _SWEEPS_ON_TRIAL)
+            if moved is not None:
+                return moved
+        return None
 
     def _accelerated_sweep(self, fit, acceleration):
         """A step of the acceleration; a sweep where there is none, or none that raises the lower bound."""
@@ -390,5 +485,9 @@ class Ascent:
 
 
 def _starves(before, after):
-    """Whether a component loses most of its points."""
-    return np.any(after.counts < _LEAST_COUNT_KEPT * before.counts)
+    """Whether a component loses most of its rows.
+
+    Under a proper prior that of an empty one means nothing: its count is a tail of its density.
+    """
+    is_model_of_rows = before.prior.flat | occupied(before.counts)
+    return np.any(is_model_of_rows & (after.counts < _LEAST_COUNT_KEPT * before.counts))

@@ -26,6 +26,11 @@ class Progress:
         print(f"  Iteration {n_iter}{detail if self._verbose > 1 else ''}")
         self._last = now
 
+    def move(self, n_iter, name):
+        """A move between optima was made, which counts as a step."""
+        if self._verbose:
+            print(f"  Iteration {n_iter}\t {name}")
+
     def fail(self, error):
         """A start ended in an error."""
         if self._verbose:

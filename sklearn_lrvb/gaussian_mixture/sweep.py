@@ -107,13 +107,22 @@ class Sweep:
     n_uncertain_pairs: int
 
 
-def sweep(rows, posterior):
-    """One pass: the ELBO at ``posterior`` and the moments of its M-step."""
-    frames = PairFrame.serves(rows, posterior) or frames_of(posterior)
+def sweep(rows, posterior, without=None):
+    """One pass: the ELBO at ``posterior`` and the moments of its M-step.
+
+    Parameters
+    ----------
+    without : int or None, a component that no row may belong to
+    """
+    frames = PairFrame.serves(rows, posterior) if without is None else None
+    frames = frames or frames_of(posterior)
 
     def one_block(selected, block):
         seen = frames.seen(block)
-        r, log_normalizer = normalized(frames.log_densities(seen))
+        log_densities = frames.log_densities(seen)
+        if without is not None:
+            log_densities[without] = -np.inf
+        r, log_normalizer = normalized(log_densities)
         alternatives, pairs = _uncertain(r)
         moments = frames.moments(seen, rows.weighted(r, selected))
         return moments, rows.weighted(log_normalizer, selected).sum(), alternatives, pairs

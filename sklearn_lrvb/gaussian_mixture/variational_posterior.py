@@ -10,7 +10,7 @@ Both factorizations share every moment but E log|Lambda| (the paper's q(mu) q(La
 degrees of freedom in its Wishart factor than the joint q(mu, Lambda)).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -206,48 +206,52 @@ class VariationalPosterior:
     @cached_property
     def kl_divergence(self):
         """KL(q || prior) of weights, means and precisions; a flat prior's density counts as 1."""
-        divergence = self._expected_log_density()
-        if not self.prior.flat:
-            divergence -= self._expected_log_prior()
-        return self.prior.weights.kl_divergence(self.counts) + divergence
+        of_weights = self.prior.weights.kl_divergence(self.counts)
+        return of_weights + self.mean_divergences.sum() + self.precision_divergences.sum()
+
+    @cached_property
+    def mean_divergences(self):
+        """What the means add to `kl_divergence`, given the precisions: (K,)."""
+        prior, structure = self.prior, self.structure
+        log_determinant = (
+            -structure.log_determinants(self.roots) if prior.independent else self.expected_log_determinant
+        )
+        densities = self._log_density_of_means(self.mean_precision, log_determinant, self.n_features)
+        if prior.flat:
+            return densities
+        distance = self.whitened_prior_mean
+        spread = self.n_features / self.mean_precision + np.einsum("kp,kp->k", distance, distance)
+        return densities - self._log_density_of_means(
+            prior.mean_precision, self.expected_log_determinant, prior.mean_precision * spread
+        )
 
     def _log_density_of_means(self, mean_precision, log_determinant, spread):
-        """Sum over k of E log N(mu_k; tau_k Lambda), given E log|Lambda| (S,) and E of the squares (K,)."""
-        n_features = self.n_features
-        densities = 0.5 * n_features * (np.log(mean_precision) - _LOG_2_PI) + 0.5 * (log_determinant - spread)
-        return densities.sum()
+        """E log N(mu_k; tau_k Lambda), (K,), given E log|Lambda| (S,) and E of the squares (K,)."""
+        return 0.5 * (self.n_features * (np.log(mean_precision) - _LOG_2_PI) + log_determinant - spread)
 
-    def _expected_log_density(self):
-        """E_q log q(mu, Lambda)."""
-        structure = self.structure
-        log_det_mean_precision = (
-            -structure.log_determinants(self.roots)
-            if self.prior.independent
-            else self.expected_log_determinant
-        )
-        means = self._log_density_of_means(self.mean_precision, log_det_mean_precision, self.n_features)
-        precisions = structure.expected_log_density(
+    @cached_property
+    def precision_divergences(self):
+        """What the precisions add to `kl_divergence`, (S,)."""
+        prior, structure = self.prior, self.structure
+        densities = structure.expected_log_density(
             self.degrees_of_freedom,
             self._log_det_inverse_scale,
             self.expected_log_determinant,
             structure.expected_own_trace(self.degrees_of_freedom),
         )
-        return means + precisions.sum()
-
-    def _expected_log_prior(self):
-        """E_q log p(mu, Lambda)."""
-        prior, distance = self.prior, self.whitened_prior_mean
-        spread = self.n_features / self.mean_precision + np.einsum("kp,kp->k", distance, distance)
-        means = self._log_density_of_means(
-            prior.mean_precision, self.expected_log_determinant, prior.mean_precision * spread
-        )
-        precisions = self.structure.expected_log_density(
+        if prior.flat:
+            return densities
+        return densities - structure.expected_log_density(
             prior.degrees_of_freedom,
             prior.log_det_covariance,
             self.expected_log_determinant,
-            self.structure.trace(self.whitened_prior_scatter),
+            structure.trace(self.whitened_prior_scatter),
         )
-        return means + precisions.sum()
+
+    def reordered(self, order):
+        """The same q with its components in another order, int array (K,)."""
+        roots = self.roots[order] if self.structure.has_own_precisions else self.roots
+        return replace(self, counts=self.counts[order], offsets=self.offsets[order], roots=roots)
 
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""

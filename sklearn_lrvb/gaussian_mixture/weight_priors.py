@@ -2,7 +2,8 @@
 
 A weight prior knows E log pi, its covariance V_pi (the mean-field covariance of log pi, and at once
 the derivative of E log pi in the counts), the posterior mean of pi and its derivative, the sensitivities of
-both means (derivatives in the prior's concentration at fixed counts), and its Kullback-Leibler term.
+both means (derivatives in the prior's concentration at fixed counts), its Kullback-Leibler term, the log
+evidence of given counts, and in which order of the components that evidence is largest.
 Arrays: counts (K,); everything returned has K rows, but for sticks.
 
 Weights of either kind break a stick: v_k of what is left goes to component k, and the v_k are independent
@@ -83,6 +84,14 @@ class DirichletWeights(BrokenStick):
     def mean_sensitivity(self, counts):
         """d E pi / d alpha_0, (K,)."""
         return self.mean_jacobian(counts).sum(axis=1)
+
+    def log_evidence(self, counts):
+        """log of the integral of p(pi) prod_k pi_k^N_k: (..., K) -> (...)."""
+        return dirichlet.log_partition(self.concentration(counts)) - self._prior[1]
+
+    def best_order(self, counts):
+        """The components as they are, because none is distinguished by its place: (..., K) of int."""
+        return np.broadcast_to(np.arange(self.n_components), np.shape(counts))
 
     def kl_divergence(self, counts):
         """KL(q(pi) || p(pi)); a flat prior's density counts as 1."""
@@ -168,6 +177,18 @@ class StickBreakingWeights(BrokenStick):
         log_change = self._earlier @ (stick / (rest * total)) - 1.0 / total
         mean = self.mean(counts)
         return mean * (log_change - mean @ log_change)
+
+    def log_evidence(self, counts):
+        """log of the integral of p(v) prod_k pi_k^N_k: (..., K) -> (...)."""
+        return (dirichlet.log_partition(self._sticks(counts)) - self._prior[1]).sum(axis=-1)
+
+    def best_order(self, counts):
+        """Numbers of the components by falling counts, the order of largest `log_evidence`: (..., K) of int.
+
+        Exchanging two neighbours changes it by log(gamma + R + N_later) - log(gamma + R + N_earlier), where R
+        is the sum of the counts behind both: a gain exactly where the later count is the larger one.
+        """
+        return np.argsort(-np.asarray(counts), axis=-1, kind="stable")
 
     def kl_divergence(self, counts):
         """Sum over sticks of KL(q(v_k) || p(v_k))."""

@@ -89,7 +89,7 @@ def test_every_parameter_of_bayesian_gaussian_mixture_is_taken_with_its_default(
     theirs = BayesianGaussianMixture().get_params()
     ours = LRVBGaussianMixture().get_params()
     assert {name: ours[name] for name in theirs} == theirs
-    assert set(ours) - set(theirs) == {"prior", "factorization", "solver", "n_jobs"}
+    assert set(ours) - set(theirs) == {"prior", "factorization", "solver", "moves", "n_jobs"}
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,7 @@ def test_bad_data_are_refused_in_scikit_learns_words(X):
         ({"prior": "jeffreys"}, "'prior' parameter"),
         ({"factorization": "none"}, "'factorization' parameter"),
         ({"solver": "lbfgs"}, "'solver' parameter"),
+        ({"moves": "swap"}, "'moves' parameter"),
         ({"n_jobs": 1.5}, "'n_jobs' parameter"),
         ({"covariance_prior": 1.5}, r"should have the shape of \(2, 2\), but got \(\)"),
         ({"prior": "flat", "mean_prior": [0, 0]}, "has no hyperparameters, but mean_prior is set"),

@@ -1,6 +1,7 @@
 """Weight priors: V_pi is the derivative of E log pi, and the stick-breaking map is linear."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -117,3 +118,26 @@ def test_one_component_has_weight_one():
     assert prior.covariance_of_log(counts) == 0.0
     assert prior.mean_jacobian(counts) == 0.0
     assert prior.mean_sensitivity(counts) == 0.0
+
+
+@pytest.mark.parametrize("name", WEIGHT_PRIORS)
+def test_the_log_evidence_is_what_the_best_weights_reach(name):
+    # max over q of E sum_k N_k log pi_k - KL(q || p), at q with the same counts
+    prior = weights(name)
+    reached = COUNTS @ prior.expected_log(COUNTS) - prior.kl_divergence(COUNTS)
+    assert prior.log_evidence(COUNTS) == pytest.approx(reached, abs=1e-10)
+    assert prior.log_evidence(np.zeros(4)) == pytest.approx(0.0, abs=1e-14)
+    others = np.random.default_rng(0).uniform(0, 40, size=(50, 4))
+    for counts in others:
+        assert COUNTS @ prior.expected_log(counts) - prior.kl_divergence(counts) < reached
+
+
+@pytest.mark.parametrize("name", WEIGHT_PRIORS)
+@pytest.mark.parametrize("concentration", [1e-3, 0.4, 50.0])
+def test_the_best_order_is_the_best_of_all(name, concentration):
+    prior = WEIGHT_PRIORS[name](concentration, 5)
+    counts = np.random.default_rng(0).uniform(0, 40, size=(20, 5))
+    orders = np.array(list(itertools.permutations(range(5))))
+    best = prior.log_evidence(counts[:, orders]).max(axis=1)
+    in_order = np.take_along_axis(counts, prior.best_order(counts), axis=1)
+    np.testing.assert_allclose(prior.log_evidence(in_order), best, rtol=1e-12)

@@ -62,6 +62,11 @@ class CovarianceStructure:
         return self.n_components
 
     @property
+    def has_own_precisions(self):
+        """Whether every component has a precision of its own, in a slot of its own."""
+        return self.n_slots == self.n_components
+
+    @property
     def n_coefficients(self):
         """D."""
         return self.n_components * (1 + self.n_features) + self.n_slots * self.n_quadratic
@@ -158,6 +163,28 @@ class CovarianceStructure:
             expected_trace / self.n_blocks,
             self.block,
         )
+
+    def log_evidence(self, information, log_determinants, independent):
+        """What the slots' precisions, integrated over, add to the lower bound: (S,), (S,) -> (S,).
+
+        It is the largest that q allows given c and A, up to constants that depend on the sums of c alone
+        (independent factors include the entropies of the means' normal factors).
+
+        Parameters
+        ----------
+        information : (S,), c
+        log_determinants : (S,), log|A| summed over the blocks
+        independent : bool, q(mu) q(Lambda) instead of q(mu, Lambda)
+        """
+        degrees_of_freedom = self.degrees_of_freedom(information, independent)
+        size = self.block * self.n_blocks
+        stretched = log_determinants + size * np.log(degrees_of_freedom / information)
+        log_evidence = self.n_blocks * wishart.log_partition(
+            degrees_of_freedom, stretched / self.n_blocks, self.block
+        )
+        if not independent:
+            return log_evidence
+        return log_evidence + 0.5 * self._freedom_of_means * (log_determinants - size * np.log(information))
 
     def expected_own_trace(self, degrees_of_freedom):
         """E trace(A Lambda) of a slot's own factors, (S,)."""
