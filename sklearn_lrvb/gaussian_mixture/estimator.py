@@ -148,11 +148,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         that a move empties falls to its prior: K and all shapes stay, and `n_occupied_` says how many
         components hold rows.
 
-        * 'auto': once some component has fewer than ``n_features + 1`` rows (and less than half of an equal
-          share of all rows), components are merged or deleted, and sticks are put into the order of falling
-          counts. A fit in which no component has so few is, bit for bit, the fit without moves; so is one of
-          fewer than ``2 * (n_features + 1)`` rows, where few rows are no sign of a surplus.
-        * 'merge': the same without these conditions, for an `n_components` that is meant as an upper bound.
+        * 'auto': once some component has fewer than ``n_features + 1`` rows, components are merged or
+          deleted, and sticks are put into the order of falling counts. A fit in which no component has so few
+          is, bit for bit, the fit without moves. (Where rows are scarce, fewer than
+          ``2 * n_components * (n_features + 1)``, few rows are no sign of a surplus, and some component must
+          be empty first.)
+        * 'merge': the same without that condition, for an `n_components` that is meant as an upper bound.
         * 'search': from that optimum, further rounds in which components are split along their principal axes
           and merges that lose a little are tried, until none raises the bound. `max_iter` then holds for each
           climb between two of these moves, and `n_iter_` counts all of them.

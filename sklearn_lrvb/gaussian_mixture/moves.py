@@ -66,9 +66,9 @@ class Moves:
     ----------
     only_with_surplus : bool
         Whether nothing is done before some component has fewer than P + 1 rows, too few for a covariance
-        matrix of its own, and less than half of an equal share of all rows: without such a component the fit
-        is what it would be without moves. Where there are not even rows for two such matrices, few rows are
-        no sign of a surplus, and nothing is done.
+        matrix of its own: without such a component the fit is what it would be without moves. Where an equal
+        share of all rows is less than twice that, few rows are no sign of a surplus, and nothing is done
+        before some component is empty.
     searches : bool
         Whether rounds of splits and trial merges follow once the fit has arrived at an optimum (`search`).
     """
@@ -81,9 +81,9 @@ class Moves:
         if not self.only_with_surplus:
             return True
         counts, rows_of_a_matrix = posterior.counts, posterior.n_features + 1
-        n_rows = counts.sum()
-        has_surplus = counts.min() < min(rows_of_a_matrix, 0.5 * n_rows / len(counts))
-        return bool(has_surplus and n_rows >= 2 * rows_of_a_matrix)
+        if counts.mean() >= 2 * rows_of_a_matrix:
+            return bool(counts.min() < rows_of_a_matrix)
+        return not occupied(counts).all()
 
     def in_order(self, posterior):
         """The posterior with its components in their best order, where moves may act."""

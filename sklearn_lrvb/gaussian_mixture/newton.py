@@ -288,22 +288,23 @@ class Ascent:
         """The state after the first move on offer that raises the lower bound, and a few sweeps; or None."""
         if self.moves is None or fit.n_iter >= self.max_iter:
             return None
-        for move in self.moves.proposals(self.rows, fit, at_rest):
-            moved = self._after_move(fit, move)
-            if moved is not None:
-                return self._swept_after_a_move(moved)
-        return None
+        moved = self._first_accepted(fit, self.moves.proposals(self.rows, fit, at_rest))
+        return None if moved is None else self._swept_after_a_move(moved)
 
-    def _after_move(self, fit, move, n_sweeps=0):
-        """The state after a move and some further sweeps, or None where the lower bound has not risen."""
+    def _first_accepted(self, fit, moves, n_sweeps=0):
+        """The state after the first move that raises the bound, together with some sweeps; or None."""
         try:
-            posterior = self.moves.in_order(move.posterior)
-            swept = sweep(self.rows, posterior)
-            for _ in range(n_sweeps):
-                posterior = posterior.moved(swept.moments)
-                swept = sweep(self.rows, posterior)
+            return next(filter(None, (self._after_move(fit, move, n_sweeps) for move in moves)), None)
         except DegenerateComponentError:
             return None
+
+    def _after_move(self, fit, move, n_sweeps):
+        """The state after a move and some sweeps, or None where the lower bound has not risen by then."""
+        posterior = self.moves.in_order(move.posterior)
+        swept = sweep(self.rows, posterior)
+        for _ in range(n_sweeps):
+            posterior = posterior.moved(swept.moments)
+            swept = sweep(self.rows, posterior)
         if not swept.lower_bound > fit.lower_bound + self._round_off(fit):
             return None
         moved = self._arrive(fit, posterior, swept)
@@ -321,15 +322,8 @@ class Ascent:
         if fit.posterior.n_components == 1:
             return None
         search = Search(self.rows, fit)
-        for move in search.splits():
-            moved = self._after_move(fit, move)
-            if moved is not None:
-                return moved
-        for move in search.trial_merges():
-            moved = self._after_move(fit, move, _SWEEPS_ON_TRIAL)
-            if moved is not None:
-                return moved
-        return None
+        moved = self._first_accepted(fit, search.splits())
+        return moved or self._first_accepted(fit, search.trial_merges(), _SWEEPS_ON_TRIAL)
 
     def _accelerated_sweep(self, fit, acceleration):
         """A step of the acceleration; a sweep where there is none, or none that raises the lower bound."""

@@ -21,7 +21,6 @@ from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     VariationalPosterior,
 )
 from sklearn_lrvb.gaussian_mixture.weight_priors import DirichletWeights, StickBreakingWeights
-from sklearn_lrvb.row_blocks import CentredRows
 
 _LEAST_SHARE = 1e-3  # responsibility from which a row takes part
 _LEAST_ROWS = 4.0  # of a component that is split, and half as many of either half
@@ -67,11 +66,17 @@ class RowsOfComponents:
         self._component, self._row, self._weight = (np.concatenate(part) for part in parts)
 
     def of(self, component):
-        """The rows of one component, counted by their shares in it: CentredRows."""
+        """The rows of one component, counted by their shares in it: CentredRows.
+
+        Of more than half of all rows no copy is made: the others are counted zero times.
+        """
         held = self._component == component
-        return CentredRows(
-            self._rows.X[self._row[held]], self._rows.origin, self._rows.n_jobs, self._weight[held]
-        )
+        row, weights, X = self._row[held], self._weight[held], self._rows.X
+        if 2 * len(row) < len(X):
+            return replace(self._rows, X=X[row], weights=weights)
+        of_all = np.zeros(len(X))
+        of_all[row] = weights
+        return replace(self._rows, weights=of_all)
 
 
 def split(rows, posterior, component):
