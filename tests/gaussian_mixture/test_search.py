@@ -62,12 +62,13 @@ def test_a_split_gains_what_it_promises(model, weighted, monkeypatch):
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_rows_of_a_component_are_counted_by_their_shares(covariance_type):
-    rows, fit = fit_at({"covariance_type": covariance_type, "reg_covar": 0.0}, [0, 1, 2, 2], 4, weighted=True)
+    model = {"covariance_type": covariance_type, "reg_covar": 0.0}
+    rows, fit = fit_at(model, [0, 1, 2, 2], 4, weighted=True)
     r = expect(fit.posterior, rows.block(slice(0, rows.n_samples))).responsibilities
-    held = RowsOfComponents(rows, fit.posterior)
+    components = RowsOfComponents(rows, fit.posterior)
     for k in range(4):
-        own = held.of(k)
-        held, counted = r[k] > 1e-3, own.weights > 0
+        own, held = components.of(k), r[k] > 1e-3
+        counted = own.weights > 0
         assert own.n_samples in (held.sum(), rows.n_samples)
         np.testing.assert_array_equal(own.X[counted], rows.X[held])
         np.testing.assert_allclose(own.weights[counted], (rows.weights * r[k])[held], rtol=1e-12)
