@@ -9,6 +9,7 @@ from sklearn_lrvb.linear_response.observed_information import (
     MatrixFactor,
     MatrixFreeInformation,
     PrimalInformation,
+    sums_of_sweeps,
 )
 from sklearn_lrvb.linear_response.schur_complement import schur_linear_response_covariance
 from sklearn_lrvb.linear_response.solver_choice import MAX_DENSE_SIZE, SolverCosts
@@ -25,4 +26,5 @@ __all__ = [
     "linear_response_covariance",
     "linear_response_influence",
     "schur_linear_response_covariance",
+    "sums_of_sweeps",
 ]

@@ -36,7 +36,10 @@ _EIGENVALUE_TOLERANCE = 1e-6  # of the smallest eigenvalue by Lanczos' method
 _PROBED = 1e-2  # relative residual of a random direction, by which a negative eigenvalue has shown
 _LANCZOS_FACTOR = 6  # of its columns to eigenvectors, a method of some 30 products a column
 _LANCZOS_TOLERANCE = 1e-11
-_EIGENVALUE_FLOOR = 1e-3  # of S, in an indefinite Newton step
+# Where sweeps leave a saddle, a step goes as far as lets the fastest direction grow by this factor: of
+# 1,880 fits 89 ended below plain sweeps with the inverse of |S| in place of `sums_of_sweeps`, 47 with these.
+_GROWTH = 3.0
+_LEAST_CURVATURE = 1e-3  # negative, of S: a step stands for some thousand sweeps at most
 
 
 class IndefiniteInformationError(ValueError):
@@ -193,17 +196,17 @@ class _FactoredInformation(ObservedInformation):
         return self._cholesky is not None
 
     def newton_step(self, gradient):
-        """R^-1 |M|^-1 gradient, and the Newton decrement sqrt(gradient' |M|^-1 gradient).
+        """R^-1 M^-1 gradient, and the Newton decrement sqrt(gradient' M^-1 gradient).
 
-        Where M is indefinite |M| takes the eigenvalues of S by their magnitude, with a floor, so that
-        the step leaves a saddle and never descends.
+        Where M is indefinite `sums_of_sweeps` of S stands in for its inverse, so that the step leaves a
+        saddle the way sweeps do and never descends.
 
         Parameters
         ----------
         gradient : (D,)
         """
         scaled = self.complete.times_root_transposed(gradient[:, None])
-        step = self._solve(scaled) if self.is_positive_definite else self._floored_solve(scaled)
+        step = self._solve(scaled) if self.is_positive_definite else self._solve_like_sweeps(scaled)
         return self._finish_step(scaled, step)
 
     def _solve_lower(self, right):
@@ -264,9 +267,9 @@ class PrimalInformation(_FactoredInformation):
         values, vectors = eigh(self._matrix)
         return vectors @ ((vectors.T @ normals) / np.sqrt(values)[:, None])
 
-    def _floored_solve(self, scaled):
+    def _solve_like_sweeps(self, scaled):
         values, vectors = eigh(self._matrix)
-        return vectors @ ((vectors.T @ scaled) / _floored(values)[:, None])
+        return vectors @ (sums_of_sweeps(values)[:, None] * (vectors.T @ scaled))
 
 
 def gram_root(gram):
@@ -289,8 +292,29 @@ def _lanczos_root(product, normals, tolerance, max_products):
     return np.stack(columns, axis=1), max(changes)
 
 
-def _floored(eigenvalues):
-    return np.maximum(np.abs(eigenvalues), _EIGENVALUE_FLOOR)
+def sums_of_sweeps(eigenvalues):
+    """How far sweeps lead along the eigenvectors of S, in units of the first: sum_{i<n} (1 - s)^i.
+
+    A sweep multiplies the gradient by 1 - S. Without a negative eigenvalue n is unlimited, and the sums are
+    1/s. With one the point ahead is a saddle, and n is as large as lets the direction in which sweeps leave
+    it fastest grow threefold: a step then goes where sweeps go.
+
+    Parameters
+    ----------
+    eigenvalues : array (D,), s, at most one
+
+    Returns
+    -------
+    sums : array (D,), at least one
+    """
+    smallest = np.min(eigenvalues)
+    if smallest > 0:
+        return 1.0 / eigenvalues
+    n_sweeps = max(np.log(_GROWTH) / np.log1p(max(-smallest, _LEAST_CURVATURE)), 1.0)
+    below_one = np.minimum(eigenvalues, 1.0 - np.finfo(float).eps)
+    is_flat = np.abs(below_one) < np.finfo(float).eps
+    sums = -np.expm1(n_sweeps * np.log1p(-below_one)) / np.where(is_flat, 1.0, below_one)
+    return np.where(is_flat, n_sweeps, sums)
 
 
 class MatrixFactor:
@@ -398,8 +422,8 @@ class DualInformation(_FactoredInformation):
     def _root(self, normals):
         return self._spectral(lambda eigenvalues: 1.0 / np.sqrt(eigenvalues), normals)
 
-    def _floored_solve(self, scaled):
-        return self._spectral(lambda eigenvalues: 1.0 / _floored(eigenvalues), scaled)
+    def _solve_like_sweeps(self, scaled):
+        return self._spectral(sums_of_sweeps, scaled)
 
 
 class MatrixFreeInformation(ObservedInformation):

@@ -12,6 +12,7 @@ from sklearn_lrvb.linear_response import (
     MatrixFactor,
     MatrixFreeInformation,
     PrimalInformation,
+    sums_of_sweeps,
 )
 
 SIZE = 12
@@ -190,16 +191,27 @@ def test_newton_step_ascends_where_the_information_is_indefinite(complete, solve
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual", "dual_low_rank"])
-def test_indefinite_newton_step_takes_eigenvalues_by_magnitude(complete, solver):
-    missing, gradient = missing_root(complete, solver, 30.0), np.random.default_rng(3).normal(size=SIZE)
+@pytest.mark.parametrize("share", [1.5, 30.0])
+def test_an_indefinite_newton_step_goes_where_sweeps_go(complete, solver, share):
+    missing, gradient = missing_root(complete, solver, share), np.random.default_rng(3).normal(size=SIZE)
     root = complete.times_root(np.eye(SIZE))
     values, vectors = np.linalg.eigh(np.eye(SIZE) - root.T @ missing @ missing.T @ root)
-    assert values[0] < -20
-    assert np.abs(values).min() > 1e-3  # none at the floor
-    scaled = vectors @ ((vectors.T @ root.T @ gradient) / np.abs(values))
+    assert values[0] < 0
+    scaled = vectors @ (sums_of_sweeps(values) * (vectors.T @ root.T @ gradient))
     step, decrement = information_of(complete, solver, missing).newton_step(gradient)
     np.testing.assert_allclose(step, np.linalg.solve(root.T, scaled), rtol=1e-9)
     assert decrement == pytest.approx(np.sqrt(gradient @ root @ scaled))
+
+
+def test_sums_of_sweeps_are_sums_over_sweeps():
+    # two sweeps let the fastest direction grow threefold
+    smallest = 1.0 - np.sqrt(3.0)
+    eigenvalues = np.array([smallest, -0.3, -1e-17, 0.0, 0.4, 1.0])
+    np.testing.assert_allclose(sums_of_sweeps(eigenvalues), 1.0 + (1.0 - eigenvalues), rtol=1e-12)
+    # where sweeps leave the saddle faster than that, one sweep
+    np.testing.assert_allclose(sums_of_sweeps(np.array([-30.0, 0.2, 1.0])), 1.0, rtol=1e-12)
+    # and where there is no saddle, all sweeps
+    np.testing.assert_allclose(sums_of_sweeps(np.array([1e-9, 0.25, 1.0])), [1e9, 4.0, 1.0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual"])
@@ -307,16 +319,18 @@ def test_pivots_of_round_off_size_are_no_optimum(complete, solver):
         assert information_of(complete, solver, root).is_positive_definite == expected
 
 
-def test_indefinite_steps_are_bounded(complete):
-    # a curvature of 1e-12 must not throw the step to infinity
+@pytest.mark.parametrize("smallest", [-0.5, -1e-9])
+def test_indefinite_steps_are_bounded(complete, smallest):
+    # a curvature of 1e-12 must not throw the step to infinity, nor one of -1e-9
     for solver in ("primal", "dual"):
         rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(SIZE, SIZE)))[0]
-        eigenvalues = np.concatenate([[-0.5, 1e-12], np.linspace(0.1, 1.0, SIZE - 2)])
+        eigenvalues = np.concatenate([[smallest, 1e-12], np.linspace(0.1, 1.0, SIZE - 2)])
         root = complete.solve_root_transposed(rotation * np.sqrt(1.0 - eigenvalues))
         information = information_of(complete, solver, root)
         gradient = complete.solve_root_transposed(rotation[:, 1:2])[:, 0]
         step, decrement = information.newton_step(gradient)
+        n_sweeps = np.log(3.0) / np.log1p(max(-smallest, 1e-3))
         np.testing.assert_allclose(
-            step, complete.solve_root_transposed(1e3 * rotation[:, 1:2])[:, 0], rtol=1e-4
+            step, complete.solve_root_transposed(n_sweeps * rotation[:, 1:2])[:, 0], rtol=1e-4
         )
-        assert decrement == pytest.approx(np.sqrt(1e3), rel=1e-4)
+        assert decrement == pytest.approx(np.sqrt(n_sweeps), rel=1e-4)
