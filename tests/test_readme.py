@@ -9,7 +9,7 @@ README = (ROOT / "README.md").read_text(encoding="utf8")
 
 def test_the_examples_run(capsys):
     codes = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(codes) == 3
+    assert len(codes) == 4
     for code in codes:
         exec(compile(code, "README.md", "exec"), {})
         assert "+-" in capsys.readouterr().out

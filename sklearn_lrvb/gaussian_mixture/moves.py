@@ -36,6 +36,9 @@ LEAST_GAIN = 1e-3  # nats, of a move that is worth a sweep
 _LEAST_GAIN_OF_ORDER = 0.5  # nats; less is not worth the sweeps that follow (it costs up to 170 steps)
 _PAIRS_PER_COMPONENT = 2  # that a pass over the rows looks at, the most promising ones
 _DELETIONS = 3  # that a pass over the rows looks at, the most promising ones
+_MOST_COLLAPSED = (
+    32  # occupied components of which large groups are merged: the pairs of all stages are K^3/6
+)
 _OCCUPIED = 0.5  # expected rows from which a component counts as occupied
 
 
@@ -169,12 +172,12 @@ class Look:
     def collapses(self):
         """Yield the best merge of three components or more, or of several such groups, if one gains.
 
-        Where no two components should be one, all of them yet may. Components are merged one after the other,
-        always the two that gain most or lose least, and the best of all stages is proposed.
+        Where no two components should be one, three or all of them may yet be. Components are merged one
+        after the other, always the two that gain most or lose least, and the best of all stages is proposed.
         """
         posterior, gain, stages = self._fit.next_posterior, 0.0, []
         groups = [[k] for k in np.flatnonzero(occupied(posterior.counts))]
-        while len(groups) > 1:
+        while 1 < len(groups) <= _MOST_COLLAPSED:
             statistics = ComponentStatistics(posterior)
             pairs = np.array([(one[0], other[0]) for one, other in itertools.combinations(groups, 2)])
             gains = statistics.merge_gains(pairs)

