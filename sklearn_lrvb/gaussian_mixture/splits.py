@@ -34,7 +34,7 @@ class Split:
     Attributes
     ----------
     component : int
-    gain : float, of the lower bound, but for that of the weights
+    gain : float, of the lower bound, the part of the weights not included
     counts : (2,), expected counts of the halves
     halves : VariationalPosterior of two components
     """
