@@ -333,7 +333,7 @@ class Ascent:
             posterior = acceleration.proposal(fit.posterior, fit.next_posterior)
             if posterior is None:
                 return self._sweep(fit)
-            # Emptying a component in one step is safe under a proper prior and irreversible under the flat one.
+            # Emptying a component in one step is safe under a proper prior, irreversible under the flat one.
             void = posterior.prior.flat and _starves(fit.posterior, posterior)
             moved = None if void else self._reach(fit, posterior)
         except DegenerateComponentError:
