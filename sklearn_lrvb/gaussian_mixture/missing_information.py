@@ -124,10 +124,11 @@ def missing_information_from_features(rows, posterior):
 
     block_rows = rows_of_size(3 * n_components * n_features)
     within, between = sums_over_blocks(rows.map(one_block, block_rows))
-    missing = -between.reshape(n_components, n_features, n_components, n_features)
+    missing = np.negative(between, out=between)
     each = np.arange(n_components)
-    missing[each, :, each] = within  # the variance r (1 - r) to its last digit
-    return _of_coefficients(structure, missing.reshape(between.shape))
+    by_component = missing.reshape(n_components, n_features, n_components, n_features)
+    by_component[each, :, each] = within  # r (1 - r) to its last digit, where r - r^2 would cancel
+    return _of_coefficients(structure, missing)
 
 
 def _of_coefficients(structure, matrix):
