@@ -154,7 +154,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
           ``2 * n_components * (n_features + 1)``, few rows are no sign of a surplus, and some component must
           be empty first.)
         * 'merge': the same without that condition, for an `n_components` that is meant as an upper bound.
-        * 'search': from that optimum, further rounds in which components are split along their principal axes
+        * 'search': from that optimum, further rounds in which components are split in two
           and merges that lose a little are tried, until none raises the bound. `max_iter` then holds for each
           climb between two of these moves, and `n_iter_` counts all of them.
         * None: no moves.

@@ -12,8 +12,10 @@ the rows of component k to the others in proportion to their responsibilities; i
 
     sum_n w_n log(1 - r_nk) + [KL_k - KL_empty] + log Z_w(N') - sum_l N'_l E log pi_l + KL_w,
 
-with KL_k what component k adds to the divergence of q from the prior, KL_w that of the weights, and
-N'_l = N_l + sum_n w_n r_nk r_nl/(1 - r_nk). What a move empties falls to its prior, and K stays what it is.
+with KL_k what component k adds to the divergence of q from the prior, KL_w that of the weights, N'_k = 0 and
+N'_l = N_l + sum_n w_n r_nk r_nl/(1 - r_nk) for the others. (The terms of the weights are taken beyond what
+they are for the counts at hand, which any sweep gains.) An emptied component returns to its prior; K does not
+change.
 """
 
 import itertools
@@ -170,7 +172,7 @@ class Look:
         return Move(f"merged components {names}", self._statistics.merged_posterior(pairs))
 
     def collapses(self):
-        """Yield the best merge of three components or more, or of several such groups, if one gains.
+        """Yield the best state that is reached by merging two components at a time, if it gains.
 
         Where no two components should be one, three or all of them may yet be. Components are merged one
         after the other, always the two that gain most or lose least, and the best of all stages is proposed.
@@ -203,7 +205,10 @@ class Look:
     # Deletions.
 
     def _promising_deletions(self):
-        """Components whose deletion gains if each of their rows loses a nat, the least that it can lose."""
+        """Components whose deletion may gain, by an estimate.
+
+        Their rows lose a nat each at least, and are taken to be shared in proportion to the other counts.
+        """
         counts = self._fit.swept.moments.counts
         others = counts.sum() - counts
         may = np.flatnonzero((others > 0) & (self._freed > counts))
@@ -278,7 +283,7 @@ def resolve_moves(estimator):
     reason, remedy = obstacle
     raise ValueError(
         f"moves={estimator.moves!r} cannot be made: {reason}. (a) {remedy}. (b) Use moves='auto', which "
-        "makes no moves in this case."
+        "makes moves only where they can be made."
     )
 
 
@@ -294,5 +299,8 @@ def _obstacle(estimator):
             "Name a way to draw them, or pass a callable",
         )
     if estimator.warm_start and (estimator.moves != "auto" or hasattr(estimator, "converged_")):
-        return "warm_start=True keeps the components of the last fit in their places", "Use warm_start=False"
+        return (
+            "warm_start=True keeps the components of one fit in their places in the next",
+            "Use warm_start=False",
+        )
     return None

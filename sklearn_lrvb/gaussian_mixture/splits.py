@@ -15,7 +15,12 @@ import numpy as np
 from scipy.linalg import eigh
 
 from sklearn_lrvb.gaussian_mixture.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.sweep import normalized, posterior_from_responsibilities, sweep
+from sklearn_lrvb.gaussian_mixture.sweep import (
+    normalized,
+    posterior_from_responsibilities,
+    sums_over_blocks,
+    sweep,
+)
 from sklearn_lrvb.gaussian_mixture.variational_posterior import (
     DegenerateComponentError,
     VariationalPosterior,
@@ -80,7 +85,7 @@ class RowsOfComponents:
 
 
 def split(rows, posterior, component):
-    """The best split of one component found from halves along its principal axis, or None.
+    """The best split of one component found from halves along two axes, or None.
 
     Parameters
     ----------
@@ -98,14 +103,31 @@ def split(rows, posterior, component):
 def _split(rows, posterior, component):
     prior = _prior_of_rows(rows, posterior, component)
     whole = _of_one_component(rows, prior)
-    halves = posterior_from_responsibilities(rows, _prior_of(prior, 2), _along_principal_axis(rows, whole))
-    for _ in range(_SWEEPS):
-        halves = halves.moved(sweep(rows, halves).moments)
-        if halves.counts.min() < 0.5 * _LEAST_ROWS:
-            return None
-    of_halves = sweep(rows, halves).lower_bound - halves.prior.weights.log_evidence(halves.counts)
-    of_whole = sweep(rows, whole).lower_bound - whole.prior.weights.log_evidence(whole.counts)
-    return Split(component, float(of_halves - of_whole), halves.counts, halves)
+    fitted = (_fitted_halves(rows, _prior_of(prior, 2), sides) for sides in _starting_sides(rows, prior))
+    found = [(_bound_without_weights(rows, halves), halves) for halves in fitted if halves is not None]
+    if not found:
+        return None
+    bound, halves = max(found, key=lambda pair: pair[0])
+    return Split(component, bound - _bound_without_weights(rows, whole), halves.counts, halves)
+
+
+def _fitted_halves(rows, prior, sides):
+    """Two components fitted by a few sweeps from given sides (n, 2), or None where one of them empties."""
+    try:
+        halves = posterior_from_responsibilities(rows, prior, sides)
+        for _ in range(_SWEEPS):
+            halves = halves.moved(sweep(rows, halves).moments)
+            if halves.counts.min() < 0.5 * _LEAST_ROWS:
+                return None
+    except DegenerateComponentError:
+        return None
+    return halves
+
+
+def _bound_without_weights(rows, posterior):
+    """The lower bound less what the weights add to it at best, a float."""
+    of_weights = posterior.prior.weights.log_evidence(posterior.counts)
+    return float(sweep(rows, posterior).lower_bound - of_weights)
 
 
 def _prior_of_rows(rows, posterior, component):
@@ -138,19 +160,48 @@ def _prior_of(prior, n_components):
     return replace(prior, structure=structure, weights=DirichletWeights(concentration, n_components))
 
 
-def _along_principal_axis(rows, whole):
-    """Rows on either side of the mean, along their axis of largest variance in the prior's frame: (n, 2)."""
-    prior_frame = replace(whole, roots=whole.structure.roots(whole.prior.covariance[None]))
-    frames = OwnFrames(prior_frame)
+def _starting_sides(rows, prior):
+    """Yield rows on either side of their mean, along each of two axes: (n, 2).
 
-    def seen(block):
-        return frames.seen(block)[0]
+    One is the axis of largest variance in the frame of the prior. It shows nothing where the prior's
+    covariance is that of these rows, as that of all rows is by default. The other is the axis along which
+    the rows, in the component's own frame, have the smallest fourth moments: two clusters are flat there.
+    """
+    # A prior mean far from the rows would enlarge the component's covariance towards it.
+    sums = sum(rows.map(lambda selected, block: rows.weighted(block, selected).sum(axis=1)))
+    own_frame = _of_one_component(rows, replace(prior, mean=sums / rows.total_weight))
+    prior_frame = replace(own_frame, roots=own_frame.structure.roots(prior.covariance[None]))
+    variances, _ = _even_moments(rows, prior_frame)
+    yield _sides(rows, prior_frame, _eigenvector(variances, len(variances) - 1))
+    _, fourth_moments = _even_moments(rows, own_frame)
+    yield _sides(rows, own_frame, _eigenvector(fourth_moments, 0))
 
-    def second_moments(selected, block):
+
+def _seen_by_one(posterior):
+    """A function of a block: its rows in the frame of the one component, (P, n)."""
+    frames = OwnFrames(posterior)
+    return lambda block: frames.seen(block)[0]
+
+
+def _even_moments(rows, posterior):
+    """Sums of weight y y' and of weight |y|^2 y y' in the one component's frame, (P, P) each."""
+    seen = _seen_by_one(posterior)
+
+    def one_block(selected, block):
         y = seen(block)
-        return rows.weighted(y, selected) @ y.T
+        weighted = rows.weighted(y, selected)
+        return weighted @ y.T, (np.square(y).sum(axis=0) * weighted) @ y.T
 
-    total = sum(rows.map(second_moments, frames.block_rows))
-    axis = eigh(total, subset_by_index=[len(total) - 1] * 2)[1][:, 0]
-    sides = np.concatenate(list(rows.map(lambda _, block: axis @ seen(block) > 0, frames.block_rows)))
+    return sums_over_blocks(rows.map(one_block))
+
+
+def _eigenvector(matrix, number):
+    """The eigenvector of the eigenvalue with this number, from the smallest: (P,)."""
+    return eigh(matrix, subset_by_index=[number, number])[1][:, 0]
+
+
+def _sides(rows, posterior, axis):
+    """On which side of their mean rows lie along an axis of the one component's frame, (n, 2)."""
+    seen = _seen_by_one(posterior)
+    sides = np.concatenate(list(rows.map(lambda _, block: axis @ seen(block) > 0)))
     return np.column_stack([sides, ~sides]).astype(float)

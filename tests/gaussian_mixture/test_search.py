@@ -131,3 +131,29 @@ def test_components_of_few_rows_are_not_split():
     prior = resolve_prior(mixture(PROPER[0], 2), rows)
     posterior = posterior_from_responsibilities(rows, prior, np.full((3, 2), 0.5))
     assert split(rows, posterior, 0) is None
+
+
+@pytest.mark.parametrize("n_features", [2, 5])
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_parts_two_clusters_that_are_white_together(n_features, covariance_type, seed):
+    # in units of the default prior, the covariance of all rows, no axis has a larger variance than another
+    rng = np.random.default_rng(seed)
+    shift = rng.normal(size=n_features)
+    shift *= 5.0 / np.linalg.norm(shift)
+    X = np.concatenate([rng.normal(size=(60, n_features)) + sign * shift for sign in (1, -1)])
+    together = np.eye(3)[np.zeros(120, dtype=int)]
+    model = {"covariance_type": covariance_type}
+    found = mixture(model, 3, moves="search", init_params=lambda *_: together, tol=1e-3).fit(X)
+    truth = np.eye(3)[np.repeat([0, 1], 60)]
+    parted = mixture(model, 3, moves="search", init_params=lambda *_: truth, tol=1e-3).fit(X)
+    assert found.lower_bound_ == pytest.approx(parted.lower_bound_, abs=0.1)
+
+
+def test_a_prior_mean_far_away_does_not_hide_a_split():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) + np.repeat([[0.0, -8.0], [0.0, 8.0]], 100, axis=0)
+    model = {"mean_prior": [500.0, 0.0], "mean_precision_prior": 1.0, "init_params": "random"}
+    found = mixture(model, 2, moves="search", tol=1e-3).fit(X)
+    assert found.n_occupied_ == 2
+    np.testing.assert_array_equal(np.bincount(found.predict(X)), [100, 100])
