@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, ParameterMap
-from sklearn_lrvb.gaussian_mixture.response import step, sweep_residual
-from sklearn_lrvb.gaussian_mixture.sweep import sweep
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.information.observed_information import step, sweep_residual
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, ParameterMap
 from sklearn_lrvb.row_blocks import CentredRows
 
 GROUPS = PARAMETERS
@@ -74,7 +74,7 @@ class Refits:
         rows = _Rows(X, self._optimum.origin, self._mixture.n_jobs)
         posterior = replace(self._optimum.posterior)  # without what earlier sweeps left in its cache
         for _ in range(_MOST_STEPS):
-            residual = sweep_residual(posterior, sweep(rows, posterior).moments)
+            residual = sweep_residual(posterior, e_step(rows, posterior).moments)
             direction, distance = self._information.newton_step(residual)
             posterior = step(posterior, direction)
             if distance < _LAST_STEP:

@@ -15,8 +15,8 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.response import observed_information, solver_costs
-from sklearn_lrvb.gaussian_mixture.sweep import sweep
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information, solver_costs
 from sklearn_lrvb.row_blocks import CentredRows
 
 PARAMETERS = ("weights", "means", "precisions")
@@ -93,11 +93,11 @@ class Ours:
     def sweeper(self, mixture, X):
         state = mixture._uncertainty.map
         rows = CentredRows(X, state.origin, self.n_jobs)
-        sweep(rows, state.posterior)  # which sums up the rows where it needs to
+        e_step(rows, state.posterior)  # which sums up the rows where it needs to
 
         def one_sweep():
             posterior = dataclasses.replace(state.posterior)  # without what earlier sweeps left in its cache
-            return posterior.moved(sweep(rows, posterior).moments)
+            return posterior.m_step(e_step(rows, posterior).moments)
 
         return one_sweep
 
@@ -190,7 +190,7 @@ class InformationPass:
 
     @cached_property
     def _swept(self):
-        return sweep(self._rows, self._posterior)
+        return e_step(self._rows, self._posterior)
 
     @property
     def n_alternatives(self):
@@ -200,7 +200,7 @@ class InformationPass:
         """What the cost model takes for the standard deviations of all means."""
         swept, n_means = self._swept, len(self._map.coordinates("means"))
         costs = solver_costs(
-            self._rows.n_samples, self._posterior.structure, swept.n_alternatives, swept.n_uncertain_pairs
+            self._rows.n_samples, self._posterior.structure, swept.n_alternatives, swept.n_ambiguous_pairs
         )
         return costs.cheapest(n_means)
 

@@ -15,7 +15,7 @@ from joblib import effective_n_jobs
 from scipy.linalg import solve_triangular
 from threadpoolctl import ThreadpoolController
 
-from sklearn_lrvb.exponential_families.symmetric import cholesky_factor
+from sklearn_lrvb.symmetric_matrices import cholesky_factor
 
 _BLOCK_BYTES = 2**20  # of the arrays that are made of one block: they stay in cache
 _MIN_ROWS = 256  # below this, matrix products lose to their overhead

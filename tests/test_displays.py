@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.displays import ComponentDisplay, InfluenceDisplay, PosteriorStdDisplay
 from sklearn_lrvb.displays.parameter_entries import parameter_entry
-from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 
 DISPLAYS = (PosteriorStdDisplay, ComponentDisplay, InfluenceDisplay)
 each_display = pytest.mark.parametrize("display", DISPLAYS)

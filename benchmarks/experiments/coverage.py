@@ -23,7 +23,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist, pdist
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.variational_posterior import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import DegenerateComponentError
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 
 GROUPS = ("log_weights", "means", "precisions", "covariances")

@@ -78,22 +78,22 @@ PASSES = {
         _sweep,
         {
             "rows, centred": (("row_blocks.py", "block"),),
-            "into the frame": _frames("seen"),
+            "into the frame": _frames("whiten"),
             "log densities": _frames("log_densities"),
-            "responsibilities": (("sweep.py", "normalized"),),
+            "responsibilities": (("e_step.py", "normalized"),),
             "moments": _frames("moments"),
-            "uncertain rows, counted": (("sweep.py", "_uncertain"),),
+            "uncertain rows, counted": (("e_step.py", "_ambiguity"),),
         },
     ),
     "a fit": Pass(
         FIT,
         _fit,
         {
-            "sweeps": (("sweep.py", "sweep"),),
-            "acceleration": (("acceleration.py", "proposal"),),
+            "sweeps": (("e_step.py", "e_step"),),
+            "acceleration": (("anderson_acceleration.py", "proposal"),),
             "matrices": (("missing_information.py", "missing_information"),),
             "products with one": (("missing_information.py", "missing_information_product"),),
-            "first M-step": (("sweep.py", "posterior_from_responsibilities"),),
+            "first M-step": (("e_step.py", "posterior_from_responsibilities"),),
         },
     ),
     "the matrix": Pass(
@@ -111,9 +111,9 @@ PASSES = {
         INFLUENCE,
         _influence,
         {
-            "E-step": (("sweep.py", "expect"),),
+            "E-step": (("e_step.py", "expect"),),
             "assignments fixed": (("matrices.py", "gradients"),),
-            "assignments moving": (("influence.py", "_add_reassignment"),),
+            "assignments moving": (("influence_functions.py", "_add_reassignment"),),
         },
     ),
 }

@@ -280,5 +280,5 @@ def _component_covariances(estimator):
     covariances = estimator.covariances_
     if estimator.covariance_type in ("full", "tied"):
         return np.broadcast_to(covariances, (n_components, n_features, n_features))
-    by_feature = covariances.reshape(n_components, -1)  # one number of a sphere serves all features
+    by_feature = covariances.reshape(n_components, -1)  # one number of a sphere if_accurate all features
     return by_feature[:, :, None] * np.eye(n_features)

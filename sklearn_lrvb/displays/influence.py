@@ -18,7 +18,7 @@ from sklearn_lrvb.gaussian_mixture.validation import check_perturbation
 # Influence has heavy tails: a scale that reached to the largest would show the others as zero.
 _WITHIN_SCALE = 0.95
 _LONG = 45  # characters of a label that takes two lines
-_MARGIN = 0.08  # of a landscape around the points, of their range
+_NEWTON_MARGIN = 0.08  # of a landscape around the points, of their range
 
 
 class InfluenceDisplay:
@@ -283,7 +283,7 @@ def _grid(points, resolution):
     if not resolution >= 2:
         raise ValueError(f"grid_resolution must be at least 2, got {resolution!r}.")
     low, high = points.min(axis=0), points.max(axis=0)
-    margin = _MARGIN * np.where(high > low, high - low, 1.0)
+    margin = _NEWTON_MARGIN * np.where(high > low, high - low, 1.0)
     return np.meshgrid(*np.linspace(low - margin, high + margin, resolution).T)
 
 

@@ -5,7 +5,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import COLORS, MARKERS, given_or_new
-from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
 _SHORTEST = 5.0  # factor between the ends of the axes, at least

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse_indefinite, require_count
-from sklearn_lrvb.exponential_families.symmetric import (
+from sklearn_lrvb.symmetric_matrices import (
     inverse_root,
     log_determinant_of_triangular,
     symmetric_kronecker_square,

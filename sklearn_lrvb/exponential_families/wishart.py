@@ -16,7 +16,7 @@ from sklearn_lrvb.exponential_families.family import (
     refuse_indefinite,
     require_count,
 )
-from sklearn_lrvb.exponential_families.symmetric import (
+from sklearn_lrvb.symmetric_matrices import (
     inverse_root,
     log_determinant_of_triangular,
     symmetric_kronecker_square,

@@ -14,27 +14,30 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.hyperparameters import resolve_prior
-from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
-from sklearn_lrvb.gaussian_mixture.initialization import (
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import normalized, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
+from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
     checked_responsibilities,
     starting_responsibilities,
 )
-from sklearn_lrvb.gaussian_mixture.moves import occupied, resolve_moves
-from sklearn_lrvb.gaussian_mixture.newton import Ascent
-from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
-from sklearn_lrvb.gaussian_mixture.progress import Progress
-from sklearn_lrvb.gaussian_mixture.restarts import Starts
-from sklearn_lrvb.gaussian_mixture.row_uncertainty import leverages, responsibility_deviations
-from sklearn_lrvb.gaussian_mixture.sklearn_bridge import fitted_twin, posterior_of
-from sklearn_lrvb.gaussian_mixture.sweep import normalized, posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.uncertainty import PosteriorUncertainty, frames_inside_the_package
-from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
-from sklearn_lrvb.gaussian_mixture.variational_posterior import (
+from sklearn_lrvb.gaussian_mixture.fitting.moves import occupied, resolve_moves
+from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
+from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
+from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     VariationalPosterior,
 )
-from sklearn_lrvb.gaussian_mixture.weight_priors import WEIGHT_PRIORS
+from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
+from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
+from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
+from sklearn_lrvb.gaussian_mixture.sklearn_conversion import fitted_twin, posterior_of
+from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
+from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import (
+    PosteriorUncertainty,
+    frames_inside_the_package,
+)
+from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
 
 
@@ -185,7 +188,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         'spherical'.
 
     precisions_cholesky_ : ndarray
-        Upper triangular U with ``precisions_ = U @ U.T``, or square roots of `precisions_`.
+        Upper triangular U with ``precisions_ = U @ U.T``, or square covariance_cholesky of `precisions_`.
 
     converged_ : bool
         Whether `tol` was reached.
@@ -508,15 +511,17 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """The last fit's q under the present prior, and its path."""
         last, path = self._uncertainty.map, self._uncertainty.path
         now = (self.n_components, rows.n_features, type(prior.structure))
-        then = (*last.posterior.offsets.shape, type(last.posterior.structure))
+        then = (*last.posterior.centred_means.shape, type(last.posterior.structure))
         if now != then:
             raise ValueError(
                 "warm_start=True continues the last fit, which had "
                 f"{then[0]} components in {then[1]} features ({then[2].__name__}); now n_components={now[0]} "
                 f"and X has {now[1]} features ({now[2].__name__}). Set warm_start=False, or fit a clone."
             )
-        offsets = last.posterior.offsets + (last.origin - rows.origin)
-        posterior = VariationalPosterior(prior, last.posterior.counts, offsets, last.posterior.roots)
+        centred_means = last.posterior.centred_means + (last.origin - rows.origin)
+        posterior = VariationalPosterior(
+            prior, last.posterior.counts, centred_means, last.posterior.covariance_cholesky
+        )
         return posterior, path
 
     def _unpack(self, fit, rows):
@@ -625,7 +630,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         frames = OwnFrames(self._uncertainty.map.posterior)
 
         def one_block(_, block):
-            return part(*normalized(frames.log_densities(frames.seen(block))))
+            return part(*normalized(frames.log_densities(frames.whiten(block))))
 
         return np.concatenate(list(rows.map(one_block, frames.block_rows)), axis=-1)
 
@@ -752,7 +757,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         parameters = self._uncertainty.map
         counts = random_state.multinomial(n_samples, parameters.value("weights"))
         structure = parameters.posterior.structure
-        covariances = structure.per_component(structure.by_slot(parameters.value("covariances")))
+        covariances = structure.per_component(structure.by_group(parameters.value("covariances")))
         X = np.vstack(
             [
                 structure.draw(random_state, mean, covariance, int(count))

@@ -6,9 +6,12 @@ from dataclasses import replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.gaussian_mixture.influence import InfluenceFunctions, write_influence
-from sklearn_lrvb.gaussian_mixture.prior_sensitivity import per_standard_deviation, prior_sensitivity
-from sklearn_lrvb.gaussian_mixture.row_uncertainty import leverages
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import InfluenceFunctions, write_influence
+from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages
+from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
+    per_standard_deviation,
+    prior_sensitivity,
+)
 from sklearn_lrvb.gaussian_mixture.validation import (
     check_perturbation,
     check_target,

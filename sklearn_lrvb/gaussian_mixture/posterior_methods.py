@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.gaussian_mixture.credible_intervals import credible_interval
-from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS
-from sklearn_lrvb.gaussian_mixture.prior_sensitivity import prior_reading
+from sklearn_lrvb.gaussian_mixture.uncertainty.credible_intervals import credible_interval
+from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_reading
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
 _COMPUTED_ON_ACCESS = {
@@ -84,7 +84,7 @@ class PosteriorMethods:
         return self._uncertainty.std("precisions")
 
     def get_posterior_covariance(
-        self, target="all", method="lrvb", X=None, sample_weight=None, solver="auto"
+        self, target="all", method="lrvb", X=None, sample_weight=None, information_solver="auto"
     ):
         """Posterior covariance of some of the parameters.
 
@@ -107,13 +107,13 @@ class PosteriorMethods:
 
         X : array-like of shape (n_samples, n_features), default=None
             The training rows, for 'sandwich', and where they are needed and did not stay with the estimator:
-            after a pickle that was too large to carry the matrix, or for another `solver` than the one in
-            use.
+            after a pickle that was too large to carry the matrix, or for another `information_solver` than
+            the one in use.
 
         sample_weight : array-like of shape (n_samples,), default=None
             The weights of X in the fit, where there were any.
 
-        solver : {'auto', 'primal', 'dual', 'matrix_free'}, default='auto'
+        information_solver : {'auto', 'primal', 'dual', 'matrix_free'}, default='auto'
             How the observed information is solved with. 'primal' forms its matrix, 'dual' one
             of the size of the uncertain rows, 'matrix_free' none: it passes over the rows some
             twenty times for every parameter asked for. 'auto' takes what was formed before, else the
@@ -127,8 +127,8 @@ class PosteriorMethods:
         Raises
         ------
         ValueError
-            Unknown target, method or solver; or (but for "mean_field") the fit is no strict local optimum,
-            or X is missing or not what was fitted.
+            Unknown target, method or information_solver; or (but for "mean_field") the fit is no strict local
+            optimum, or X is missing or not what was fitted.
         MemoryError
             The system is too large; the message names the size and the way out.
         """
@@ -137,13 +137,17 @@ class PosteriorMethods:
             raise ValueError(f"method must be 'lrvb', 'mean_field' or 'sandwich', got {method!r}.")
         if method == "sandwich" and X is None:
             raise ValueError("method='sandwich' needs the training rows: pass X.")
-        if solver not in ("auto", "primal", "dual", "matrix_free"):
-            raise ValueError(f"solver must be 'auto', 'primal', 'dual' or 'matrix_free', got {solver!r}.")
+        if information_solver not in ("auto", "primal", "dual", "matrix_free"):
+            raise ValueError(
+                "information_solver must be 'auto', 'primal', 'dual' or 'matrix_free', got "
+                f"{information_solver!r}."
+            )
         targets = checked_targets(target)
         if X is None and sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass the training rows too.")
         rows = None if X is None else self._counted_rows(X, sample_weight)
-        return self._uncertainty.covariance(targets, method, None if solver == "auto" else solver, rows)
+        solver = None if information_solver == "auto" else information_solver
+        return self._uncertainty.covariance(targets, method, solver, rows)
 
     def sample_posterior(self, n_draws=1, random_state=None):
         """Draws of the parameters from the posterior that linear response describes.

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from sklearn_lrvb.gaussian_mixture.parameters import PARAMETERS, TARGETS
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 
 
 def checked_weights(sample_weight, X):

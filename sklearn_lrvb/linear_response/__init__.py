@@ -12,7 +12,7 @@ from sklearn_lrvb.linear_response.observed_information import (
     sums_of_sweeps,
 )
 from sklearn_lrvb.linear_response.schur_complement import schur_linear_response_covariance
-from sklearn_lrvb.linear_response.solver_choice import MAX_DENSE_SIZE, SolverCosts
+from sklearn_lrvb.linear_response.solver_costs import MAX_DENSE_SIZE, SolverCosts
 
 __all__ = [
     "MAX_DENSE_SIZE",

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, blas, cholesky, eigh, lapack, solve_triangular
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from sklearn_lrvb.linear_response.conjugate_gradients import (
+from sklearn_lrvb.linear_response.krylov import (
     conjugate_gradients,
     inverse_square_root_product,
 )

@@ -32,8 +32,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture import uncertainty
-from sklearn_lrvb.linear_response import solver_choice
+from sklearn_lrvb.gaussian_mixture.uncertainty import posterior_uncertainty
+from sklearn_lrvb.linear_response import solver_costs
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 WEIGHT_PRIORS = ("dirichlet_process", "dirichlet_distribution")
@@ -479,7 +479,7 @@ def test_rows_changed_in_place_are_noticed():
 
 def test_too_large_a_system_says_how_large(monkeypatch):
     means_std = mixture(MODELS[0], 3).fit(three_blobs()).means_std_
-    for module in (solver_choice, uncertainty):
+    for module in (solver_costs, posterior_uncertainty):
         monkeypatch.setattr(module, "MAX_DENSE_SIZE", 20)
     for solver in SOLVERS:
         estimator = mixture({**MODELS[0], "solver": solver}, 3, max_iter=5000).fit(three_blobs())
@@ -489,7 +489,7 @@ def test_too_large_a_system_says_how_large(monkeypatch):
         with pytest.raises(MemoryError, match=r"3 components in 3 features has 30 unknowns.*PCA"):
             estimator.posterior_covariance_
         with pytest.raises(MemoryError, match="primal solver of 3 components"):
-            estimator.get_posterior_covariance("means", solver="primal")
+            estimator.get_posterior_covariance("means", information_solver="primal")
         assert pickle.loads(pickle.dumps(estimator)).means_.shape == (3, 3)
 
 

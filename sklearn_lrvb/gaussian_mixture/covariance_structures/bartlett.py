@@ -15,7 +15,7 @@ which is chi^2_{nu - i}/nu at a Wishart's own s_ij = 1/nu, s_ii = 2/nu.
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.quantiles import gamma_quantile
+from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
 
 _LEFT_TO_PIVOTS = 0.5  # at least, of the share that they have under Bartlett's own decomposition
 _SMALLEST_PIVOT = 1e-12  # of a diagonal entry of T: below, L L' is singular to working precision

@@ -3,7 +3,11 @@
 import numpy as np
 from scipy.linalg import lapack
 
-from sklearn_lrvb.exponential_families.symmetric import (
+from sklearn_lrvb.gaussian_mixture.covariance_structures.bartlett import bartlett_factors
+from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
+from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import AllFullPairs, FullPair, TiedPair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.quartic_moments import quartic_moments
+from sklearn_lrvb.symmetric_matrices import (
     cholesky_factor,
     cholesky_factors,
     from_unique_entries,
@@ -13,10 +17,6 @@ from sklearn_lrvb.exponential_families.symmetric import (
     unique_entries,
     upper_triangle,
 )
-from sklearn_lrvb.gaussian_mixture.covariance_structures.bartlett import bartlett_factors
-from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import AllFullPairs, FullPair, TiedPair
-from sklearn_lrvb.gaussian_mixture.covariance_structures.quartic_moments import quartic_moments
-from sklearn_lrvb.gaussian_mixture.covariance_structures.structure import CovarianceStructure
 
 # Monomials of a row that are formed for every component, and still cost less than the component's own frame.
 _MONOMIALS_PER_COMPONENT = 36
@@ -30,7 +30,7 @@ class MatrixStructure(CovarianceStructure):
         super().__init__(n_components, n_features)
         self.block = n_features
         self.n_quadratic = n_features * (n_features + 1) // 2
-        self.unit = self.one = np.eye(n_features)
+        self.identity_statistic = self.identity = np.eye(n_features)
 
     # Statistics and maps.
 
@@ -71,44 +71,44 @@ class MatrixStructure(CovarianceStructure):
 
     def scaled_frames(self, scale):
         """Roots that stretch by the columns' scale, (P,) -> (S, P, P)."""
-        return np.repeat(np.diag(scale)[None], self.n_slots, axis=0)
+        return np.repeat(np.diag(scale)[None], self.n_precision_groups, axis=0)
 
-    def roots(self, covariances):
+    def cholesky(self, covariances):
         """Lower Cholesky factors of positive definite matrices, (S, P, P)."""
         return np.linalg.cholesky(covariances)
 
-    def whiteners(self, roots):
+    def whiteners(self, covariance_cholesky):
         """W with W root = I, where the root is the Cholesky factor of E(Lambda)^-1."""
-        whiteners = np.empty_like(roots, order="C")
-        for whitener, root in zip(whiteners, roots, strict=True):
+        whiteners = np.empty_like(covariance_cholesky, order="C")
+        for whitener, root in zip(whiteners, covariance_cholesky, strict=True):
             whitener[...] = lapack.dtrtri(root, lower=True)[0]  # leaves the zeros above
         return whiteners
 
-    def log_determinants(self, roots):
+    def log_determinants(self, covariance_cholesky):
         """log|E(Lambda)^-1|, (S,)."""
-        return 2.0 * np.log(np.einsum("spp->sp", roots)).sum(axis=1)
+        return 2.0 * np.log(np.einsum("spp->sp", covariance_cholesky)).sum(axis=1)
 
     def factors(self, covariances):
         """Lower Cholesky factors; None where a matrix is singular to working precision."""
         return cholesky_factors(covariances)
 
-    def composed(self, roots, factors):
+    def composed(self, covariance_cholesky, factors):
         """Roots of root factor factor' root', (S, P, P)."""
-        return roots @ factors
+        return covariance_cholesky @ factors
 
-    def deviations(self, roots):
+    def deviations(self, covariance_cholesky):
         """Standard deviations of the features, (S, P)."""
-        return np.sqrt(np.einsum("spq,spq->sp", roots, roots))
+        return np.sqrt(np.einsum("spq,spq->sp", covariance_cholesky, covariance_cholesky))
 
     def precision_trace(self, whiteners):
         """trace E Lambda, (S,)."""
         return np.einsum("spq,spq->s", whiteners, whiteners)
 
-    def average_root(self, roots, shares):
+    def average_cholesky(self, covariance_cholesky, shares):
         """Lower root of the average of root root', without squaring: (S, P, P), (S,) -> (1, P, P)."""
-        if len(roots) == 1:
-            return roots
-        stacked = np.sqrt(shares)[:, None, None] * self.transposed(roots)
+        if len(covariance_cholesky) == 1:
+            return covariance_cholesky
+        stacked = np.sqrt(shares)[:, None, None] * self.transposed(covariance_cholesky)
         return np.linalg.qr(stacked.reshape(-1, self.n_features), mode="r").T[None]
 
     def move_into(self, whitener, center, block, rows):
@@ -117,10 +117,10 @@ class MatrixStructure(CovarianceStructure):
         rows -= (whitener[0] @ center)[:, None]
 
     def signed_second_moments(self, whitened, weights):
-        """Sums of weight y y' in every slot: (K, P, n), (K, n) -> (S, P, P)."""
+        """Sums of weight y y' in every group: (K, P, n), (K, n) -> (S, P, P)."""
         moments = np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1))
         moments = symmetrized(moments)
-        return moments if len(moments) == self.n_slots else moments.sum(axis=0, keepdims=True)
+        return moments if len(moments) == self.n_precision_groups else moments.sum(axis=0, keepdims=True)
 
     # A precision for every row.
 
@@ -128,18 +128,18 @@ class MatrixStructure(CovarianceStructure):
         """v v': (P, n) -> (n, P, P)."""
         return np.einsum("pn,qn->npq", vectors, vectors)
 
-    def roots_by_row(self, covariances):
+    def cholesky_by_row(self, covariances):
         """Lower Cholesky factors, NaN where a matrix is singular to working precision: (n, P, P)."""
         nothing = np.full(covariances.shape[1:], np.nan)
         return np.array([nothing if root is None else root for root in cholesky_factors(covariances)])
 
-    def squares_by_row(self, roots, vectors, noise):
+    def squares_by_row(self, covariance_cholesky, vectors, noise):
         """Trace of (root root')^-1 (v v' + noise): (n, P, P), (P, n), (P, P) -> (n,)."""
         right = vectors.T[:, :, None]
         if not noise.any():
-            return np.square(np.linalg.solve(roots, right)).sum(axis=(1, 2))
-        identities = np.broadcast_to(np.eye(self.n_features), roots.shape)
-        whitened = np.linalg.solve(roots, np.concatenate([right, identities], axis=2))
+            return np.square(np.linalg.solve(covariance_cholesky, right)).sum(axis=(1, 2))
+        identities = np.broadcast_to(np.eye(self.n_features), covariance_cholesky.shape)
+        whitened = np.linalg.solve(covariance_cholesky, np.concatenate([right, identities], axis=2))
         inverses = whitened[:, :, 1:]
         traces = np.einsum("npq,npq->n", inverses @ noise, inverses)
         return np.square(whitened[:, :, 0]).sum(axis=1) + traces
@@ -247,9 +247,9 @@ class MatrixStructure(CovarianceStructure):
         factor = cholesky_factor(covariance)
         return None if factor is None else 2.0 * np.log(np.diag(factor)).sum()
 
-    def dense(self, by_slot):
+    def dense(self, by_group):
         """Every component's matrix: (S, P, P) -> (K, P, P)."""
-        return self.per_component(by_slot)
+        return self.per_component(by_group)
 
     def draw(self, random_state, mean, covariance, n_rows):
         """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
@@ -266,8 +266,8 @@ class MatrixStructure(CovarianceStructure):
 
     def from_unique_entries(self, entries):
         """Inverse of `unique_entries`: (..., S Q) -> (..., S, P, P)."""
-        by_slot = entries.reshape(*entries.shape[:-1], self.n_slots, self.n_quadratic)
-        return from_unique_entries(by_slot, self.n_features)
+        by_group = entries.reshape(*entries.shape[:-1], self.n_precision_groups, self.n_quadratic)
+        return from_unique_entries(by_group, self.n_features)
 
     def _entry_labels(self, feature_names):
         rows, columns = upper_triangle(self.n_features)
@@ -282,12 +282,12 @@ class MatrixStructure(CovarianceStructure):
 class FullCovariance(MatrixStructure):
     """Every component has a precision matrix of its own."""
 
-    def whiten(self, whiteners, offsets, block):
+    def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame: (P, n) -> (K, P, n), one product for all."""
-        shifts = self.transformed(whiteners, offsets)
+        shifts = self.transformed(whiteners, centred_means)
         maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
         with_one = np.concatenate([np.ones((1, block.shape[1])), block])
-        return (maps @ with_one).reshape(len(offsets), self.n_features, -1)
+        return (maps @ with_one).reshape(len(centred_means), self.n_features, -1)
 
     def second_moments(self, whitened, weights):
         """`signed_second_moments` for weights >= 0."""
@@ -321,7 +321,7 @@ class FullCovariance(MatrixStructure):
 
     def pairs(self, posterior, pairs_of_a_row):
         """All pairs in one frame where that is cheaper and loses no digits, else one by one."""
-        together = AllFullPairs.serves(posterior, pairs_of_a_row)
+        together = AllFullPairs.if_accurate(posterior, pairs_of_a_row)
         return super().pairs(posterior, pairs_of_a_row) if together is None else [together]
 
     def pair(self, posterior, k, l):
@@ -339,11 +339,11 @@ class FullCovariance(MatrixStructure):
         n_features, n_monomials = self.n_features, 1 + self.n_features + self.n_quadratic
         return quartic_moments(n_features).flops_per_row, 40 * n_monomials * n_features**3
 
-    def reported(self, by_slot):
+    def reported(self, by_group):
         """In the shape of the attribute: (..., K, P, P)."""
-        return by_slot
+        return by_group
 
-    def by_slot(self, reported):
+    def by_group(self, reported):
         """Inverse of `reported`."""
         return reported
 
@@ -357,13 +357,13 @@ class TiedCovariance(MatrixStructure):
     """All components share one precision matrix."""
 
     @property
-    def n_slots(self):
+    def n_precision_groups(self):
         """One."""
         return 1
 
-    def whiten(self, whiteners, offsets, block):
+    def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame: (P, n) -> (K, P, n)."""
-        return (whiteners[0] @ block)[None] - self.transformed(whiteners, offsets)[:, :, None]
+        return (whiteners[0] @ block)[None] - self.transformed(whiteners, centred_means)[:, :, None]
 
     def second_moments(self, whitened, weights):
         """`signed_second_moments` for weights >= 0, exactly symmetric."""
@@ -417,17 +417,17 @@ class TiedCovariance(MatrixStructure):
         """Per uncertain row, and per pair."""
         return (1 + self.n_features) ** 2, 4 * self.n_quadratic**2 * self.n_features
 
-    def reported(self, by_slot):
+    def reported(self, by_group):
         """In the shape of the attribute: (..., P, P)."""
-        return by_slot[..., 0, :, :]
+        return by_group[..., 0, :, :]
 
-    def by_slot(self, reported):
+    def by_group(self, reported):
         """Inverse of `reported`: (P, P) -> (1, P, P)."""
         return reported[None]
 
-    def reported_number(self, by_slot):
+    def reported_number(self, by_group):
         """One number in all: (1,) -> float."""
-        return float(by_slot[0])
+        return float(by_group[0])
 
     def entry_labels(self, feature_names):
         """Labels of the unique entries: "x1,x2"."""

@@ -16,17 +16,17 @@ from math import comb
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from sklearn_lrvb.exponential_families.symmetric import (
-    from_unique_entries,
-    svec,
-    unique_entries,
-    upper_triangle,
-)
 from sklearn_lrvb.gaussian_mixture.covariance_structures.quartic_moments import (
     MomentsOfManyWeights,
     quartic_moments,
 )
 from sklearn_lrvb.row_blocks import slices
+from sklearn_lrvb.symmetric_matrices import (
+    from_unique_entries,
+    svec,
+    unique_entries,
+    upper_triangle,
+)
 
 _SPARSE = 0.5  # share of weights that are not zero below which sorting the rows pays
 _FLOPS_PER_NUMBER = 40, 60  # formed of a row, for one pair and for all of them (measured)
@@ -48,7 +48,7 @@ def _add_blocks(matrix, rows, columns, block):
 
 
 def _add_share(missing, places, maps, gram):
-    """Add the share of two components with a slot each to the missing information (D, D).
+    """Add the share of two components with a group each to the missing information (D, D).
 
     Parameters
     ----------
@@ -73,18 +73,18 @@ class _ProductFrame:
 
     def __init__(self, posterior, components):
         n_features = posterior.n_features
-        whiteners, offsets = posterior.whiteners[components], posterior.offsets[components]
+        whiteners, centred_means = posterior.whiteners[components], posterior.centred_means[components]
         Q, self._whitener = np.linalg.qr(whiteners.reshape(-1, n_features))
-        gaps = offsets - offsets[0]
+        gaps = centred_means - centred_means[0]
         # c minimises the sum of all squared distances
         step = solve_triangular(self._whitener, Q.T @ np.einsum("kpq,kq->kp", whiteners, gaps).ravel())
-        self._center = offsets[0] + step
+        self._center = centred_means[0] + step
         self._turns = Q.reshape(whiteners.shape)
         self._shifts = np.einsum("kpq,kq->kp", whiteners, step - gaps)
-        self._roots = posterior.roots[components]
+        self._roots = posterior.covariance_cholesky[components]
         self._origins = posterior.second_moment_origin[components]
 
-    def seen(self, block):
+    def whiten(self, block):
         """z, (P, n) -> (P, n)."""
         return self._whitener @ (block - self._center[:, None])
 
@@ -141,13 +141,13 @@ class FullPair:
 
     def __init__(self, posterior, k, l):
         self.k, self.l = k, l
-        self._places = [posterior.structure.places(k), posterior.structure.places(l)]
+        self._places = [posterior.structure.coefficient_slices(k), posterior.structure.coefficient_slices(l)]
         self._frame = _ProductFrame(posterior, [k, l])
         self._quartic = quartic_moments(posterior.n_features)
 
     def moments(self, block, weights):
         """Of a centred block (P, n), weights (n,)."""
-        return self._quartic.moments(self._frame.seen(block), weights)
+        return self._quartic.moments(self._frame.whiten(block), weights)
 
     def add_to(self, missing, moments):
         """Add the pair's share to the missing information (D, D), given `moments` of all rows."""
@@ -160,12 +160,12 @@ class AllFullPairs:
     def __init__(self, posterior):
         n_components = posterior.n_components
         self.k, self.l = np.triu_indices(n_components, 1)
-        self._places = [posterior.structure.places(k) for k in range(n_components)]
+        self._places = [posterior.structure.coefficient_slices(k) for k in range(n_components)]
         self._frame = _ProductFrame(posterior, np.arange(n_components))
         self._quartic = MomentsOfManyWeights(posterior.n_features, len(self.k))
 
     @classmethod
-    def serves(cls, posterior, pairs_of_a_row):
+    def if_accurate(cls, posterior, pairs_of_a_row):
         """All pairs, or None where a row's own ones are cheaper one by one or digits would be lost."""
         n_pairs, n_features = comb(posterior.n_components, 2), posterior.n_features
         n_monomials, n_cubics = comb(n_features + 2, 2), comb(n_features + 3, 3)
@@ -183,7 +183,7 @@ class AllFullPairs:
             # rows of the same pair become neighbours, where few other pairs have weight
             order = np.argsort(weights.argmax(axis=0), kind="stable")
             block, weights = np.take(block, order, axis=1), np.take(weights, order, axis=1)
-        return self._quartic.moments(self._frame.seen(block), weights)
+        return self._quartic.moments(self._frame.whiten(block), weights)
 
     def add_to(self, missing, moments):
         """Add the pairs' shares to the missing information (D, D), given `moments` of all rows."""
@@ -198,15 +198,15 @@ class ScalePair:
 
     def __init__(self, posterior, k, l):
         self.k, self.l = k, l
-        whiteners, offsets = posterior.whiteners[[k, l]], posterior.offsets[[k, l]]
+        whiteners, centred_means = posterior.whiteners[[k, l]], posterior.centred_means[[k, l]]
         self._structure = posterior.structure
-        self._places = [posterior.structure.places(k), posterior.structure.places(l)]
+        self._places = [posterior.structure.coefficient_slices(k), posterior.structure.coefficient_slices(l)]
         self._whitener = np.sqrt(np.square(whiteners).sum(axis=0))
         turns = whiteners / self._whitener
         # measured from the first component, as digits allow
-        step = np.square(turns[1]) * (offsets[1] - offsets[0])
-        self._center = offsets[0] + step
-        shifts = whiteners * np.stack([step, step - (offsets[1] - offsets[0])])
+        step = np.square(turns[1]) * (centred_means[1] - centred_means[0])
+        self._center = centred_means[0] + step
+        shifts = whiteners * np.stack([step, step - (centred_means[1] - centred_means[0])])
         self._maps = [
             functools.partial(_mapped, self._structure.monomial_map(*side))
             for side in zip(turns, shifts, posterior.second_moment_origin[[k, l]], strict=True)
@@ -235,11 +235,11 @@ class TiedPair:
     def __init__(self, posterior, k, l):
         self.k, self.l = k, l
         n_features = posterior.n_features
-        whitener, offsets = posterior.whiteners[0], posterior.offsets
+        whitener, centred_means = posterior.whiteners[0], posterior.centred_means
         self._whitener = whitener
-        self._center = offsets[k] + 0.5 * (offsets[l] - offsets[k])
-        half = 0.5 * (whitener @ (offsets[l] - offsets[k]))
-        own_k, own_l = posterior.structure.places(k), posterior.structure.places(l)
+        self._center = centred_means[k] + 0.5 * (centred_means[l] - centred_means[k])
+        half = 0.5 * (whitener @ (centred_means[l] - centred_means[k]))
+        own_k, own_l = posterior.structure.coefficient_slices(k), posterior.structure.coefficient_slices(l)
         self._places = (*own_k[:2], *own_l[:2], own_k[2])
         identity = np.eye(n_features)
         crossed = np.einsum("zp,q->zpq", identity, half)

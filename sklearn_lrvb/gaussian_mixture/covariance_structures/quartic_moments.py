@@ -11,8 +11,8 @@ from math import comb
 
 import numpy as np
 
-from sklearn_lrvb.exponential_families.symmetric import from_unique_entries, upper_triangle
 from sklearn_lrvb.row_blocks import rows_of_size, slices
+from sklearn_lrvb.symmetric_matrices import from_unique_entries, upper_triangle
 
 # From here on products of few coordinates each, over the distinct moments alone, beat one symmetric product
 # over all F (measured).

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
+from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
 from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import ScalePair
-from sklearn_lrvb.gaussian_mixture.covariance_structures.structure import CovarianceStructure
-from sklearn_lrvb.gaussian_mixture.quantiles import gamma_quantile
 
 
 class ScaleStructure(CovarianceStructure):
@@ -44,43 +44,43 @@ class ScaleStructure(CovarianceStructure):
 
     # Frames.
 
-    def roots(self, variances):
+    def cholesky(self, variances):
         """Standard deviations, (K, Q)."""
         return np.sqrt(variances)
 
-    def whiteners(self, roots):
+    def whiteners(self, covariance_cholesky):
         """Reciprocals of the standard deviations."""
-        return 1.0 / roots
+        return 1.0 / covariance_cholesky
 
-    def log_determinants(self, roots):
+    def log_determinants(self, covariance_cholesky):
         """log|E(Lambda)^-1|, (K,)."""
-        return 2.0 * self.power * np.log(roots).sum(axis=1)
+        return 2.0 * self.power * np.log(covariance_cholesky).sum(axis=1)
 
     def factors(self, variances):
         """Square roots; None where a variance is not positive."""
         return [np.sqrt(own) if np.all(own > 0) else None for own in variances]
 
-    def composed(self, roots, factors):
+    def composed(self, covariance_cholesky, factors):
         """Standard deviations, (K, Q)."""
-        return roots * factors
+        return covariance_cholesky * factors
 
-    def deviations(self, roots):
+    def deviations(self, covariance_cholesky):
         """Standard deviations of the features, or of all of them, (K, Q)."""
-        return roots
+        return covariance_cholesky
 
     def precision_trace(self, whiteners):
         """trace E Lambda, (K,)."""
         return self.power * np.square(whiteners).sum(axis=1)
 
-    def whiten(self, whiteners, offsets, block):
+    def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame: (P, n) -> (K, P, n)."""
-        whitened = block - offsets[:, :, None]
+        whitened = block - centred_means[:, :, None]
         whitened *= whiteners[:, :, None]
         return whitened
 
-    def average_root(self, roots, shares):
+    def average_cholesky(self, covariance_cholesky, shares):
         """Root of the average of the variances: (K, Q), (K,) -> (1, Q)."""
-        return np.sqrt(shares @ np.square(roots))[None]
+        return np.sqrt(shares @ np.square(covariance_cholesky))[None]
 
     def move_into(self, whitener, center, block, rows):
         """Write rows in one frame: (1, Q), (P,), (P, n) into (P, n)."""
@@ -101,13 +101,13 @@ class ScaleStructure(CovarianceStructure):
         """s(v): (P, n) -> (n, Q)."""
         return self.statistic(vectors).T
 
-    def roots_by_row(self, variances):
+    def cholesky_by_row(self, variances):
         """Standard deviations, NaN where a variance is not positive: (n, Q)."""
         return np.sqrt(np.where(variances > 0, variances, np.nan))
 
-    def squares_by_row(self, roots, vectors, noise):
+    def squares_by_row(self, covariance_cholesky, vectors, noise):
         """Trace of (root root')^-1 (v v' + noise): (n, Q), (P, n), (Q,) -> (n,)."""
-        return ((self.statistic_by_row(vectors) + noise) / np.square(roots)).sum(axis=1)
+        return ((self.statistic_by_row(vectors) + noise) / np.square(covariance_cholesky)).sum(axis=1)
 
     # Features.
 
@@ -196,9 +196,9 @@ class ScaleStructure(CovarianceStructure):
         """Sum of log C0, or None where C0 is not positive."""
         return np.log(covariance).sum() if np.all(covariance > 0) else None
 
-    def dense(self, by_slot):
+    def dense(self, by_group):
         """Every component's matrix: (K, Q) -> (K, P, P)."""
-        return by_slot[:, :, None] * np.eye(self.n_features)
+        return by_group[:, :, None] * np.eye(self.n_features)
 
     def draw(self, random_state, mean, variance, n_rows):
         """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
@@ -233,7 +233,7 @@ class DiagonalCovariance(ScaleStructure):
     def __init__(self, n_components, n_features):
         super().__init__(n_components, n_features)
         self.n_blocks = self.n_quadratic = n_features
-        self.unit = self.one = np.ones(n_features)
+        self.identity_statistic = self.identity = np.ones(n_features)
 
     def statistic(self, vectors):
         """s(y) = (y_p^2): (..., P, n) -> (..., P, n)."""
@@ -253,11 +253,11 @@ class DiagonalCovariance(ScaleStructure):
         intercept = np.eye(1, linear.shape[1])
         return np.vstack([intercept, linear, quadratic / self._feature_norm])
 
-    def reported(self, by_slot):
+    def reported(self, by_group):
         """In the shape of the attribute: (..., K, P)."""
-        return by_slot
+        return by_group
 
-    def by_slot(self, reported):
+    def by_group(self, reported):
         """Inverse of `reported`."""
         return reported
 
@@ -279,7 +279,7 @@ class SphericalCovariance(ScaleStructure):
     def __init__(self, n_components, n_features):
         super().__init__(n_components, n_features)
         self.power = n_features
-        self.unit, self.one = np.array([float(n_features)]), np.ones(1)
+        self.identity_statistic, self.identity = np.array([float(n_features)]), np.ones(1)
 
     def statistic(self, vectors):
         """s(y) = |y|^2: (..., P, n) -> (..., 1, n)."""
@@ -295,11 +295,11 @@ class SphericalCovariance(ScaleStructure):
         quadratic = np.concatenate([shift @ shift - origin, 2.0 * turn * shift, np.square(turn)])
         return np.vstack([np.eye(1, linear.shape[1]), linear, quadratic / self._feature_norm])
 
-    def reported(self, by_slot):
+    def reported(self, by_group):
         """In the shape of the attribute: (..., K)."""
-        return by_slot[..., 0]
+        return by_group[..., 0]
 
-    def by_slot(self, reported):
+    def by_group(self, reported):
         """Inverse of `reported`: (K,) -> (K, 1)."""
         return reported[:, None]
 

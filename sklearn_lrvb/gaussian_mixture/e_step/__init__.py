@@ -1,0 +1,1 @@
+"""The E-step: one pass over the rows at a given posterior."""

@@ -1,0 +1,116 @@
+"""Two components with full precisions in the frame where both are diagonal: a sweep at half the products.
+
+With the singular value decomposition W_2 W_1^-1 = U S V' the rows u = V'W_1 (x - m_1) have y_1 = V u and
+y_2 = U (S u + g). One product brings rows there, and one sums the second moments of the first component;
+those of the second are what is left of all rows', which are the same in every sweep.
+"""
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.e_step.frames import AMPLIFICATION, LEAST_ROWS
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
+from sklearn_lrvb.row_blocks import rows_of_size
+from sklearn_lrvb.symmetric_matrices import symmetrized
+
+_ROWS_PER_FEATURE = 64  # from which the decomposition costs little beside a sweep
+
+
+class PairFrame:
+    """Rows in the frame where two components are diagonal, as `frames.OwnFrames` in a sweep.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior of two components
+    totals : RowTotals
+    order : the component whose second moments are summed, and the one that gets the rest
+    """
+
+    def __init__(self, posterior, totals, order):
+        self._order = summed, rest = order
+        self._center = posterior.centred_means[summed]
+        turn = posterior.whiteners[rest] @ posterior.covariance_cholesky[summed]
+        self._rest_axes, self._stretch, axes = np.linalg.svd(turn)
+        self._summed_axes = axes.T
+        self._whitener = axes @ posterior.whiteners[summed]
+        gap = self._center - posterior.centred_means[rest]
+        self._shift = self._rest_axes.T @ (posterior.whiteners[rest] @ gap)
+        self._coefficients = self._polynomials(posterior.log_density_constants)
+        self._total = totals.seen_through(self._whitener, self._center)
+        self.block_rows = rows_of_size(4 * posterior.n_features, LEAST_ROWS)
+
+    def _polynomials(self, constants):
+        """The log densities' coefficients of (1, u, u^2), (2, 1 + 2 P)."""
+        summed, rest = self._order
+        stretch, shift = self._stretch, self._shift
+        coefficients = np.zeros((2, 1 + 2 * len(shift)))
+        coefficients[:, 0] = constants
+        coefficients[summed, 1 + len(shift) :] = -0.5
+        coefficients[rest] -= 0.5 * np.concatenate([[shift @ shift], 2.0 * stretch * shift, stretch**2])
+        return coefficients
+
+    @classmethod
+    def if_accurate(cls, rows, posterior):
+        """The frame where it is cheaper than `OwnFrames` and keeps digits as they do, else None."""
+        n_features = posterior.n_features
+        if not posterior.structure.prefers_pair_frame or rows.n_samples < _ROWS_PER_FEATURE * n_features:
+            return None
+        totals = rows.totals
+        if totals is None:
+            return None
+        rest = int(np.argmax(posterior.counts))
+        if not _spread(posterior, rest, totals) < AMPLIFICATION:
+            rest = 1 - rest
+            if not _spread(posterior, rest, totals) < AMPLIFICATION:
+                return None
+        frame = cls(posterior, totals, (1 - rest, rest))
+        return frame if frame._keeps_digits() else None
+
+    def _keeps_digits(self):
+        is_near = self._shift @ self._shift < AMPLIFICATION * len(self._shift)
+        return is_near and self._stretch[0] < AMPLIFICATION * self._stretch[-1]
+
+    def whiten(self, block):
+        """(1, u, u^2): (P, n) -> (1 + 2 P, n)."""
+        n_features, n_rows = block.shape
+        monomials = np.empty((1 + 2 * n_features, n_rows))
+        monomials[0] = 1.0
+        rows = monomials[1 : 1 + n_features]
+        np.matmul(self._whitener, block, out=rows)
+        rows -= (self._whitener @ self._center)[:, None]
+        np.square(rows, out=monomials[1 + n_features :])
+        return monomials
+
+    def log_densities(self, monomials):
+        """rho, (2, n)."""
+        return self._coefficients @ monomials
+
+    def moments(self, monomials, weights):
+        """Sums of weight (1, u), weights (2, n) >= 0, and of weight u u' for one component, (P, P)."""
+        linear = monomials[: 1 + len(self._shift)]
+        sums, rows = weights @ linear.T, linear[1:]
+        scaled = weights[self._order[0]] * rows
+        return Moments(sums[:, 0], sums[:, 1:], scaled @ rows.T)
+
+    def in_own_frames(self, moments):
+        """Sums of weight (1, y, y y'), weights those of `moments`, in every component's frame."""
+        summed, rest = self._order
+        counts, first = moments.counts, np.empty_like(moments.first)
+        second = np.empty((2, *moments.second.shape))
+        first[summed] = self._summed_axes @ moments.first[summed]
+        second[summed] = self._summed_axes @ moments.second @ self._summed_axes.T
+
+        mean = moments.first[rest] / (counts[rest] or 1.0)
+        scatter = self._total - moments.second - counts[rest] * np.outer(mean, mean)
+        seen_mean = self._stretch * mean + self._shift
+        seen_second = self._stretch[:, None] * scatter * self._stretch
+        seen_second += counts[rest] * np.outer(seen_mean, seen_mean)
+        first[rest] = counts[rest] * (self._rest_axes @ seen_mean)
+        second[rest] = self._rest_axes @ seen_second @ self._rest_axes.T
+        return Moments(counts, first, symmetrized(second))
+
+
+def _spread(posterior, k, totals):
+    """Mean square of all rows along a component's axes, as many times over as it has fewer rows than all."""
+    squared = np.trace(totals.seen_through(posterior.whiteners[k], posterior.centred_means[k]))
+    least_count = 1e-9 * squared  # that an empty component be far off, not at a division by zero
+    return squared / max(posterior.n_features * posterior.counts[k], least_count)

@@ -1,0 +1,1 @@
+"""Fitting the variational posterior: starts, ascent, and moves between optima."""

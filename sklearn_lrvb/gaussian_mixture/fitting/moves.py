@@ -1,0 +1,306 @@
+"""Moves between optima: components that are merged, deleted, or put into their best order.
+
+Surplus components die over hundreds of sweeps, and plain or accelerated sweeps never join two components that
+share one cluster. A move does either at once. It proposes another q, from which the fit goes on if the exact
+lower bound there is higher than where it stood: the sweep that follows any step tells.
+
+*Mathematics.* Let r be the responsibilities at q, and q' optimal for them. If a move turns r into r+, and q+
+is optimal for r+, a sweep at q+ finds a lower bound of at least L(r+) = L(r) + gain, and L(r) is at least
+the bound that the sweep at q found. So the sweep accepts every move whose gain is positive. The gain of a
+merge is that of `component_statistics`, less the entropy of the assignments that it loses. A deletion leaves
+the rows of component k to the others in proportion to their responsibilities; its gain is at least
+
+    sum_n w_n log(1 - r_nk) + [KL_k - KL_empty] + log Z_w(N') - sum_l N'_l E log pi_l + KL_w,
+
+with KL_k what component k adds to the divergence of q from the prior, KL_w that of the weights, N'_k = 0 and
+N'_l = N_l + sum_n w_n r_nk r_nl/(1 - r_nk) for the others. (The terms of the weights are taken beyond what
+they are for the counts at hand, which any sweep gains.) An emptied component returns to its prior; K does not
+change.
+"""
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.fitting.assignment_sums import assignment_sums
+from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
+    ComponentStatistics,
+    divergence_of_emptied,
+    emptied,
+    own_divergences,
+)
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
+
+LEAST_GAIN = 1e-3  # nats, of a move that is worth a sweep
+_LEAST_GAIN_OF_ORDER = 0.5  # nats; less is not worth the sweeps that follow (it costs up to 170 steps)
+_PAIRS_PER_COMPONENT = 2  # that a pass over the rows looks at, the most promising ones
+_DELETIONS = 3  # that a pass over the rows looks at, the most promising ones
+_MOST_COLLAPSED = (
+    32  # occupied components of which large groups are merged: the pairs of all stages are K^3/6
+)
+_OCCUPIED = 0.5  # expected rows from which a component counts as occupied
+
+
+def occupied(counts):
+    """Which components hold rows: expected counts (K,) -> bool (K,)."""
+    return counts >= _OCCUPIED
+
+
+@dataclass(frozen=True)
+class Move:
+    """A proposed continuation of a fit.
+
+    Attributes
+    ----------
+    name : str, what happens to which components
+    posterior : VariationalPosterior, where the fit goes on
+    """
+
+    name: str
+    posterior: VariationalPosterior
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Which moves a fit may make.
+
+    Attributes
+    ----------
+    only_with_surplus : bool
+        Whether nothing is done before some component has fewer than P + 1 rows, too few for a covariance
+        matrix of its own: without such a component the fit is what it would be without moves. Where an equal
+        share of all rows is less than twice that, few rows are no sign of a surplus, and nothing is done
+        before some component is empty.
+    searches : bool
+        Whether rounds of splits and trial merges follow once the fit has arrived at an optimum (`search`).
+    """
+
+    only_with_surplus: bool = False
+    searches: bool = False
+
+    def may_act(self, posterior):
+        """Whether moves are looked for at all."""
+        if not self.only_with_surplus:
+            return True
+        counts, rows_of_a_matrix = posterior.counts, posterior.n_features + 1
+        if counts.mean() >= 2 * rows_of_a_matrix:
+            return bool(counts.min() < rows_of_a_matrix)
+        return not occupied(counts).all()
+
+    def in_order(self, posterior):
+        """The posterior with its components in their best order, where moves may act."""
+        if not self.may_act(posterior):
+            return posterior
+        order = posterior.prior.weights.best_order(posterior.counts)
+        is_in_order = np.array_equal(order, np.arange(len(order)))
+        return posterior if is_in_order else posterior.reordered(order)
+
+    def proposals(self, rows, fit, at_rest=False):
+        """Yield moves from a state of the fit, the best first.
+
+        Parameters
+        ----------
+        fit : Fit
+        at_rest : bool, whether sweeps have nothing left to gain; then merges of many components are tried too
+
+        Yields
+        ------
+        Move
+        """
+        if fit.posterior.n_components == 1 or not self.may_act(fit.posterior):
+            return
+        look = Look(rows, fit)
+        yield from look.proposals()
+        if at_rest:
+            yield from look.collapses()
+
+
+class Look:
+    """What can be gained from one state of the fit.
+
+    Parameters
+    ----------
+    rows : CentredRows
+    fit : Fit
+    """
+
+    def __init__(self, rows, fit):
+        self._rows, self._fit = rows, fit
+        self._statistics = ComponentStatistics(fit.next_posterior)
+
+    def proposals(self):
+        """Yield merges, else a deletion; then the best order of the components."""
+        pairs, gains = self._promising_pairs()
+        deleted = self._promising_deletions()
+        if len(pairs) or len(deleted):
+            sums = assignment_sums(self._rows, self._fit.posterior, pairs, deleted)
+            merges = list(self._merges(pairs, gains - sums.entropy_losses))
+            yield from merges
+            if not merges:
+                yield from self._deletions(deleted, sums)
+        yield from self._order()
+
+    # Merges.
+
+    def _promising_pairs(self):
+        """Pairs that may gain, with the gains that entropy has not yet been taken off."""
+        pairs = np.array(list(itertools.combinations(range(self._fit.posterior.n_components), 2)))
+        gains = self._statistics.merge_gains(pairs)
+        best = np.argsort(-gains, kind="stable")[: _PAIRS_PER_COMPONENT * self._fit.posterior.n_components]
+        best = best[gains[best] > LEAST_GAIN]
+        return pairs[best], gains[best]
+
+    def _merges(self, pairs, gains):
+        """Yield all disjoint merges that gain, made at once, then the best of them alone."""
+        chosen = []
+        for i in np.argsort(-gains, kind="stable"):
+            if gains[i] > LEAST_GAIN and not set(pairs[i]) & {k for j in chosen for k in pairs[j]}:
+                chosen.append(i)
+        if not chosen:
+            return
+        if len(chosen) > 1:
+            lost = sum(self._statistics.merge_gains(pairs[[i]])[0] - gains[i] for i in chosen)
+            if self._statistics.gain_of_all(pairs[chosen]) - lost > gains[chosen[0]]:
+                yield self._merge(pairs[chosen])
+        yield self._merge(pairs[chosen[:1]])
+
+    def _merge(self, pairs):
+        names = ", ".join(f"{k} and {l}" for k, l in pairs)
+        return Move(f"merged components {names}", self._statistics.merged_posterior(pairs))
+
+    def collapses(self):
+        """Yield the best state that is reached by merging two components at a time, if it gains.
+
+        Where no two components should be one, three or all of them may yet be. Components are merged one
+        after the other, always the two that gain most or lose least, and the best of all stages is proposed.
+        """
+        posterior, gain, stages = self._fit.next_posterior, 0.0, []
+        groups = [[k] for k in np.flatnonzero(occupied(posterior.counts))]
+        while 1 < len(groups) <= _MOST_COLLAPSED:
+            statistics = ComponentStatistics(posterior)
+            pairs = np.array([(one[0], other[0]) for one, other in itertools.combinations(groups, 2)])
+            gains = statistics.merge_gains(pairs)
+            best = gains.argmax()
+            first, second = (next(group for group in groups if group[0] == k) for k in pairs[best])
+            gain, posterior = gain + gains[best], statistics.merged_posterior(pairs[[best]])
+            groups = [group for group in groups if group not in (first, second)] + [first + second]
+            stages.append((gain, posterior, [group for group in groups if len(group) > 1]))
+        yield from self._best_stage(stages)
+
+    def _best_stage(self, stages):
+        """Yield the best of some stages (gain without entropy, posterior, groups merged), if it gains."""
+        groups = [group for _, _, merged in stages for group in merged]
+        if not groups or max(gain for gain, _, _ in stages) <= LEAST_GAIN:
+            return
+        losses = iter(assignment_sums(self._rows, self._fit.posterior, groups, ()).entropy_losses)
+        gains = [gain - sum(next(losses) for _ in merged) for gain, _, merged in stages]
+        best = int(np.argmax(gains))
+        if gains[best] > LEAST_GAIN:
+            names = "; ".join(", ".join(str(k) for k in sorted(group)) for group in stages[best][2])
+            yield Move(f"merged components {names}", stages[best][1])
+
+    # Deletions.
+
+    def _promising_deletions(self):
+        """Components whose deletion may gain, by an estimate.
+
+        Their rows lose a nat each at least, and are taken to be shared in proportion to the other counts.
+        """
+        counts = self._fit.e_step_result.moments.counts
+        others = counts.sum() - counts
+        may = np.flatnonzero((others > 0) & (self._freed > counts))
+        after = counts * (1.0 + counts[may] / others[may])[:, None]
+        after[np.arange(len(may)), may] = 0.0
+        gains = self._freed[may] - counts[may] + self._changes_of_weights(after)
+        best = np.argsort(-gains, kind="stable")[:_DELETIONS]
+        return may[best[gains[best] > LEAST_GAIN]]
+
+    @cached_property
+    def _freed(self):
+        """Divergence of q from the prior that is saved if a component falls to it, (K,)."""
+        posterior = self._fit.posterior
+        return own_divergences(posterior) - divergence_of_emptied(posterior)
+
+    def _changes_of_weights(self, counts):
+        """Gains by the best q(pi) for other expected counts, (n, K) -> (n,).
+
+        What the best q(pi) gains for the counts as they are is taken off: any sweep gains that.
+        """
+        return self._gains_of_weights(counts) - self._gains_of_weights(self._fit.e_step_result.moments.counts)
+
+    def _gains_of_weights(self, counts):
+        """Gains by the best q(pi) for some expected counts over q(pi) as it is: (..., K) -> (...)."""
+        posterior = self._fit.posterior
+        weights = posterior.prior.weights
+        in_order = np.take_along_axis(counts, weights.best_order(counts), axis=-1)
+        as_it_is = counts @ posterior.expected_log_weights - weights.kl_divergence(posterior.counts)
+        return weights.log_evidence(in_order) - as_it_is
+
+    def _deletions(self, deleted, sums):
+        """Yield the deletion that gains most, if one does."""
+        if not len(deleted):
+            return
+        counts = self._fit.e_step_result.moments.counts + sums.taken_over
+        counts[np.arange(len(deleted)), deleted] = 0.0
+        gains = sums.log_kept + self._freed[deleted] + self._changes_of_weights(counts)
+        best = gains.argmax()
+        if gains[best] > LEAST_GAIN:
+            component = int(deleted[best])
+            without = emptied(self._fit.posterior, component)
+            moments = e_step(self._rows, without, without=component).moments
+            yield Move(f"deleted component {component}", without.m_step(moments))
+
+    # The order of the components.
+
+    def _order(self):
+        """Yield the best order of the components if it gains enough."""
+        posterior = self._fit.next_posterior
+        weights, counts = posterior.prior.weights, posterior.counts
+        gain = weights.log_evidence(counts[weights.best_order(counts)]) - weights.log_evidence(counts)
+        if gain > _LEAST_GAIN_OF_ORDER:
+            yield Move("sorted the components by their counts", posterior)
+
+
+def resolve_moves(estimator):
+    """The moves that an estimator's arguments allow, or None.
+
+    Raises
+    ------
+    ValueError
+        Where ``moves="merge"`` or "search" is asked for and the solver, the prior or the start rules it out;
+        "auto" then makes none.
+    """
+    if estimator.moves is None:
+        return None
+    obstacle = _obstacle(estimator)
+    if obstacle is None:
+        return Moves(only_with_surplus=estimator.moves == "auto", searches=estimator.moves == "search")
+    if estimator.moves == "auto":
+        return None
+    reason, remedy = obstacle
+    raise ValueError(
+        f"moves={estimator.moves!r} cannot be made: {reason}. (a) {remedy}. (b) Use moves='auto', which "
+        "makes moves only where they can be made."
+    )
+
+
+def _obstacle(estimator):
+    """Why there can be no moves, and what to do about it; None where there can."""
+    if estimator.solver != "newton":
+        return f"solver={estimator.solver!r} makes sweeps alone", "Use solver='newton'"
+    if estimator.prior == "flat":
+        return "an empty component has no posterior under prior='flat'", "Use prior='conjugate'"
+    if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):
+        return (
+            "init_params gives the responsibilities, whose columns say which component is which",
+            "Name a way to draw them, or pass a callable",
+        )
+    if estimator.warm_start and (estimator.moves != "auto" or hasattr(estimator, "converged_")):
+        return (
+            "warm_start=True keeps the components of one fit in their places in the next",
+            "Use warm_start=False",
+        )
+    return None

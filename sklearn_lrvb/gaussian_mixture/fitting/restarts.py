@@ -1,0 +1,84 @@
+"""Several starts of one fit: all are tried, the promising ones are run to the end."""
+
+from dataclasses import dataclass
+from math import ceil
+
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import DegenerateComponentError
+
+_SHARE_FINISHED = 1 / 2  # of the starts beside the first
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The starts of a fit, and what to do with each.
+
+    Attributes
+    ----------
+    ascent : Ascent
+    accelerated : bool, Newton's method and acceleration, or plain sweeps
+    progress : Progress
+    """
+
+    ascent: object
+    accelerated: bool
+    progress: object
+
+    def best(self, starts):
+        """The state with the highest lower bound.
+
+        The first start is run to the end, as it would be alone. Of the others, which are tried for a few
+        steps, the better half is; of plain sweeps, as in scikit-learn, all. So the result is never worse
+        than that of the first.
+
+        Parameters
+        ----------
+        starts : sequence of callables, what `Ascent.start` takes
+
+        Raises
+        ------
+        DegenerateComponentError
+            Where all starts end in one: the last.
+        """
+        failures = []
+
+        def attempted(number, run):
+            self.progress.start(number)
+            try:
+                fit = run()
+            except DegenerateComponentError as error:
+                self.progress.fail(error)
+                failures.append(error)
+                return None
+            return fit
+
+        def finished(fit):
+            fit = self._finished(fit)
+            self.progress.end(fit)
+            return fit
+
+        first, *others = starts
+        ends = [attempted(0, lambda: finished(self.ascent.start(*first())))]
+        tried = [
+            (number, attempted(number, lambda start=start: self._tried(start)))
+            for number, start in enumerate(others, 1)
+        ]
+        promising = sorted((t for t in tried if t[1] is not None), key=lambda t: -t[1].lower_bound)
+        n_ends = 1 + (ceil(_SHARE_FINISHED * len(others)) if self.accelerated else len(others))
+        for number, fit in promising:
+            if sum(end is not None for end in ends) == n_ends:
+                break
+            ends.append(attempted(number, lambda fit=fit: finished(fit)))
+        ends = [end for end in ends if end is not None]
+        if not ends:
+            raise failures[-1]
+        return max(ends, key=lambda fit: fit.lower_bound)
+
+    def _tried(self, start):
+        fit = self.ascent.start(*start())
+        if self.accelerated:
+            fit = self.ascent.trial(fit)
+        self.progress.pause(fit)
+        return fit
+
+    def _finished(self, fit):
+        return self.ascent.newton(fit) if self.accelerated else self.ascent.coordinate_ascent(fit)

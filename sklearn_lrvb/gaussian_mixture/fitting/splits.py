@@ -1,0 +1,210 @@
+"""Splits of components: two halves fitted to the rows of one, all others staying as they are.
+
+*Mathematics.* Let component k give the shares u and 1 - u of its responsibilities to two halves. All other
+responsibilities stay, so the lower bound depends on u as that of a mixture of two components, fitted to the
+rows counted w r_k times under the same prior of means and precisions: a small fit of its own. Its weights
+have a Dirichlet prior that stands for what the halves' counts change; the order of sticks is accounted for
+afterwards. A precision that all components share has there the prior that the rows of all other components
+make of it: Wishart with c - N_k degrees of freedom, its inverse scale A less the scatter of the rows of
+component k.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import eigh
+
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import (
+    e_step,
+    normalized,
+    posterior_from_responsibilities,
+    sums_over_blocks,
+)
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
+    DegenerateComponentError,
+    VariationalPosterior,
+)
+from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights, StickBreakingWeights
+
+_LEAST_SHARE = 1e-3  # responsibility from which a row takes part
+_LEAST_ROWS = 4.0  # of a component that is split, and half as many of either half
+_SWEEPS = 10
+
+
+@dataclass(frozen=True)
+class Split:
+    """Two halves of a component.
+
+    Attributes
+    ----------
+    component : int
+    gain : float, of the lower bound, the part of the weights not included
+    counts : (2,), expected counts of the halves
+    halves : VariationalPosterior of two components
+    """
+
+    component: int
+    gain: float
+    counts: np.ndarray
+    halves: VariationalPosterior
+
+
+class RowsOfComponents:
+    """Which rows each component holds, and with which shares: one pass over the rows.
+
+    Parameters
+    ----------
+    rows : CentredRows
+    posterior : VariationalPosterior
+    """
+
+    def __init__(self, rows, posterior):
+        self._rows, frames = rows, OwnFrames(posterior)
+
+        def one_block(selected, block):
+            r, _ = normalized(frames.log_densities(frames.whiten(block)))
+            component, row = np.nonzero(r > _LEAST_SHARE)
+            return component, row + selected.start, rows.weighted(r, selected)[component, row]
+
+        parts = zip(*rows.map(one_block, frames.block_rows), strict=True)
+        self._component, self._row, self._weight = (np.concatenate(part) for part in parts)
+
+    def of(self, component):
+        """The rows of one component, counted by their shares in it: CentredRows.
+
+        Of more than half of all rows no copy is made: the others are counted zero times.
+        """
+        held = self._component == component
+        row, weights, X = self._row[held], self._weight[held], self._rows.X
+        if 2 * len(row) < len(X):
+            return replace(self._rows, X=X[row], weights=weights)
+        of_all = np.zeros(len(X))
+        of_all[row] = weights
+        return replace(self._rows, weights=of_all)
+
+
+def split(rows, posterior, component):
+    """The best split of one component found from halves along two axes, or None.
+
+    Parameters
+    ----------
+    rows : CentredRows, those of the component (`RowsOfComponents`)
+    posterior : VariationalPosterior of all components, optimal for their responsibilities
+    """
+    if rows.n_samples < 2 or rows.total_weight < _LEAST_ROWS:
+        return None
+    try:
+        return _split(rows, posterior, component)
+    except DegenerateComponentError:
+        return None
+
+
+def _split(rows, posterior, component):
+    prior = _prior_of_rows(rows, posterior, component)
+    whole = _of_one_component(rows, prior)
+    fitted = (_fitted_halves(rows, _prior_of(prior, 2), sides) for sides in _starting_sides(rows, prior))
+    found = [(_bound_without_weights(rows, halves), halves) for halves in fitted if halves is not None]
+    if not found:
+        return None
+    bound, halves = max(found, key=lambda pair: pair[0])
+    return Split(component, bound - _bound_without_weights(rows, whole), halves.counts, halves)
+
+
+def _fitted_halves(rows, prior, sides):
+    """Two components fitted by a few sweeps from given sides (n, 2), or None where one of them empties."""
+    try:
+        halves = posterior_from_responsibilities(rows, prior, sides)
+        for _ in range(_SWEEPS):
+            halves = halves.m_step(e_step(rows, halves).moments)
+            if halves.counts.min() < 0.5 * _LEAST_ROWS:
+                return None
+    except DegenerateComponentError:
+        return None
+    return halves
+
+
+def _bound_without_weights(rows, posterior):
+    """The lower bound less what the weights add to it at best, a float."""
+    of_weights = posterior.prior.weights.log_evidence(posterior.counts)
+    return float(e_step(rows, posterior).lower_bound - of_weights)
+
+
+def _prior_of_rows(rows, posterior, component):
+    """The prior of means and precisions that stands for all rows but those of one component."""
+    prior, structure = posterior.prior, posterior.structure
+    if structure.has_own_precisions:
+        return prior
+    # What these rows alone add to C0 is what they add to the scatter of all.
+    alone = _of_one_component(rows, prior)
+    of_all, of_these = (
+        q.effective_degrees_of_freedom[0] * structure.congruence(q.covariance_cholesky, structure.identity)[0]
+        for q in (posterior, alone)
+    )
+    return replace(
+        prior,
+        degrees_of_freedom=float(
+            posterior.effective_degrees_of_freedom[0] - structure.power * rows.total_weight
+        ),
+        covariance=of_all - of_these + prior.covariance,
+    )
+
+
+def _of_one_component(rows, prior):
+    """The posterior of one component that holds all rows."""
+    return posterior_from_responsibilities(rows, _prior_of(prior, 1), np.ones((rows.n_samples, 1)))
+
+
+def _prior_of(prior, n_components):
+    """The same prior for another number of components."""
+    structure = type(prior.structure)(n_components, prior.structure.n_features)
+    is_sticks = isinstance(prior.weights, StickBreakingWeights)
+    concentration = 1.0 if is_sticks else prior.weights.prior_concentration
+    return replace(prior, structure=structure, weights=DirichletWeights(concentration, n_components))
+
+
+def _starting_sides(rows, prior):
+    """Yield rows on either side of their mean, along each of two axes: (n, 2).
+
+    One is the axis of largest variance in the frame of the prior. It shows nothing where the prior's
+    covariance is that of these rows, as that of all rows is by default. The other is the axis along which
+    the rows, in the component's own frame, have the smallest fourth moments: two clusters are flat there.
+    """
+    # A prior mean far from the rows would enlarge the component's covariance towards it.
+    sums = sum(rows.map(lambda selected, block: rows.weighted(block, selected).sum(axis=1)))
+    own_frame = _of_one_component(rows, replace(prior, mean=sums / rows.total_weight))
+    prior_frame = replace(own_frame, covariance_cholesky=own_frame.structure.cholesky(prior.covariance[None]))
+    variances, _ = _even_moments(rows, prior_frame)
+    yield _sides(rows, prior_frame, _eigenvector(variances, len(variances) - 1))
+    _, fourth_moments = _even_moments(rows, own_frame)
+    yield _sides(rows, own_frame, _eigenvector(fourth_moments, 0))
+
+
+def _seen_by_one(posterior):
+    """A function of a block: its rows in the frame of the one component, (P, n)."""
+    frames = OwnFrames(posterior)
+    return lambda block: frames.whiten(block)[0]
+
+
+def _even_moments(rows, posterior):
+    """Sums of weight y y' and of weight |y|^2 y y' in the one component's frame, (P, P) each."""
+    seen = _seen_by_one(posterior)
+
+    def one_block(selected, block):
+        y = seen(block)
+        weighted = rows.weighted(y, selected)
+        return weighted @ y.T, (np.square(y).sum(axis=0) * weighted) @ y.T
+
+    return sums_over_blocks(rows.map(one_block))
+
+
+def _eigenvector(matrix, number):
+    """The eigenvector of the eigenvalue with this number, from the smallest: (P,)."""
+    return eigh(matrix, subset_by_index=[number, number])[1][:, 0]
+
+
+def _sides(rows, posterior, axis):
+    """On which side of their mean rows lie along an axis of the one component's frame, (n, 2)."""
+    seen = _seen_by_one(posterior)
+    sides = np.concatenate(list(rows.map(lambda _, block: axis @ seen(block) > 0)))
+    return np.column_stack([sides, ~sides]).astype(float)

@@ -1,0 +1,174 @@
+"""From the user's prior arguments and the data to a MixturePrior, by scikit-learn's defaults."""
+
+import numpy as np
+from sklearn.utils import check_array
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
+    ILL_DEFINED_COVARIANCE,
+    MixturePrior,
+)
+from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
+from sklearn_lrvb.symmetric_matrices import symmetrized
+
+PRIOR_ARGUMENTS = (
+    "weight_concentration_prior",
+    "mean_precision_prior",
+    "mean_prior",
+    "degrees_of_freedom_prior",
+    "covariance_prior",
+)
+
+
+_ROUNDING = 4 * np.finfo(float).eps  # of rows, in units of their size
+
+
+def _check_shape(array, shape, name):
+    found = np.shape(array)
+    if found != shape:
+        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {found}")
+
+
+def _given_mean(mean_prior, n_features):
+    _check_shape(mean_prior, (n_features,), "means")
+    return check_array(mean_prior, dtype=np.float64, ensure_2d=False, input_name="mean_prior")
+
+
+def _given_degrees_of_freedom(degrees_of_freedom, n_features):
+    if not degrees_of_freedom > n_features - 1:
+        raise ValueError(
+            "The parameter 'degrees_of_freedom_prior' should be greater than "
+            f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
+        )
+    return degrees_of_freedom
+
+
+def _given_covariance(covariance_prior, structure, covariance_type):
+    shape = structure.prior_shape
+    _check_shape(covariance_prior, shape, f"{covariance_type} covariance_prior")
+    covariance = check_array(
+        np.atleast_1d(covariance_prior),
+        dtype=np.float64,
+        ensure_2d=False,
+        copy=True,
+        input_name="covariance_prior",
+    )
+    matrix = len(shape) == 2
+    symmetric = not matrix or np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max())
+    if matrix:
+        covariance = symmetrized(covariance)  # one triangle would decide what rounding made of the other
+    if not symmetric or structure.prior_log_determinant(covariance) is None:
+        wanted = "symmetric, positive-definite" if matrix else "positive"
+        raise ValueError(f"'{covariance_type} precision' should be {wanted}")
+    return covariance
+
+
+def _resolution(rows):
+    """What rounding makes of a constant's standard deviation, (P,)."""
+    squares = sum(rows.map(lambda _, block: np.square(block).sum(axis=1))) / rows.n_samples
+    return _ROUNDING * np.sqrt(squares + np.square(rows.origin))
+
+
+def _empirical_covariance(rows, structure, reg_covar):
+    """Covariance of X (ddof = 1); where it is singular, of X with its noise, reg_covar."""
+    if not rows.total_weight > 1:
+        raise ValueError(
+            f"sample_weight sums to {rows.total_weight:g}: weights are frequencies, and the default "
+            "covariance_prior, the covariance of X, needs more than one row in all. (a) Scale the weights so "
+            "that they count rows. (b) Pass a covariance_prior."
+        )
+
+    def scatter(selected, block):
+        return structure.scatter(block, None if rows.weights is None else rows.weights[selected])
+
+    def diagonal(covariance):
+        return np.diag(covariance) if covariance.ndim == 2 else covariance
+
+    covariance = sum(rows.map(scatter)) / (rows.total_weight - 1)
+    # what the rounding of the rows alone makes of a constant column
+    resolution = np.square(_ROUNDING) * structure.scatter(rows.origin[:, None], None)
+    constant = np.flatnonzero(diagonal(covariance) <= diagonal(resolution))
+    if not constant.size and structure.prior_log_determinant(covariance) is not None:
+        return covariance
+    noisy = covariance + reg_covar * structure.identity
+    if structure.prior_log_determinant(noisy) is not None:
+        return noisy
+    what = (
+        f"column {', '.join(map(str, constant[:5]))} constant"
+        if constant.size
+        else f"its {rows.n_features} columns are linearly dependent in its {rows.n_samples} rows"
+    )
+    raise ValueError(
+        f"{ILL_DEFINED_COVARIANCE} Here: the default covariance_prior, the covariance of X, is singular "
+        f"({what}), and reg_covar={reg_covar:g} is too small to mend it. (a) Drop constant or "
+        "duplicated columns. (b) Raise reg_covar. (c) Pass a positive definite covariance_prior."
+    )
+
+
+def resolve_prior(estimator, rows):
+    """The prior that an estimator's arguments name, once the data are known.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture
+    rows : CentredRows
+
+    Returns
+    -------
+    MixturePrior
+
+    Raises
+    ------
+    ValueError
+        Where an argument is outside its domain, has the wrong shape, or contradicts ``prior="flat"``.
+    """
+    n_components, n_features = estimator.n_components, rows.n_features
+    structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features)
+    choices = {
+        "structure": structure,
+        "independent": estimator.factorization == "independent",
+        "reg_covar": float(estimator.reg_covar),
+    }
+    given = {name: getattr(estimator, name) for name in PRIOR_ARGUMENTS}
+    if estimator.prior == "flat":
+        set_anyway = [name for name, value in given.items() if value is not None]
+        if set_anyway:
+            raise ValueError(
+                f"prior='flat' has no hyperparameters, but {', '.join(set_anyway)} "
+                f"{'is' if len(set_anyway) == 1 else 'are'} set: leave at None, or use "
+                "prior='conjugate'."
+            )
+        return MixturePrior(
+            weights=DirichletWeights(0.0, n_components),
+            mean_precision=0.0,
+            mean=np.zeros(n_features),
+            degrees_of_freedom=structure.flat_degrees_of_freedom,
+            covariance=np.zeros_like(structure.identity),
+            resolution=_resolution(rows),
+            **choices,
+        )
+    concentration = given["weight_concentration_prior"]
+    mean, covariance = given["mean_prior"], given["covariance_prior"]
+    degrees_of_freedom, mean_precision = (
+        given["degrees_of_freedom_prior"],
+        given["mean_precision_prior"],
+    )
+    return MixturePrior(
+        weights=WEIGHT_PRIORS[estimator.weight_concentration_prior_type](
+            1.0 / n_components if concentration is None else concentration, n_components
+        ),
+        mean_precision=1.0 if mean_precision is None else mean_precision,
+        mean=np.zeros(n_features) if mean is None else _given_mean(mean, n_features) - rows.origin,
+        degrees_of_freedom=(
+            n_features
+            if degrees_of_freedom is None
+            else _given_degrees_of_freedom(degrees_of_freedom, n_features)
+        ),
+        covariance=(
+            _empirical_covariance(rows, structure, estimator.reg_covar)
+            if covariance is None
+            else _given_covariance(covariance, structure, estimator.covariance_type)
+        ),
+        resolution=np.zeros(n_features),
+        **choices,
+    )

@@ -1,0 +1,98 @@
+"""To and from scikit-learn's BayesianGaussianMixture."""
+
+import copy
+
+import numpy as np
+from scipy.optimize import brentq
+from sklearn.mixture import BayesianGaussianMixture
+
+from sklearn_lrvb.exponential_families import wishart
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
+
+# names and values that both have after a fit
+_SHARED_ATTRIBUTES = (
+    "weights_",
+    "means_",
+    "covariances_",
+    "precisions_",
+    "precisions_cholesky_",
+    "converged_",
+    "n_iter_",
+    "lower_bound_",
+    "lower_bounds_",
+    "weight_concentration_",
+    "weight_concentration_prior_",
+    "mean_precision_prior_",
+    "mean_prior_",
+    "degrees_of_freedom_prior_",
+    "covariance_prior_",
+    "n_features_in_",
+    "feature_names_in_",
+)
+
+
+def posterior_of(mixture, rows, prior):
+    """q to start from, at the fitted attributes of a BayesianGaussianMixture."""
+    structure, concentration = prior.structure, mixture.weight_concentration_
+    sticks = isinstance(concentration, tuple)  # two beta parameters of each
+    counts = concentration[0] - 1.0 if sticks else concentration - mixture.weight_concentration_prior_
+    found = len(counts), np.shape(mixture.covariances_), np.shape(mixture.degrees_of_freedom_)
+    frames = structure.reported(structure.scaled_frames(np.ones(structure.n_features)))
+    freedom = structure.reported_number(np.ones(structure.n_precision_groups))
+    if found != (structure.n_components, np.shape(frames), np.shape(freedom)):
+        raise ValueError(
+            f"The parameters of bgm are not those of its fit: n_components={structure.n_components} and its "
+            f"covariance_type ask for covariances_ of shape {np.shape(frames)}, but it has {found[0]} "
+            f"components and covariances_ of shape {found[1]}. Fit it again."
+        )
+    covariance_cholesky = structure.cholesky(
+        structure.by_group(np.asarray(mixture.covariances_, dtype=float))
+    )
+    return VariationalPosterior(
+        prior, np.maximum(counts, 0.0), mixture.means_ - rows.origin, covariance_cholesky
+    )
+
+
+def fitted_twin(estimator, posterior):
+    """A BayesianGaussianMixture with an estimator's fitted attributes, that predicts the same.
+
+    Its log density takes a component's constant from ``degrees_of_freedom_`` and ``mean_precision_``,
+    through E log|Lambda| of a Wishart factor and P / tau. What `posterior` has there instead is put in their
+    terms: the gamma factors of diagonal and spherical covariances in the former, the known noise
+    `reg_covar` in the latter.
+    """
+    names = set(BayesianGaussianMixture().get_params())
+    parameters = {name: value for name, value in estimator.get_params().items() if name in names}
+    if not isinstance(parameters["init_params"], str):
+        parameters["init_params"] = "kmeans"
+    if estimator.prior == "flat":
+        parameters["weight_concentration_prior_type"] = "dirichlet_distribution"
+    twin = BayesianGaussianMixture(**parameters)
+    for name in _SHARED_ATTRIBUTES:
+        if hasattr(estimator, name):
+            setattr(twin, name, copy.deepcopy(getattr(estimator, name)))
+    structure, n_features = posterior.structure, posterior.n_features
+    twin.degrees_of_freedom_ = structure.reported_number(_wishart_degrees_of_freedom(posterior))
+    noise = posterior.prior.reg_covar * structure.precision_trace(posterior.whiteners)
+    twin.mean_precision_ = 1.0 / (1.0 / posterior.mean_precision + noise / n_features)
+    return twin
+
+
+def _wishart_degrees_of_freedom(posterior):
+    """nu at which a Wishart(nu, nu E(Lambda)^-1) matrix has the precision groups' E log|Lambda|, (S,)."""
+    structure, n_features = posterior.structure, posterior.n_features
+    if structure.block == n_features:
+        return posterior.degrees_of_freedom
+    wanted = posterior.expected_log_determinant + structure.log_determinants(posterior.covariance_cholesky)
+
+    def excess(log_beyond, target):
+        nu = n_features - 1.0 + np.exp(log_beyond)
+        return wishart.expected_log_determinant(nu, n_features * np.log(nu), n_features) - target
+
+    # rises from minus infinity to zero, as the target is below zero
+    return np.array(
+        [
+            n_features - 1.0 + np.exp(brentq(excess, -50.0, 50.0, args=(target,), xtol=1e-14))
+            for target in wanted
+        ]
+    )

@@ -1,0 +1,1 @@
+"""What linear response says at a fitted posterior."""

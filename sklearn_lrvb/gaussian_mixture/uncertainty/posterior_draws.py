@@ -1,0 +1,172 @@
+"""Draws of the parameters whose means and covariances are those of linear response.
+
+The coefficients beta ~ N(0, M^-1) of a draw carry all its correlations. Means respond to them linearly, and
+get an independent normal variable for the Student t's excess; weights and precisions have a range, and take
+the quantiles of q's own family that belong to their standardised response (a Gaussian copula):
+
+* weights through the sticks of which they are made. The logit l of a stick v ~ Beta(a, b) responds by J beta,
+  and has the excess Cov_q(l) - J R J' of the general rule Cov(l) = Cov_q(l) + J (M^-1 - R) J'. It becomes the
+  logit of a Beta(s a, s b) variable with this variance, s = 1 where no information is missing;
+* precisions, in the frame where they are the identity on average, through Bartlett's factors (`bartlett`), or
+  as gamma variables.
+
+Means, variances and covariances hold to first order: up to relative errors of 1/N_k, those of means exactly.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import polygamma
+
+from sklearn_lrvb.exponential_families.quantiles import beta_quantiles
+from sklearn_lrvb.linear_response.observed_information import gram_root
+from sklearn_lrvb.row_blocks import slices
+
+_DRAW_BYTES = 2**26  # of the arrays that are made of a batch of draws
+_ARRAYS = 16  # of the size of the coefficients, that are made of a draw
+_COORDINATES = 512  # whose variances are computed at once
+_NEWTON_STEPS = 30  # towards a beta variable's size: quadratic from the first
+
+
+def beta_size(a, b, logit_variance):
+    """s for which the logit of a Beta(s a, s b) variable has this variance, (n,).
+
+    Newton's method on the logarithms of both, in which the variance is convex and falls with a slope
+    between -1 and -2: after one step it converges from one side.
+    """
+    log_size = np.zeros_like(logit_variance)
+    for _ in range(_NEWTON_STEPS):
+        own_a, own_b = a * np.exp(log_size), b * np.exp(log_size)
+        variance = polygamma(1, own_a) + polygamma(1, own_b)
+        slope = (own_a * polygamma(2, own_a) + own_b * polygamma(2, own_b)) / variance
+        log_size -= np.log(variance / logit_variance) / slope
+    return np.exp(log_size)
+
+
+class PosteriorDraws:
+    """Random weights, means, precisions and covariances.
+
+    Parameters
+    ----------
+    parameters : ParameterMap
+    information : ObservedInformation, positive definite
+    """
+
+    def __init__(self, parameters, information):
+        self._map = parameters
+        self._posterior = parameters.posterior
+        self._information = information
+
+    def draw(self, n_draws, random_state):
+        """target -> (n_draws, *shape of the attribute).
+
+        Every draw takes its own stretch of the random numbers, so that batches do not matter.
+        """
+        structure = self._posterior.structure
+        parts = np.cumsum([structure.n_coefficients, self._posterior.centred_means.size])
+        n_normals = parts[-1] + len(self._logit_variance)
+        at_once = max(1, _DRAW_BYTES // (8 * _ARRAYS * n_normals))
+        targets = ("weights", "means", "precisions", "covariances")
+        correlated = self._correlation(n_draws)
+        draws = {target: np.empty((n_draws, *self._map.value(target).shape)) for target in targets}
+        for batch in slices(n_draws, at_once):
+            normals = random_state.standard_normal((batch.stop - batch.start, n_normals))
+            for_coefficients, for_means, for_sticks = np.split(normals, parts, axis=1)
+            intercepts, linear, quadratic = structure.split(correlated(for_coefficients))
+            draws["weights"][batch] = self._weights(intercepts, for_sticks)
+            draws["means"][batch] = self._means(linear, for_means)
+            draws["precisions"][batch], draws["covariances"][batch] = self._precisions(quadratic)
+        return draws
+
+    def _correlation(self, n_draws):
+        """Callable, normals -> beta, (n, D) -> (n, D): by a matrix where that is smaller than the draws."""
+        size = self._posterior.structure.n_coefficients
+        if size > n_draws:
+            return lambda normals: self._information.correlated(np.ascontiguousarray(normals.T)).T
+        root = self._information.correlated(np.eye(size))
+        return lambda normals: normals @ root.T
+
+    def _means(self, linear, normals):
+        """(n, K, P), and normals (n, K P) for the excess, -> (n, K, P)."""
+        scale = np.sqrt(self._map.mean_excess_scale)[:, None]
+        change = linear + scale * normals.reshape(linear.shape)
+        return self._map.value("means") + self._map.respond("means", change)
+
+    # Weights.
+
+    @property
+    def _sticks(self):
+        return self._posterior.prior.weights
+
+    @cached_property
+    def _logit_jacobian(self):
+        """J' = (V_pi + C)^-1 Cov(log pi, l), (K, number of breaks)."""
+        return self._map.count_response(self._logit_covariance).T
+
+    @property
+    def _logit_covariance(self):
+        return self._sticks.logit_covariance_with_log(self._posterior.counts)
+
+    @cached_property
+    def _logit_excess_root(self):
+        """Y with Y' Y = Cov_q(l) - J R J'."""
+        half = solve_triangular(self._posterior.intercept_root, self._logit_covariance.T, lower=True)
+        excess = np.diag(self._sticks.logit_variance(self._posterior.counts)) - half.T @ half
+        return gram_root(excess) if len(excess) else excess  # no break in one component
+
+    @cached_property
+    def _logit_variance(self):
+        """Of linear response, a number for every break."""
+        root = self._information.covariance_root(self._map.coordinates("weights"))
+        explained = np.square(root @ self._logit_jacobian).sum(axis=0)
+        return explained + np.square(self._logit_excess_root).sum(axis=0)
+
+    @cached_property
+    def _beta_parameters(self):
+        """Of the sticks' marginal distributions, a pair of (number of breaks,)."""
+        stick, rest = self._sticks.sticks(self._posterior.counts)
+        size = beta_size(stick, rest, self._logit_variance)
+        return size * stick, size * rest
+
+    def _weights(self, intercepts, normals):
+        """(n, K), and normals (n, number of breaks) for the excess, -> (n, K)."""
+        logits = intercepts @ self._logit_jacobian + normals @ self._logit_excess_root
+        sticks = beta_quantiles(logits / np.sqrt(self._logit_variance), *self._beta_parameters)
+        return self._sticks.from_sticks(*sticks)
+
+    # Precisions.
+
+    @cached_property
+    def _precision_deviations(self):
+        """Standard deviations of precisions in their own frames, (S, ...)."""
+        structure, coordinates = self._posterior.structure, self._map.coordinates("precisions")
+        squares = [
+            np.square(self._information.covariance_root(coordinates[some])).sum(axis=0)
+            for some in slices(len(coordinates), _COORDINATES)
+        ]
+        deviations = np.sqrt(np.concatenate(squares)).reshape(
+            structure.n_precision_groups, structure.n_quadratic
+        )
+        return np.abs(structure.own_precision_response(deviations))
+
+    def _precisions(self, quadratic):
+        """Precisions and covariances, each (n, *shape of the attribute): (n, S, Q) -> a pair."""
+        posterior, structure = self._posterior, self._posterior.structure
+        factors = structure.random_factors(
+            structure.own_precision_response(quadratic),
+            self._precision_deviations,
+            posterior.degrees_of_freedom,
+        )
+        inverses = structure.whiteners(factors.reshape(-1, *factors.shape[2:])).reshape(factors.shape)
+        covariance_cholesky = (
+            structure.composed(structure.transposed(posterior.whiteners), factors),
+            structure.composed(posterior.covariance_cholesky, structure.transposed(inverses)),
+        )
+        return tuple(structure.reported(self._squared(own)) for own in covariance_cholesky)
+
+    def _squared(self, covariance_cholesky):
+        """root root', symmetric to the last digit, (n, S, ...)."""
+        structure = self._posterior.structure
+        squares = structure.congruence(covariance_cholesky, structure.identity)
+        return structure.from_unique_entries(structure.unique_entries(squares))

@@ -1,0 +1,172 @@
+"""What every covariance structure promises the formulas that use it."""
+
+import numpy as np
+import pytest
+from catalogue import COVARIANCE_TYPES, mixture
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.information.observed_information import (
+    solver_costs,
+    step,
+    sweep_cost,
+    sweep_residual,
+)
+from sklearn_lrvb.row_blocks import CentredRows
+
+K, P = 3, 4
+every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def structure_of(covariance_type, n_components=K, n_features=P):
+    return COVARIANCE_STRUCTURES[covariance_type](n_components, n_features)
+
+
+@every_type
+def test_moments_undo_feature_moments(covariance_type, rng):
+    structure = structure_of(covariance_type)
+    beta = rng.normal(size=structure.n_coefficients)
+    np.testing.assert_allclose(
+        structure.feature_moments(*structure.moments(beta), structure.identity_statistic),
+        beta,
+        rtol=1e-13,
+        atol=1e-14,
+    )
+
+
+@every_type
+def test_polynomials_and_feature_moments_are_transposes(covariance_type, rng):
+    # beta . (sum of weight h) = sum of weight (a + b.y + B.s(y)), whatever the origin
+    structure = structure_of(covariance_type)
+    whitened, weights = rng.normal(size=(K, P, 20)), rng.normal(size=(K, 20))
+    frames = structure.scaled_frames(rng.uniform(0.5, 2.0, size=P))
+    origin = structure.second_moment_origin(frames, 0.07)
+    beta = rng.normal(size=structure.n_coefficients)
+    constant, linear, curvature = structure.polynomials(beta, origin)
+    values = constant[:, None] + np.einsum("kp,kpn->kn", linear, whitened)
+    values += structure.curvature_products(curvature, whitened)
+    first = np.einsum("kpn,kn->kp", whitened, weights)
+    second = structure.signed_second_moments(whitened, weights)
+    features = structure.feature_moments(weights.sum(axis=1), first, second, origin)
+    assert beta @ features == pytest.approx((values * weights).sum(), rel=1e-12)
+
+
+@every_type
+def test_few_functions_have_the_values_of_many(covariance_type, rng):
+    structure = structure_of(covariance_type)
+    rows = rng.normal(size=(P, 20))
+    constant, linear, curvature = structure.polynomials(
+        rng.normal(size=(5, structure.n_coefficients)), structure.identity_statistic
+    )
+    values = np.stack(
+        [structure.curvature_products(own, rows[None].repeat(K, axis=0))[0] for own in curvature]
+    )
+    values += linear[:, 0] @ rows + constant[:, :1]
+    for n_functions in (1, 5):
+        of_rows = structure.values(
+            constant[:n_functions, 0], linear[:n_functions, 0], curvature[:n_functions, 0]
+        )
+        np.testing.assert_allclose(of_rows(rows), values[:n_functions], rtol=1e-12, atol=1e-13)
+
+
+@every_type
+def test_second_moments_of_either_sign_are_the_same(covariance_type, rng):
+    structure = structure_of(covariance_type)
+    whitened, weights = rng.normal(size=(K, P, 20)), rng.uniform(size=(K, 20))
+    moments = structure.second_moments(whitened, weights)
+    np.testing.assert_allclose(
+        moments, structure.signed_second_moments(whitened, weights), rtol=1e-13, atol=1e-14
+    )
+    assert moments.shape == (structure.n_precision_groups, *structure.identity_statistic.shape)
+
+
+@every_type
+def test_unit_is_the_statistic_of_a_standard_normal(covariance_type, rng):
+    structure = structure_of(covariance_type)
+    whitened = rng.normal(size=(K, P, 200_000))
+    shares = np.full((K, 200_000), 1 / (200_000 * K // structure.n_precision_groups))
+    np.testing.assert_allclose(
+        structure.second_moments(whitened, shares),
+        np.broadcast_to(
+            structure.identity_statistic, (structure.n_precision_groups, *structure.identity_statistic.shape)
+        ),
+        atol=0.03,
+    )
+
+
+@every_type
+def test_what_is_reported_can_be_read_back(covariance_type, rng):
+    structure = structure_of(covariance_type)
+    entries = rng.normal(size=(2, structure.n_precision_groups * structure.n_quadratic))
+    by_group = structure.from_unique_entries(entries)
+    np.testing.assert_array_equal(structure.unique_entries(by_group), entries)
+    np.testing.assert_array_equal(structure.by_group(structure.reported(by_group[0])), by_group[0])
+    assert len(structure.entry_labels(list("abcd"))) == entries.shape[1]
+    counts = np.arange(1.0, 1.0 + structure.n_precision_groups)
+    number = structure.reported_number(counts)
+    counts[:] = np.nan
+    assert np.all(np.isfinite(number))  # no view of what it was made from
+
+
+@every_type
+def test_the_norm_bounds_the_origin_and_the_kernel_is_one_of_features(covariance_type, rng):
+    structure = structure_of(covariance_type)
+    origin = structure.second_moment_origin(structure.scaled_frames(np.full(P, 0.6)), 0.3)
+    np.testing.assert_allclose(
+        structure.norm(origin), np.sqrt(np.square(origin).sum(axis=tuple(range(1, origin.ndim))))
+    )
+    rows, others = rng.normal(size=(2, P, 6))
+    entries = np.arange(structure.n_quadratic)
+    features, other_features = (structure.quadratic_entries(y, origin[0], entries) for y in (rows, others))
+    kernel = structure.quadratic_kernel(rows, others, rows.T @ others, origin[0])
+    np.testing.assert_allclose(kernel, features.T @ other_features, rtol=1e-11, atol=1e-12)
+
+
+@every_type
+def test_newtons_step_adds_to_the_sufficient_statistics(covariance_type, rng):
+    # a step by the sweep's own residual is the sweep
+    estimator = mixture({"covariance_type": covariance_type}, 2, solver="coordinate_ascent", tol=1e9)
+    X = rng.normal(size=(60, 3)) + 2.0 * np.eye(2, 3)[np.arange(60) % 2]
+    posterior = estimator.fit(X)._uncertainty.map.posterior
+    result = e_step(CentredRows(X, estimator._uncertainty.map.origin), posterior)
+    by_sweep, by_step = (
+        posterior.m_step(result.moments),
+        step(posterior, sweep_residual(posterior, result.moments)),
+    )
+    for name in ("counts", "centred_means", "covariance_cholesky"):
+        np.testing.assert_allclose(getattr(by_step, name), getattr(by_sweep, name), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "total", "factorization"),
+    [(1, 1.5, "independent"), (3, 2.5, "joint"), (1, 2.0, "joint")],
+    ids=["information below zero", "too few degrees of freedom", "information of zero"],
+)
+def test_an_improper_precision_is_refused(n_features, total, factorization, rng):
+    # tied and flat: nu0 = P + 1 - K, so that K means take more than a few weighted rows give
+    n_components = n_features + 2 if n_features > 1 else 4
+    X = rng.normal(size=(2 * n_components, n_features))
+    model = {"covariance_type": "tied", "prior": "flat", "factorization": factorization, "reg_covar": 0.1}
+    start = np.repeat(np.eye(n_components), 2, axis=0)
+    with pytest.raises(
+        ValueError, match=r"all components together .* no proper posterior under prior='flat'"
+    ):
+        mixture(model, n_components, init_params=start).fit(X, sample_weight=np.full(len(X), total / len(X)))
+
+
+def test_costs_follow_the_structure():
+    # of one pair and row: quartic moments; products of 1 + P, 1 + 2 P and 2 + P numbers
+    at = {kind: structure_of(kind, 2, 2) for kind in COVARIANCE_TYPES}
+    sweeps = {kind: sweep_cost(10_000, structure) for kind, structure in at.items()}
+    assert sweeps["full"] > sweeps["diag"] > sweeps["tied"] == sweeps["spherical"]
+    large = {kind: structure_of(kind, 2, 50) for kind in COVARIANCE_TYPES}
+    per_row = {kind: structure.pair_flops[0] for kind, structure in large.items()}
+    assert per_row["full"] > 50 * per_row["diag"] > 100 * per_row["tied"]
+    assert per_row["tied"] == 51**2
+    assert per_row["spherical"] == 52**2
+    assert solver_costs(1000, at["full"], 500, 500).gram > solver_costs(1000, at["tied"], 500, 500).gram

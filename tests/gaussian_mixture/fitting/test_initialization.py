@@ -1,0 +1,107 @@
+"""Starts: what each promises."""
+
+import numpy as np
+import pytest
+from catalogue import overlapping, three_blobs
+from scipy.sparse import issparse
+from sklearn.metrics import pairwise_distances
+
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.fitting import initialization
+from sklearn_lrvb.gaussian_mixture.fitting.initialization import starting_responsibilities
+
+X = three_blobs()
+
+
+def start(init_params, seeds_alone=True, seed=0):
+    made = starting_responsibilities(X, 3, init_params, np.random.RandomState(seed), seeds_alone)
+    return made.toarray() if issparse(made) else made
+
+
+@pytest.mark.parametrize("init_params", ["kmeans", "random"])
+def test_every_row_is_assigned(init_params):
+    responsibilities = start(init_params)
+    assert responsibilities.shape == (300, 3)
+    np.testing.assert_allclose(responsibilities.sum(axis=1), 1, rtol=1e-14)
+    assert responsibilities.sum(axis=0).min() > 0
+
+
+@pytest.mark.parametrize("init_params", ["k-means++", "random_from_data"])
+def test_seeds_alone_or_with_their_neighbourhoods(init_params):
+    alone, filled = start(init_params), start(init_params, seeds_alone=False)
+    np.testing.assert_array_equal(alone.sum(axis=0), 1)
+    seeds = alone.argmax(axis=0)
+    assert len(set(seeds)) == 3
+    nearest = pairwise_distances(X, X[seeds]).argmin(axis=1)
+    np.testing.assert_array_equal(filled, np.eye(3)[nearest])
+
+
+@pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
+def test_random_state_decides(init_params):
+    np.testing.assert_array_equal(start(init_params), start(init_params))
+    if init_params != "kmeans":
+        assert not np.array_equal(start(init_params), start(init_params, seed=1))
+
+
+def test_a_warm_start_needs_no_start():
+    rows, labels = overlapping(), np.arange(240) // 160
+    estimator = LRVBGaussianMixture(n_components=2, init_params=np.eye(2)[labels], warm_start=True)
+    estimator.fit(rows)
+    more = np.concatenate([rows, rows[:50]])
+    assert estimator.fit(more).converged_
+    with pytest.raises(ValueError, match=r"init_params must have one row for every row of X.*\(290, 2\)"):
+        estimator.set_params(warm_start=False).fit(more)
+
+
+# Many rows: k-means of a sample.
+
+
+def test_kmeans_of_many_rows_assigns_all_to_the_nearest_center(monkeypatch):
+    monkeypatch.setattr(initialization, "KMEANS_ROWS", 100)
+    responsibilities = start("kmeans")
+    labels = responsibilities.argmax(axis=1)
+    np.testing.assert_array_equal(responsibilities.sum(axis=1), 1)
+    centers = np.array([X[labels == k].mean(axis=0) for k in range(3)])
+    # centers of a third of the rows: near those of all, which few rows tell apart
+    agree = pairwise_distances(X, centers).argmin(axis=1) == labels
+    assert agree.mean() > 0.9
+    np.testing.assert_array_equal(start("kmeans"), responsibilities)
+    assert not np.array_equal(start("kmeans", seed=1), responsibilities)
+
+
+def test_a_sample_by_weight_is_one_of_the_repeated_rows():
+    weights = np.random.default_rng(0).integers(1, 5, size=50).astype(float)
+    rows = np.repeat(np.arange(50), weights.astype(int))
+    drawn = initialization._drawn(np.random.RandomState(0), 1000, 50, weights)
+    repeated = initialization._drawn(np.random.RandomState(0), 1000, len(rows), None)
+    np.testing.assert_array_equal(drawn, rows[repeated])
+    expected = 1000 * weights / weights.sum()
+    np.testing.assert_allclose(np.bincount(drawn, minlength=50), expected, atol=5 * np.sqrt(expected.max()))
+
+
+def test_a_fit_from_a_sample_is_the_fit(monkeypatch):
+    rows = overlapping(1000)
+    shared = {
+        "n_components": 2,
+        "random_state": 0,
+        "weight_concentration_prior_type": "dirichlet_distribution",
+    }
+    whole = LRVBGaussianMixture(**shared).fit(rows)
+    monkeypatch.setattr(initialization, "KMEANS_ROWS", 300)
+    sampled = LRVBGaussianMixture(**shared).fit(rows)
+    np.testing.assert_allclose(np.sort(sampled.weights_), np.sort(whole.weights_), rtol=1e-7)
+
+
+def test_rows_far_from_the_origin_go_to_the_nearest_center():
+    centers = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    near = np.repeat(centers, 50, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(150, 2))
+    labels = initialization._nearest(near + 1e9, centers + 1e9)
+    np.testing.assert_array_equal(labels, np.repeat(np.arange(3), 50))
+
+
+def test_a_row_of_nearly_all_the_weight_does_not_starve_the_sample(monkeypatch):
+    monkeypatch.setattr(initialization, "KMEANS_ROWS", 100)
+    weights = np.ones(300)
+    weights[7] = 1e9
+    made = starting_responsibilities(X, 3, "kmeans", np.random.RandomState(0), True, weights)
+    assert made.sum(axis=0).min() > 0

@@ -1,0 +1,159 @@
+"""Splits gain what they promise, and the search finds what merges alone cannot."""
+
+import numpy as np
+import pytest
+from catalogue import COVARIANCE_TYPES, MODELS, mixture, model_id, three_blobs
+
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, expect, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.fitting import splits
+from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
+from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
+from sklearn_lrvb.gaussian_mixture.fitting.search import Search
+from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, split
+from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
+from sklearn_lrvb.row_blocks import CentredRows
+
+PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
+catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
+
+
+def four_blobs(n_samples=400):
+    rng = np.random.default_rng(5)
+    centers = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0], [7.0, 7.0]])
+    return centers[np.arange(n_samples) % 4] + rng.normal(size=(n_samples, 2))
+
+
+def merged_start(groups):
+    """Starting responsibilities that put the blobs of `four_blobs` into the given components."""
+
+    def start(X, n_components, random_state):
+        labels = np.asarray(groups)[np.arange(len(X)) % 4]
+        return np.eye(n_components)[labels]
+
+    return start
+
+
+def fit_at(model, groups, n_components, weighted=False):
+    """The state of a fit that has come to rest where some blobs share a component."""
+    X = four_blobs()
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X)) if weighted else None
+    rows = CentredRows.around_mean(X, None, weights)
+    prior = resolve_prior(mixture(model, n_components), rows)
+    start = posterior_from_responsibilities(rows, prior, merged_start(groups)(X, n_components, None))
+    return rows, Ascent(rows, 1e-9, 400).newton(Ascent(rows, 1e-9, 400).start(start))
+
+
+@catalogue
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_split_gains_what_it_promises(model, weighted, monkeypatch):
+    # every row takes part, however small its share, so that the promise is exact
+    monkeypatch.setattr(splits, "_LEAST_SHARE", 0.0)
+    rows, fit = fit_at(model, [0, 1, 2, 2], 5, weighted)
+    search = Search(rows, fit)
+    empty = int(np.argmin(fit.next_posterior.counts))
+    halves = split(RowsOfComponents(rows, fit.posterior).of(2), fit.next_posterior, 2)
+    promised = search._gain(halves, search._counts_after(halves, empty))
+    assert promised > 5
+    move = search._split([halves], [empty])
+    assert move.posterior.counts.sum() == pytest.approx(rows.total_weight, rel=1e-9)
+    gained = e_step(rows, Moves().in_order(move.posterior)).lower_bound - fit.lower_bound
+    assert gained > promised - 1e-6
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_rows_of_a_component_are_counted_by_their_shares(covariance_type):
+    model = {"covariance_type": covariance_type, "reg_covar": 0.0}
+    rows, fit = fit_at(model, [0, 1, 2, 2], 4, weighted=True)
+    r = expect(fit.posterior, rows.block(slice(0, rows.n_samples))).responsibilities
+    components = RowsOfComponents(rows, fit.posterior)
+    for k in range(4):
+        own, held = components.of(k), r[k] > 1e-3
+        counted = own.weights > 0
+        assert own.n_samples in (held.sum(), rows.n_samples)
+        np.testing.assert_array_equal(own.X[counted], rows.X[held])
+        np.testing.assert_allclose(own.weights[counted], (rows.weights * r[k])[held], rtol=1e-12)
+
+
+@catalogue
+@pytest.mark.parametrize(
+    ("groups", "n_components"),
+    [([0, 1, 2, 2], 6), ([0, 0, 1, 1], 6), ([0, 1, 1, 1], 4)],
+    ids=["one split", "two splits", "three in one"],
+)
+def test_the_search_parts_what_a_start_had_joined(model, groups, n_components):
+    settings = {"init_params": merged_start(groups), "tol": 1e-3}
+    found = mixture(model, n_components, moves="search", **settings).fit(four_blobs())
+    truth = mixture(model, n_components, moves=None, init_params=merged_start(range(4)), tol=1e-3)
+    truth.fit(four_blobs())
+    assert found.converged_
+    assert found.n_occupied_ == 4
+    assert found.lower_bound_ == pytest.approx(truth.lower_bound_, abs=0.1)
+    assert np.diff(found.lower_bounds_).min() > -1e-9
+
+
+@catalogue
+def test_a_swap_where_no_component_is_empty(model):
+    # one blob in two components, and two blobs in one
+    def start(X, n_components, random_state):
+        labels = np.array([0, 1, 2, 2])[np.arange(len(X)) % 4]
+        labels[(labels == 0) & (X[:, 1] > 0)] = 3
+        return np.eye(n_components)[labels]
+
+    found = mixture(model, 4, moves="search", init_params=start, tol=1e-3).fit(four_blobs())
+    truth = mixture(model, 4, moves=None, init_params=merged_start(range(4)), tol=1e-3).fit(four_blobs())
+    assert found.lower_bound_ == pytest.approx(truth.lower_bound_, abs=0.1)
+    assert found.n_occupied_ == 4
+
+
+@catalogue
+@pytest.mark.parametrize("seed", range(2))
+def test_the_search_is_never_worse_than_merges(model, seed):
+    X = three_blobs(150)
+    merge, search = (
+        mixture(model, 6, moves=moves, init_params="random", tol=1e-3).set_params(random_state=seed).fit(X)
+        for moves in ("merge", "search")
+    )
+    assert search.lower_bound_ > merge.lower_bound_ - 1e-9
+    assert search.converged_
+
+
+def test_every_climb_of_a_search_has_its_own_steps():
+    settings = {"init_params": merged_start([0, 0, 1, 1]), "tol": 1e-3}
+    alone = mixture(PROPER[0], 6, moves="merge", **settings).fit(four_blobs())
+    estimator = mixture(PROPER[0], 6, moves="search", **settings).set_params(max_iter=alone.n_iter_ + 25)
+    assert estimator.fit(four_blobs()).converged_
+    assert estimator.n_occupied_ == 4
+
+
+def test_components_of_few_rows_are_not_split():
+    X = np.random.default_rng(0).normal(size=(3, 2))
+    rows = CentredRows.around_mean(X, None, np.ones(3))
+    prior = resolve_prior(mixture(PROPER[0], 2), rows)
+    posterior = posterior_from_responsibilities(rows, prior, np.full((3, 2), 0.5))
+    assert split(rows, posterior, 0) is None
+
+
+@pytest.mark.parametrize("n_features", [2, 5])
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_parts_two_clusters_that_are_white_together(n_features, covariance_type, seed):
+    # in units of the default prior, the covariance of all rows, no axis has a larger variance than another
+    rng = np.random.default_rng(seed)
+    shift = rng.normal(size=n_features)
+    shift *= 5.0 / np.linalg.norm(shift)
+    X = np.concatenate([rng.normal(size=(60, n_features)) + sign * shift for sign in (1, -1)])
+    together = np.eye(3)[np.zeros(120, dtype=int)]
+    model = {"covariance_type": covariance_type}
+    found = mixture(model, 3, moves="search", init_params=lambda *_: together, tol=1e-3).fit(X)
+    truth = np.eye(3)[np.repeat([0, 1], 60)]
+    parted = mixture(model, 3, moves="search", init_params=lambda *_: truth, tol=1e-3).fit(X)
+    assert found.lower_bound_ == pytest.approx(parted.lower_bound_, abs=0.1)
+
+
+def test_a_prior_mean_far_away_does_not_hide_a_split():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) + np.repeat([[0.0, -8.0], [0.0, 8.0]], 100, axis=0)
+    model = {"mean_prior": [500.0, 0.0], "mean_precision_prior": 1.0, "init_params": "random"}
+    found = mixture(model, 2, moves="search", tol=1e-3).fit(X)
+    assert found.n_occupied_ == 2
+    np.testing.assert_array_equal(np.bincount(found.predict(X)), [100, 100])

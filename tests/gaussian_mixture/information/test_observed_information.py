@@ -1,0 +1,556 @@
+"""The linear response against the paper's dense formula and against refits."""
+
+import pickle
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from catalogue import (
+    COVARIANCE_TYPES,
+    INFORMATION,
+    MODELS,
+    dense,
+    fitted,
+    mixture,
+    model_id,
+    of_structure,
+    overlapping,
+    three_blobs,
+    unique,
+    use_information,
+)
+from dense_reference import DenseReference
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures.matrices import FullCovariance, TiedCovariance
+from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
+    DiagonalCovariance,
+    SphericalCovariance,
+)
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import expect
+from sklearn_lrvb.gaussian_mixture.information.missing_information import (
+    AmbiguousColumns,
+    missing_information,
+    missing_information_from_features,
+    missing_information_product,
+)
+from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information, solver_costs
+from sklearn_lrvb.gaussian_mixture.uncertainty import posterior_uncertainty, targets
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
+from sklearn_lrvb.linear_response import DualInformation
+from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.symmetric_matrices import svec
+
+catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [m for m in MODELS if m["factorization"] == "independent" and m["covariance_type"] == "full"],
+    ids=model_id,
+)
+@pytest.mark.parametrize("n_components", [1, 2, 3])
+def test_equals_the_papers_dense_formula(model, n_components):
+    X = three_blobs(90, n_features=2)
+    estimator = mixture(model, n_components).fit(X)
+    expected = DenseReference(estimator, X).covariance()
+    sd = np.sqrt(np.abs(np.diag(expected)))
+    scale = np.outer(sd, sd) + (n_components == 1) * 1e-12  # one log weight has variance zero
+    error = np.abs(estimator.posterior_covariance_ - expected) / scale
+    assert error.max() < 1e-8
+
+
+@catalogue
+def test_mean_field_covariance_is_that_of_q(model):
+    estimator = fitted(model)
+    sd = np.sqrt(np.diag(estimator.get_posterior_covariance(method="mean_field")))
+    matrices, precision = model["covariance_type"] in ("full", "tied"), estimator.precisions_
+    nu = np.broadcast_to(estimator.degrees_of_freedom_, 2)
+    if matrices:
+        diagonal = np.einsum("...pp->...p", precision)
+        wishart = precision**2 + diagonal[..., :, None] * diagonal[..., None, :]
+    else:
+        wishart = 2 * precision**2  # a gamma variable with shape nu/2
+    wishart = wishart / (
+        nu[0] if model["covariance_type"] == "tied" else nu.reshape(2, *[1] * (wishart.ndim - 1))
+    )
+    student = nu / (nu - (3 if matrices else 2)) if model["factorization"] == "joint" else np.ones(2)
+    variances = np.einsum("kpp->kp", dense(model, estimator.covariances_))
+    means = variances * (student / estimator.mean_precision_)[:, None]
+    expected = np.concatenate([means.ravel(), unique(model, wishart)])
+    np.testing.assert_allclose(sd[2:] ** 2, expected, rtol=1e-10)
+
+
+@catalogue
+def test_lrvb_exceeds_mean_field_where_components_overlap(model):
+    estimator = fitted(model)
+    lrvb = estimator.get_posterior_covariance()
+    mean_field = estimator.get_posterior_covariance(method="mean_field")
+    slack = 1.0 + 2 * (model["factorization"] == "independent") / np.min(estimator.degrees_of_freedom_)
+    assert np.linalg.eigvalsh(slack * lrvb - mean_field)[0] > -1e-9
+    assert np.all(np.diag(lrvb) > 1.01 * np.diag(mean_field))
+
+
+@catalogue
+def test_covariance_is_symmetric_positive_and_agrees_with_its_parts(model):
+    estimator = fitted(model)
+    covariance = estimator.posterior_covariance_
+    np.testing.assert_array_equal(covariance, covariance.T)
+    assert np.linalg.eigvalsh(covariance / np.outer(*[estimator.posterior_std_] * 2))[0] > 0
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), estimator.posterior_std_, rtol=1e-12)
+    reordered = estimator.get_posterior_covariance(["means", "log_weights"])
+    order = np.r_[2:6, 0:2]
+    np.testing.assert_allclose(reordered, covariance[np.ix_(order, order)], rtol=1e-12)
+    np.testing.assert_allclose(estimator.means_std_.ravel(), estimator.posterior_std_[2:6], rtol=1e-12)
+    np.testing.assert_allclose(
+        unique(model, estimator.precisions_std_), estimator.posterior_std_[6:], rtol=1e-12
+    )
+    for values in (estimator.precisions_std_, estimator.covariances_std_):
+        assert values.shape == estimator.precisions_.shape
+        if model["covariance_type"] in ("full", "tied"):
+            np.testing.assert_array_equal(values, values.swapaxes(-1, -2))
+
+
+@catalogue
+def test_covariances_and_weights_follow_by_the_delta_method(model):
+    estimator = fitted(model)
+    lrvb = estimator.get_posterior_covariance(["precisions", "covariances", "log_weights", "weights"])
+    step = 1e-6
+    inverse = np.linalg.inv if model["covariance_type"] in ("full", "tied") else np.reciprocal
+    jacobian = []
+    for place in np.ndindex(estimator.precisions_.shape):
+        moved = estimator.precisions_.copy()
+        moved[place] += step
+        if model["covariance_type"] in ("full", "tied"):
+            if place[-2] > place[-1]:
+                continue
+            moved[(*place[:-2], place[-1], place[-2])] = moved[place]
+        jacobian.append(unique(model, inverse(moved) - inverse(estimator.precisions_)) / step)
+    delta = np.transpose(jacobian)
+    n = len(delta)
+    precisions, covariances = lrvb[:n, :n], lrvb[n : 2 * n, n : 2 * n]
+    expected = delta @ precisions @ delta.T
+    np.testing.assert_allclose(covariances, expected, rtol=1e-4, atol=1e-4 * covariances.max())
+    np.testing.assert_allclose(lrvb[-2:, -2:].sum(axis=0), 0, atol=1e-12)  # weights sum to one
+    # pi_0 as a function of log pi; log pi itself is no function of pi alone, hence the tolerance
+    weight = estimator.weights_[0] * estimator.weights_[1]
+    contrast = np.array([weight, -weight])
+    assert estimator.weights_std_[0] == pytest.approx(
+        np.sqrt(contrast @ lrvb[2 * n : 2 * n + 2, 2 * n : 2 * n + 2] @ contrast), rel=0.02
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [model for model in MODELS if model["prior"] == "conjugate" and not model["reg_covar"]],
+    ids=model_id,
+)
+def test_covariance_with_the_precisions_is_the_response_to_the_covariance_prior(model):
+    # log p gains -trace(dC Lambda)/2 for every precision: an identity of E_q theta for either factorization
+    X, step = overlapping(), 1e-3
+    prior = np.asarray(of_structure(model, np.cov(X.T)))
+    estimator = mixture(model, covariance_prior=prior[()]).fit(X)
+    to_precisions = estimator.posterior_covariance_[:, 6:]
+    for place in np.ndindex(prior.shape):
+        change = np.zeros_like(prior)
+        change[place] = change[place[::-1]] = step
+        above, below = (
+            mixture(model, covariance_prior=(prior + s * change)[()]).fit(X).posterior_mean_ for s in (1, -1)
+        )
+        refit = (above - below) / (2 * step)
+        pull = unique(model, change / step)  # an off-diagonal entry stands for two
+        pull = pull * (0.5 if place[:1] == place[-1:] else 1.0)
+        n_precision_groups = to_precisions.shape[1] // len(pull)
+        predicted = -to_precisions @ np.tile(pull, n_precision_groups)
+        np.testing.assert_array_less(np.abs(refit - predicted), 1e-5 * estimator.posterior_std_)
+
+
+@pytest.mark.parametrize("factorization", ["joint", "independent"])
+def test_covariance_with_the_log_weights_is_the_response_to_the_concentration(factorization):
+    X, step = overlapping(), 1e-3
+    model = {"factorization": factorization, "weight_concentration_prior_type": "dirichlet_distribution"}
+    estimator = mixture(model, weight_concentration_prior=1.0).fit(X)
+    above, below = (
+        mixture(model, weight_concentration_prior=1.0 + s).fit(X).posterior_mean_ for s in (step, -step)
+    )
+    predicted = estimator.posterior_covariance_[:, :2].sum(axis=1)
+    np.testing.assert_array_less(
+        np.abs((above - below) / (2 * step) - predicted), 1e-5 * estimator.posterior_std_
+    )
+
+
+def quadratic_features(structure, y, y_noise):
+    """The quadratic features of one whitened row, given the noise on it, by mathematics.md's table."""
+    n_features = len(y)
+    square = np.outer(y, y) - np.eye(n_features) + y_noise
+    if isinstance(structure, DiagonalCovariance):
+        return np.diag(square) / np.sqrt(2)
+    if isinstance(structure, SphericalCovariance):
+        return np.array([np.trace(square)]) / np.sqrt(2 * n_features)
+    return svec(square) / np.sqrt(2)
+
+
+def missing_by_definition(posterior, rows, responsibilities):
+    """sum_n w_n [(r_k delta_kl - r_k r_l) h_k h_l'], row by row, (D, D)."""
+    structure = posterior.structure
+    whiteners = structure.dense(posterior.whiteners)
+    n_components, n_features = posterior.centred_means.shape
+    n_quadratic = len(quadratic_features(structure, np.ones(n_features), 0))
+    tied = isinstance(structure, TiedCovariance)
+    size = n_components * (1 + n_features) + (1 if tied else n_components) * n_quadratic
+    missing = np.zeros((size, size))
+    weights = np.ones(rows.n_samples) if rows.weights is None else rows.weights
+    for x, r, weight in zip(rows.block(slice(0, rows.n_samples)).T, responsibilities, weights, strict=True):
+        features = np.zeros((n_components, size))
+        for k, W in enumerate(whiteners):
+            y, linear = W @ (x - posterior.centred_means[k]), n_components + k * n_features
+            quadratic = n_components * (1 + n_features) + (0 if tied else k) * n_quadratic
+            features[k, k] = 1.0
+            features[k, linear : linear + n_features] = y
+            noise = posterior.prior.reg_covar * W @ W.T
+            features[k, quadratic : quadratic + n_quadratic] = quadratic_features(structure, y, noise)
+        missing += weight * features.T @ (np.diag(r) - np.outer(r, r)) @ features
+    return missing
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize(("n_features", "n_components"), [(1, 2), (2, 2), (3, 3), (4, 1), (14, 2)])
+@pytest.mark.parametrize("reg_covar", [0.0, 0.05])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_missing_information_is_its_definition(
+    covariance_type, n_features, n_components, reg_covar, weighted, n_jobs
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, n_features)) + np.eye(3, n_features)[np.arange(150) % 3]
+    weights = rng.uniform(0.1, 3.0, size=150) if weighted else None
+    model = {"reg_covar": reg_covar, "solver": "coordinate_ascent", "tol": 1e9}
+    estimator = mixture({**model, "covariance_type": covariance_type}, n_components, n_jobs=n_jobs)
+    estimator.fit(X, sample_weight=weights)
+    posterior = estimator._uncertainty.map.posterior
+    rows = CentredRows(X, estimator._uncertainty.map.origin, n_jobs, weights)
+    missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
+    scale = max(np.abs(missing).max(), 1e-3)
+    for formed in (missing_information, missing_information_from_features):
+        np.testing.assert_allclose(formed(rows, posterior), missing, atol=1e-12 * scale)
+
+    vectors = np.random.default_rng(0).normal(size=(len(missing), 3))
+    product = missing_information_product(rows, posterior, vectors)
+    np.testing.assert_allclose(product, missing @ vectors, atol=1e-11 * scale)
+
+    columns = AmbiguousColumns.of_rows(rows, posterior)
+    assert len(columns) <= 150 * (n_components - 1)
+    root = columns.transposed_product(np.eye(len(missing))).T
+    np.testing.assert_allclose(root @ root.T, missing, atol=1e-12 * scale)
+    combinations = rng.normal(size=(len(columns), 2))
+    np.testing.assert_allclose(columns.product(combinations), root @ combinations, atol=1e-11 * scale)
+    scaled = complete_information(posterior).times_root_transposed(root)
+    np.testing.assert_allclose(columns.kernel(), scaled.T @ scaled, atol=1e-13 * scale)
+    index = np.random.default_rng(2).permutation(len(missing))[:7]
+    covariance = complete_information(posterior).times_root(scaled)
+    np.testing.assert_allclose(columns.responses(index), covariance[index].T, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize("ratio", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("crossed", [False, True])
+def test_frames_of_any_shape_lose_nothing(ratio, crossed):
+    # two needles that cross one standard deviation from both centers, or a tight Gaussian in a wide one
+    rng = np.random.default_rng(0)
+    shapes = np.array([[1.0, ratio], [ratio, 1.0] if crossed else [ratio, 0.3 * ratio]])
+    centers = np.array([[1.0, 0.0], [0.0, 1.0]]) * shapes
+    fit = mixture(MODELS[0]).fit(overlapping())._uncertainty.map
+    posterior = replace(
+        fit.posterior,
+        counts=np.array([240.0, 200.0]),
+        centred_means=centers,
+        covariance_cholesky=np.array([np.diag(shape) for shape in shapes]),
+    )
+    X = np.concatenate(
+        [center + shape * rng.normal(size=(60, 2)) for center, shape in zip(centers, shapes, strict=True)]
+    )
+    X[:20] = ratio * rng.normal(size=(20, 2))  # near both
+    rows = CentredRows(X, np.zeros(2))
+    responsibilities = expect(posterior, X.T.copy()).responsibilities
+    assert np.count_nonzero(responsibilities.max(axis=0) < 0.99) > 1
+    missing = missing_by_definition(posterior, rows, responsibilities.T)
+    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
+    columns = AmbiguousColumns.of_rows(rows, posterior)
+    root = columns.transposed_product(np.eye(len(missing))).T
+    formed = [form(rows, posterior) for form in (missing_information, missing_information_from_features)]
+    for found in (*formed, root @ root.T):
+        assert np.abs(T @ (found - missing) @ T.T).max() < 1e-11
+
+
+def test_components_far_apart_lose_nothing_to_a_common_frame():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(300, 2)), 0.01 * rng.normal(size=(50, 2)) + 0.5])
+    X = np.concatenate([X, [4.0, 0.0] + rng.normal(size=(200, 2)) * [0.1, 10.0]])
+    estimator = mixture(MODELS[0], 3).fit(X)
+    posterior = estimator._uncertainty.map.posterior
+    rows = CentredRows(X, estimator._uncertainty.map.origin)
+    missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
+    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
+    for formed in (missing_information, missing_information_from_features):
+        error = T @ (formed(rows, posterior) - missing) @ T.T
+        assert np.abs(error).max() < 1e-12
+
+
+@pytest.mark.parametrize(("distance", "n_shares"), [(1.0, 1), (20.0, 6)])
+def test_pairs_share_a_frame_where_they_are_near_each_other(distance, n_shares):
+    centers = distance * np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [3.0, 3.0]])
+    X = (np.random.default_rng(0).normal(size=(200, 4, 2)) * [1.0, 2.0] + centers).reshape(-1, 2)
+    start = np.tile(np.eye(4), (200, 1))
+    estimator = mixture(MODELS[0], 4, init_params=start).fit(X)
+    posterior = estimator._uncertainty.map.posterior
+    assert len(posterior.structure.pairs(posterior, lambda: 6.0)) == n_shares
+    rows = CentredRows(X, estimator._uncertainty.map.origin)
+    missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
+    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
+    assert np.abs(T @ (missing_information(rows, posterior) - missing) @ T.T).max() < 1e-13
+
+
+@pytest.mark.parametrize("shift", [30.0, 6.0])
+def test_certain_rows_are_skipped_without_a_trace(shift):
+    X = np.concatenate([overlapping(2400), overlapping(2400) + [shift, 0.0]])
+    estimator = mixture(MODELS[0], 4).fit(X)
+    posterior = estimator._uncertainty.map.posterior
+    rows = CentredRows(X, estimator._uncertainty.map.origin)
+    missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
+    complete = complete_information(posterior)
+    T = complete.times_root_transposed(np.eye(len(missing)))
+    columns = AmbiguousColumns.of_rows(rows, posterior)
+    assert len(columns) < 3 * len(X) - 1000
+    root = columns.transposed_product(np.eye(len(missing))).T
+    formed = [form(rows, posterior) for form in (missing_information, missing_information_from_features)]
+    for kept in (*formed, root @ root.T):
+        assert np.abs(T @ (kept - missing) @ T.T).max() < 1e-12
+
+
+def test_outliers_count_by_their_features():
+    # an outlier that is all but certain (r = 1e-13) and 1000 sd away, among rows of which most are certain
+    X = np.concatenate([overlapping(), overlapping() + [-60.0, 0.0], [[-8.5, 1000.0]]])
+    fit = mixture(MODELS[0]).fit(overlapping())._uncertainty.map
+    two_disks = replace(
+        fit.posterior,
+        counts=np.array([240.0, 241.0]),
+        centred_means=np.array([[0.0, 0.0], [3.0, 0.0]]),
+        covariance_cholesky=np.array([np.eye(2)] * 2),
+    )
+    rows = CentredRows(X, np.zeros(2))
+    vector = np.random.default_rng(0).normal(size=(12, 1))
+    product = missing_information_product(rows, two_disks, vector)
+    scale = 240 * np.abs(vector).max()
+    for formed in (missing_information, missing_information_from_features):
+        np.testing.assert_allclose(formed(rows, two_disks) @ vector, product, atol=1e-9 * scale)
+    columns = AmbiguousColumns.of_rows(rows, two_disks)
+    dual = columns.product(columns.transposed_product(vector))
+    np.testing.assert_allclose(dual, product, atol=1e-9 * scale)
+
+
+@catalogue
+@pytest.mark.parametrize("n_components", [1, 2, 3])
+def test_every_solver_gives_the_same_covariance(model, n_components):
+    X = three_blobs(90, n_features=2)
+    estimator = mixture(model, n_components).fit(X)
+    expected = estimator.get_posterior_covariance(TARGETS, information_solver="primal", X=X)
+    sd = np.sqrt(np.maximum(np.diag(expected), 1e-24))
+    for solver in ("dual", "matrix_free"):
+        covariance = estimator.get_posterior_covariance(TARGETS, information_solver=solver, X=X)
+        np.testing.assert_array_equal(covariance, covariance.T)
+        assert (np.abs(covariance - expected) / np.outer(sd, sd)).max() < 1e-8
+        means = estimator.get_posterior_covariance(["means"], information_solver=solver, X=X)
+        here = slice(n_components, n_components + means.shape[0])
+        np.testing.assert_allclose(means, expected[here, here], atol=1e-8 * sd[here].max() ** 2)
+
+
+@pytest.mark.parametrize("information", INFORMATION)
+def test_every_solver_gives_the_same_influence(information, monkeypatch):
+    X = overlapping()
+    expected = fitted(MODELS[0])
+    use_information(information, monkeypatch)
+    estimator = mixture(MODELS[0]).fit(X)
+    for target in TARGETS:
+        influence = expected.influence(X, target)
+        np.testing.assert_allclose(
+            estimator.influence(X, target), influence, atol=1e-6 * np.abs(influence).max()
+        )
+    scores = expected.influence_scores(X)
+    np.testing.assert_allclose(estimator.influence_scores(X), scores, atol=1e-6 * scores.max())
+
+
+def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
+    use_information("matrix_free", monkeypatch)
+    monkeypatch.setattr(posterior_uncertainty, "_PICKLED_BYTES", 0)
+    X = overlapping()
+    estimator = mixture(MODELS[0]).fit(X)
+    means_std = estimator.means_std_
+    twin = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(twin.means_std_, means_std)  # computed before, it travels
+    with pytest.raises(ValueError, match=r"needs the training rows.*X=X"):
+        twin.precisions_std_
+    given = twin.get_posterior_covariance("means", X=X)
+    np.testing.assert_allclose(np.sqrt(np.diag(given)), means_std.ravel(), rtol=1e-12)
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        twin.get_posterior_covariance("means", X=X + 0.01)
+
+
+def test_unknown_solver_of_the_information():
+    with pytest.raises(ValueError, match="solver must be"):
+        fitted(MODELS[0]).get_posterior_covariance(information_solver="newton")
+    estimator = fitted(MODELS[0])
+    in_use = estimator._uncertainty._information.name
+    other = {"primal": "dual", "dual": "primal"}[in_use]
+    with pytest.raises(ValueError, match="needs the training rows"):
+        estimator.get_posterior_covariance(information_solver=other)
+    np.testing.assert_array_equal(  # the one in use needs none
+        estimator.get_posterior_covariance(information_solver=in_use), estimator.posterior_covariance_
+    )
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual", "matrix_free"])
+def test_every_solver_refuses_a_saddle(solver):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    estimator = mixture({"prior": "flat"}, max_iter=1, init_params="random", solver="coordinate_ascent")
+    with pytest.warns(UserWarning, match="did not converge"):
+        estimator.fit(X)
+    with pytest.raises(ValueError, match=r"smallest eigenvalue .* is -.* components 0 and 1.*raise max_iter"):
+        estimator.get_posterior_covariance(information_solver=solver, X=X)
+
+
+def test_refuses_a_saddle():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    # one sweep from random responsibilities: two components on one cloud, not an optimum
+    estimator = mixture({"prior": "flat"}, max_iter=1, init_params="random", solver="coordinate_ascent")
+    with pytest.warns(UserWarning, match="did not converge"):
+        estimator.fit(X)
+    with pytest.raises(ValueError, match=r"smallest eigenvalue .* components 0 and 1.*raise max_iter"):
+        estimator.posterior_covariance_
+    with pytest.raises(ValueError, match="no strict local optimum"):
+        estimator.means_std_
+    with pytest.raises(ValueError, match="no strict local optimum"):
+        estimator.influence(X)
+    assert estimator.means_.shape == (2, 2)
+
+
+def test_warns_far_from_the_optimum():
+    estimator = mixture(MODELS[0], tol=1.0, solver="coordinate_ascent").fit(overlapping())
+    assert estimator.newton_decrement_ > 0.1
+    with pytest.warns(UserWarning, match="posterior standard deviations away from its optimum"):
+        estimator.posterior_std_
+
+
+def test_names():
+    names = fitted(MODELS[0]).posterior_names_
+    assert list(names[:4]) == ["log_weight[0]", "log_weight[1]", "mean[0,x0]", "mean[0,x1]"]
+    assert list(names[6:9]) == ["precision[0,x0,x0]", "precision[0,x0,x1]", "precision[0,x1,x1]"]
+    assert len(names) == 12
+
+
+def test_many_features_are_for_the_solver_of_few_uncertain_rows():
+    # 40,602 unknowns, a matrix of 12 GB, but a handful of rows between the components
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 200))
+    X[:300, 0] += 6.0
+    X[300:330, 0] += 3.0
+    prior = {"covariance_prior": 5000 * np.eye(200), "degrees_of_freedom_prior": 5000}
+    estimator = mixture({"tol": 1e-3}, **prior).fit(X)
+    tracemalloc.start()
+    means_std, weights_std = estimator.means_std_, estimator.weights_std_
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(estimator._uncertainty._information, DualInformation)
+    assert peak < 30 * X.nbytes  # mostly two columns of 40,602 and scratch
+    with pytest.raises(MemoryError, match=r"in 200 features has 20100 unknowns.*Ask for less: means and"):
+        estimator.precisions_std_
+    mean_field = np.sqrt(np.diag(estimator.get_posterior_covariance("means", method="mean_field")))
+    assert (means_std.ravel() / mean_field).max() > 1.001
+    matrix_free = estimator.get_posterior_covariance(["log_weights"], information_solver="matrix_free", X=X)
+    dual = estimator.get_posterior_covariance(["log_weights"])
+    np.testing.assert_allclose(matrix_free, dual, rtol=1e-8)
+    assert weights_std.shape == (2,)
+    scores = estimator.influence_scores(X[:5])
+    one = estimator.influence(X[:2], "log_weights")
+    assert scores.shape == (5, 2)
+    assert one.shape == (2, 2, 200)
+
+
+@pytest.mark.parametrize("information", INFORMATION)
+def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
+    use_information(information, monkeypatch)
+    X = overlapping()
+    estimator = mixture(MODELS[0]).fit(X)
+    whole = {target: estimator.influence(X[:7], target) for target in TARGETS}
+    scores = estimator.influence_scores(X[:7])
+    monkeypatch.setattr(posterior_uncertainty, "_SOURCE_BYTES", 1)
+    monkeypatch.setattr(targets, "_GROUP", 1)
+    monkeypatch.setattr(targets, "_ROOT_BYTES", 1)
+    for target, influence in whole.items():
+        scale = np.abs(influence).max()
+        np.testing.assert_allclose(estimator.influence(X[:7], target), influence, atol=1e-8 * scale)
+    np.testing.assert_allclose(estimator.influence_scores(X[:7]), scores, rtol=1e-8)
+    again = mixture(MODELS[0]).fit(X)
+    np.testing.assert_allclose(again.posterior_std_, estimator.posterior_std_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("weights", ["dirichlet_process", "dirichlet_distribution"])
+def test_solvers_agree_where_variances_differ_by_many_orders(weights):
+    # empty components: log weights with a standard deviation of thousands beside means known to 0.1
+    X = overlapping()
+    model = {"weight_concentration_prior": 1e-3, "weight_concentration_prior_type": weights}
+    estimator = mixture({**model, "tol": 1e-6}, 4).fit(X)
+    expected = estimator.get_posterior_covariance(TARGETS, information_solver="primal", X=X)
+    sd = np.sqrt(np.diag(expected))
+    assert sd.max() > 100 * sd.min()
+    for solver in ("dual", "matrix_free"):
+        covariance = estimator.get_posterior_covariance(TARGETS, information_solver=solver, X=X)
+        assert (np.abs(covariance - expected) / np.outer(sd, sd)).max() < 1e-8
+
+
+def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
+    monkeypatch.setattr(posterior_uncertainty, "_PICKLED_BYTES", 0)
+    X = overlapping()
+    estimator = mixture({**MODELS[0], "solver": "coordinate_ascent", "tol": 1e-12}).fit(X)
+    before = pickle.dumps(estimator)
+    expected = estimator.get_posterior_covariance()
+    for solver in ("auto", *INFORMATION):
+        twin = pickle.loads(before)
+        covariance = twin.get_posterior_covariance(X=X, information_solver=solver)
+        np.testing.assert_allclose(covariance, expected, atol=1e-8 * np.abs(expected).max())
+    assert estimator._uncertainty._information is not None
+
+
+def test_warnings_and_errors_name_the_callers_line():
+    estimator = mixture(MODELS[0], tol=1.0, solver="coordinate_ascent").fit(overlapping())
+    for ask in (
+        lambda: estimator.posterior_covariance_,
+        lambda: estimator.means_std_,
+        lambda: estimator.influence(overlapping()),
+        lambda: estimator.get_posterior_covariance("means"),
+    ):
+        estimator._uncertainty._warned = False
+        estimator._uncertainty._std.clear()
+        with pytest.warns(UserWarning, match="away from its optimum") as caught:
+            ask()
+        assert caught[0].filename == __file__
+
+
+def test_cost_model_on_problems_of_every_kind():
+    def cheapest(n_samples, n_features, n_components, n_alternatives, n_targets=1):
+        structure = FullCovariance(n_components, n_features)
+        costs = solver_costs(n_samples, structure, n_alternatives, n_alternatives)
+        return costs.cheapest(n_targets)
+
+    assert cheapest(10_000, 2, 2, 10_000) == "primal"
+    assert cheapest(12_665, 25, 2, 11_000) == "primal"
+    assert cheapest(12_665, 25, 2, 250) == "dual"
+    assert cheapest(12_665, 784, 2, 5, n_targets=1568) == "dual"
+    assert cheapest(12_665, 784, 2, 500_000, n_targets=1568) == "matrix_free"
+    assert cheapest(20_000, 100, 2, 18_000) == "matrix_free"
+    assert cheapest(20_000, 100, 2, 18_000, n_targets=200) == "primal"
+    assert cheapest(1_000, 5, 1, 0) in ("primal", "dual")
+
+
+def test_many_pairs_cost_more_than_their_columns():
+    structure = FullCovariance(10, 10)
+    few, many = (solver_costs(10_000, structure, 65_000, pairs).gram for pairs in (65_000, 400_000))
+    assert many > 1.5 * few

@@ -1,0 +1,173 @@
+"""The table of the posterior: its columns against what they sum up, its intervals against draws."""
+
+import re
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from catalogue import COVARIANCE_TYPES, MODELS, WEIGHT_PRIORS, fitted, mixture, model_id, overlapping, unique
+from scipy import stats
+from sklearn.exceptions import NotFittedError
+
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.uncertainty import posterior_uncertainty
+from sklearn_lrvb.gaussian_mixture.uncertainty.credible_intervals import credible_interval
+
+catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+TARGETS = ["weights", "log_weights", "means", "precisions", "covariances"]
+NAME = re.compile(r"(\w+)\[(.*)\]")
+
+
+def on_diagonal(name):
+    """Whether a row is of a variance or of its reciprocal, by its name."""
+    kind, place = NAME.fullmatch(name).groups()
+    features = [part for part in place.split(",") if not part.isdigit()]
+    return kind in ("precision", "covariance") and len(set(features)) <= 1
+
+
+def rows(summary, kind):
+    return summary[summary.index.str.startswith(f"{kind}[")]
+
+
+@catalogue
+def test_columns_are_what_they_sum_up(model):
+    estimator = fitted(model)
+    summary = estimator.posterior_summary()
+    assert list(summary.columns) == ["mean", "sd", "mean_field_sd", "ratio", "lower", "upper"]
+    means = [estimator.weights_, estimator.posterior_mean_, unique(model, estimator.covariances_)]
+    np.testing.assert_allclose(summary["mean"], np.concatenate(means), rtol=1e-13)
+    for column, method in (("sd", "lrvb"), ("mean_field_sd", "mean_field")):
+        variances = np.diag(estimator.get_posterior_covariance(TARGETS, method))
+        np.testing.assert_allclose(summary[column], np.sqrt(variances), rtol=1e-9)
+    assert np.all(summary["ratio"] >= 1 - 1e-9)
+    np.testing.assert_allclose(summary["ratio"] * summary["mean_field_sd"], summary["sd"], rtol=1e-14)
+    parameters = summary.index[2 : 2 + len(estimator.posterior_names_)]
+    np.testing.assert_array_equal(parameters, estimator.posterior_names_)
+    assert list(summary.index[:2]) == ["weight[0]", "weight[1]"]
+    assert [name.replace("covariance", "precision") for name in rows(summary, "covariance").index] == list(
+        rows(summary, "precision").index
+    )
+
+
+@catalogue
+def test_intervals_stay_in_their_ranges(model):
+    for estimator in (fitted(model), mixture(model).fit(overlapping(12, seed=3))):
+        for interval in (0.5, 0.999999):
+            summary = estimator.posterior_summary(interval)
+            assert np.all(np.isfinite(summary))
+            assert np.all(summary["lower"] < summary["upper"])
+            for kind, low, high in (("weight", 0, 1), ("log_weight", -np.inf, 0)):
+                ends = rows(summary, kind)[["lower", "upper"]].to_numpy()
+                assert np.all((ends >= low) & (ends <= high))
+            positive = summary[[on_diagonal(name) for name in summary.index]]
+            assert len(positive) >= 2
+            assert np.all(positive["lower"] > 0)
+
+
+@catalogue
+def test_a_wider_interval_holds_a_narrower_one(model):
+    inner, outer = (fitted(model).posterior_summary(interval) for interval in (0.6, 0.9))
+    assert np.all(outer["lower"] < inner["lower"])
+    assert np.all(outer["upper"] > inner["upper"])
+
+
+@pytest.mark.parametrize(
+    "covariance_type, weights", list(zip(COVARIANCE_TYPES, 2 * WEIGHT_PRIORS, strict=True))
+)
+def test_intervals_are_those_of_draws(covariance_type, weights):
+    model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
+    estimator = mixture(model).fit(overlapping(3000))
+    draws = estimator.sample_posterior(8000, random_state=0)
+    flat = [draws["weights"], np.log(draws["weights"]), draws["means"].reshape(8000, -1)]
+    flat += [np.stack([unique(model, own) for own in draws[t]]) for t in ("precisions", "covariances")]
+    summary = estimator.posterior_summary(0.8)
+    for end, probability in (("lower", 0.1), ("upper", 0.9)):
+        error = (np.quantile(np.hstack(flat), probability, axis=0) - summary[end]) / summary["sd"]
+        # their standard error is 0.02 sd
+        assert np.abs(error).max() < 0.12
+
+
+def test_one_component_of_diagonal_covariance_has_exactly_qs_intervals():
+    estimator = mixture({"covariance_type": "diag"}, n_components=1).fit(overlapping(20))
+    summary = estimator.posterior_summary(0.9)
+    shape = 0.5 * estimator.degrees_of_freedom_[0]
+    q = stats.gamma(shape, scale=estimator.precisions_[0] / shape)
+    np.testing.assert_allclose(rows(summary, "precision")["lower"], q.ppf(0.05), rtol=1e-10)
+    np.testing.assert_allclose(rows(summary, "precision")["upper"], q.isf(0.05), rtol=1e-10)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_well_determined_parameters_have_normal_intervals(target):
+    mean = {"weights": [0.2, 0.7], "log_weights": [-2.0, -0.1], "means": [-3.0, 5.0]}.get(
+        target, [1e-3, 50.0]
+    )
+    mean = np.array(mean)
+    for shrink in (1e-4, 1e-6, 1e-9):
+        sd = shrink * np.abs(mean)
+        lower, upper = credible_interval(target, mean, sd, np.array([True, True]), 0.95)
+        # up to the skewness, of the order of the relative sd, and to round-off
+        atol = 20 * shrink + 1e-15 / shrink
+        np.testing.assert_allclose((lower - mean) / sd, -1.959964, atol=atol)
+        np.testing.assert_allclose((upper - mean) / sd, 1.959964, atol=atol)
+
+
+def test_parameters_beyond_their_family_stay_in_range():
+    mean, sd = np.array([0.5, 1e-9, 1 - 1e-9]), np.array([0.7, 0.2, 0.5])
+    lower, upper = credible_interval("weights", mean, sd, np.ones(3, dtype=bool), 0.95)
+    np.testing.assert_allclose(lower, [0, 0, 1], atol=1e-6)
+    np.testing.assert_allclose(upper, [1, 0, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+def test_what_is_certain_has_no_interval(weights):
+    model = {"weight_concentration_prior_type": weights}
+    with np.errstate(all="raise"):
+        summary = mixture(model, n_components=1).fit(overlapping(40)).posterior_summary()
+    assert list(summary.loc["weight[0]"]) == [1, 0, 0, 1, 1, 1]
+    if weights == "dirichlet_distribution":
+        assert list(summary.loc["log_weight[0]"]) == [0, 0, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("model", MODELS[::12], ids=model_id)
+def test_targets_come_in_the_order_asked_for(model):
+    estimator = fitted(model)
+    summary = estimator.posterior_summary()
+    chosen = estimator.posterior_summary(target=["covariances", "means"])
+    expected = pd.concat([rows(summary, "covariance"), rows(summary, "mean")])
+    pd.testing.assert_frame_equal(chosen, expected)
+    np.testing.assert_array_equal(estimator.posterior_summary(target="all").index, estimator.posterior_names_)
+    pd.testing.assert_frame_equal(estimator.posterior_summary(target="means"), rows(summary, "mean"))
+
+
+def test_names_of_features_are_used():
+    X = pd.DataFrame(overlapping(60), columns=["height", "width"])
+    summary = LRVBGaussianMixture(n_components=2, random_state=0).fit(X).posterior_summary()
+    assert {"mean[1,width]", "precision[0,height,width]", "covariance[1,width,width]"} < set(summary.index)
+
+
+def test_means_and_weights_need_no_matrix_of_all(monkeypatch):
+    estimator = mixture(MODELS[0]).fit(overlapping(60))
+    monkeypatch.setattr(posterior_uncertainty, "MAX_DENSE_SIZE", 4)
+    assert len(estimator.posterior_summary(target=["weights", "log_weights", "means"])) == 8
+    with pytest.raises(MemoryError, match="up to 4 are solved"):
+        estimator.posterior_summary(target="precisions")
+
+
+def test_without_pandas_it_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        fitted(MODELS[0]).posterior_summary()
+
+
+def test_bad_requests_are_refused():
+    estimator = fitted(MODELS[0])
+    for interval in (0, 1, 1.0, -0.5, 95, np.nan, "0.95"):
+        with pytest.raises(ValueError, match="interval must be a probability above 0 and below 1"):
+            estimator.posterior_summary(interval)
+    with pytest.raises(ValueError, match="target must be one of log_weights, means"):
+        estimator.posterior_summary(target="mean")
+    with pytest.raises(ValueError, match="target is empty"):
+        estimator.posterior_summary(target=[])
+    with pytest.raises(NotFittedError):
+        LRVBGaussianMixture().posterior_summary()
