@@ -75,7 +75,7 @@ class Refits:
         posterior = replace(self._optimum.posterior)  # without what earlier sweeps left in its cache
         for _ in range(_MOST_STEPS):
             residual = sweep_residual(posterior, e_step(rows, posterior).moments)
-            direction, distance = self._information.newton_step(residual)
+            direction, distance, _ = self._information.newton_step(residual)
             posterior = step(posterior, direction)
             if distance < _LAST_STEP:
                 break

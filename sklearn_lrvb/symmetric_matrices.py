@@ -1,15 +1,20 @@
-"""Symmetric matrices as vectors, in the one place that knows the order of their entries.
+"""Symmetric matrices: as vectors, their factors, and the one rule of numerical rank.
 
-``svec`` is an isometry: <svec(A), svec(B)> = trace(A B). Entries run row by row over the upper
-triangle, the order of ``numpy.triu_indices``, which is also the order in which the unique entries
-of precision matrices are reported to the user.
+*Vectors.* ``svec`` is an isometry: <svec(A), svec(B)> = trace(A B). Entries run row by row over the upper
+triangle, the order of ``numpy.triu_indices``, which is also the order in which the unique entries of
+precision matrices are reported to the user.
+
+*Rank.* A matrix is factored after scaling to unit diagonal. A squared pivot of the scaled matrix is the share
+of a coordinate's variance that the coordinates before it leave unexplained, in any units of measurement; a
+matrix with a squared pivot below `round_off` counts as singular.
 """
 
 import contextlib
 import functools
+import math
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import eigh, lapack
 
 
 @functools.lru_cache(maxsize=64)
@@ -20,7 +25,7 @@ def upper_triangle(n_features):
 
 @functools.lru_cache(maxsize=64)
 def _isometry_weights(n_features):
-    """1 on the diagonal's entries, sqrt(2) on the others."""
+    """1 for the entries on the diagonal, sqrt(2) for the others."""
     row, column = upper_triangle(n_features)
     return np.where(row == column, 1.0, np.sqrt(2.0))
 
@@ -46,17 +51,32 @@ def svec(matrices):
 
 
 def smat(vectors, n_features):
-    """Inverse of `svec`: (..., P(P+1)/2) -> (..., P, P), symmetric to the last digit."""
+    """Inverse of `svec`: (..., P(P+1)/2) -> (..., P, P), exactly symmetric."""
     return from_unique_entries(vectors / _isometry_weights(n_features), n_features)
 
 
+def packed_triangle(matrix):
+    """Lower triangle of a matrix row by row, to store it in half the memory: (D, D) -> (D(D+1)/2,)."""
+    return matrix[np.tril_indices(len(matrix))]
+
+
+def from_packed_triangle(triangle):
+    """Inverse of `packed_triangle` for symmetric matrices: (D(D+1)/2,) -> (D, D), exactly symmetric."""
+    size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
+    row, column = np.tril_indices(size)
+    matrix = np.empty((size, size))
+    matrix[row, column] = triangle
+    matrix[column, row] = triangle
+    return matrix
+
+
 def symmetrized(matrices):
-    """Symmetric part, symmetric to the last digit: (..., P, P) -> (..., P, P)."""
+    """Symmetric part, exactly symmetric: (..., P, P) -> (..., P, P)."""
     return 0.5 * (matrices + matrices.swapaxes(-1, -2))
 
 
 def inverse_root(matrices):
-    """R upper triangular with R R' = matrix^-1, of positive definite ones: (..., P, P) -> (..., P, P).
+    """R upper triangular with R R' = matrix^-1 of positive definite matrices: (..., P, P) -> (..., P, P).
 
     Raises ``numpy.linalg.LinAlgError`` where a matrix is not positive definite.
     """
@@ -73,53 +93,84 @@ def log_determinant_of_triangular(triangles):
 def symmetric_kronecker_square(matrices):
     """S_ik S_jl + S_il S_jk at [ij, kl]: (..., P, P) -> (..., P^2, P^2).
 
-    The covariance of x x' for x normal around 0, and of a Wishart matrix but for its degrees of freedom.
+    It is the covariance of x x' for x ~ normal(0, S), and, times the degrees of freedom, of a Wishart matrix
+    with scale S.
     """
     products = np.einsum("...ik,...jl->...ijkl", matrices, matrices)
     n_entries = matrices.shape[-1] ** 2
     return (products + products.swapaxes(-1, -2)).reshape(*matrices.shape[:-2], n_entries, n_entries)
 
 
-def cholesky_equilibrated(matrix):
-    """Lower Cholesky factor, and that of the matrix scaled to unit diagonal; None, None where there is none.
+def round_off(size):
+    """Squared pivots and eigenvalues, of a matrix of this size and of order one, that count as zero.
 
-    Scaling first makes the factor's accuracy independent of the coordinates' units.
+    Factoring a matrix of unit diagonal in float64 changes its pivots by a small multiple of size * eps; the
+    factor 10 is a margin over that.
     """
-    diagonal = np.diag(matrix)
-    if not (np.all(np.isfinite(matrix)) and np.all(diagonal > 0)):
-        return None, None
-    scale = np.sqrt(diagonal)
-    # LAPACK itself: what surrounds it in scipy.linalg.cholesky takes longer than a small factor
-    scaled, failed = lapack.dpotrf(matrix / np.outer(scale, scale), lower=True)
-    if failed:
-        return None, None
-    scaled = np.ascontiguousarray(scaled)
-    return scale[:, None] * scaled, scaled
-
-
-def cholesky_factor(matrix):
-    """Lower Cholesky factor, or None where the matrix is singular to working precision, in any units.
-
-    A pivot of the scaled matrix is the share of a coordinate's variance that those before it leave over.
-    """
-    factor, scaled = cholesky_equilibrated(matrix)
-    if factor is None or np.diag(scaled).min() ** 2 < _singular_below(len(factor)):
-        return None
-    return factor
-
-
-def _singular_below(size):
-    """Squared pivots of a matrix of unit diagonal that rounding alone could leave over."""
     return 10 * size * np.finfo(float).eps
 
 
+def scaled_to_unit_diagonal(matrices):
+    """Symmetric matrices divided by the roots of their diagonals, and these: (..., P, P), (..., P).
+
+    A root is 1 where the diagonal is not positive: a caller that needs positive variances sees it in the
+    scaled matrix.
+    """
+    diagonal = np.einsum("...pp->...p", matrices)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    return matrices / (scale[..., :, None] * scale[..., None, :]), scale
+
+
+def is_numerically_singular(factors):
+    """Whether some squared pivot is round-off, for Cholesky factors (..., P, P) of matrices of order one."""
+    return np.einsum("...pp->...p", factors).min() ** 2 < round_off(factors.shape[-1])
+
+
+def _scaled_cholesky(matrix):
+    """Lower Cholesky factor of the matrix scaled to unit diagonal, and the scale; or None, None."""
+    if not np.all(np.isfinite(matrix)):
+        return None, None
+    scaled, scale = scaled_to_unit_diagonal(matrix)
+    # LAPACK is called directly, as the checks of scipy.linalg.cholesky take longer than a small factor.
+    factor, failed = lapack.dpotrf(scaled, lower=True)
+    return (None, None) if failed else (np.ascontiguousarray(factor), scale)
+
+
+def cholesky_equilibrated(matrix):
+    """Lower Cholesky factor (P, P), or None where the matrix has none; nearly singular ones have one.
+
+    The matrix is scaled to unit diagonal first, so that the accuracy does not depend on the coordinates'
+    units.
+    """
+    factor, scale = _scaled_cholesky(matrix)
+    return None if factor is None else scale[:, None] * factor
+
+
+def cholesky_factor(matrix):
+    """Lower Cholesky factor (P, P), or None for a matrix that is singular to working precision in any units."""
+    factor, scale = _scaled_cholesky(matrix)
+    if factor is None or is_numerically_singular(factor):
+        return None
+    return scale[:, None] * factor
+
+
 def cholesky_factors(matrices):
-    """`cholesky_factor` of each of a stack, at once where all have one: (n, P, P) -> list."""
-    diagonal = np.einsum("npp->np", matrices)
-    if np.all(diagonal > 0) and np.all(np.isfinite(matrices)):
-        scale = np.sqrt(diagonal)
+    """`cholesky_factor` of every matrix of a stack, in one call where all have one: (n, P, P) -> list."""
+    if np.all(np.isfinite(matrices)):
+        scaled, scale = scaled_to_unit_diagonal(matrices)
         with contextlib.suppress(np.linalg.LinAlgError):
-            scaled = np.linalg.cholesky(matrices / (scale[:, :, None] * scale[:, None, :]))
-            if np.einsum("npp->np", scaled).min() ** 2 >= _singular_below(matrices.shape[-1]):
-                return list(scale[:, :, None] * scaled)
+            factors = np.linalg.cholesky(scaled)
+            if not is_numerically_singular(factors):
+                return list(scale[:, :, None] * factors)
     return [cholesky_factor(matrix) for matrix in matrices]
+
+
+def gram_root(gram):
+    """Z with Z' Z = gram, for a symmetric matrix that is positive semidefinite up to round-off: (n, n).
+
+    Z is the symmetric root of the correlations times the standard deviations: columns in any units keep
+    their digits, and the signs do not depend on the eigenvectors'.
+    """
+    correlations, scale = scaled_to_unit_diagonal(symmetrized(gram))
+    values, vectors = eigh(correlations)
+    return vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T) * scale

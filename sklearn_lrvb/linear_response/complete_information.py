@@ -3,35 +3,59 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 
 @dataclass(frozen=True)
 class CompleteInformation:
-    """R^-1, through a root T of R = T T': a dense block on a few coordinates, diagonal on the rest.
+    """R^-1 through a root T of R = T T': a dense block on a few coordinates, diagonal on the others.
 
     Attributes
     ----------
-    dense_index : int array (b,), coordinates that share a dense block
-    dense_root : (b, b), root of R on those coordinates; lower triangular where it is to be solved with
-    root : (D,), square root of R's diagonal; its entries at ``dense_index`` are not used
+    dense_index : int ndarray of shape (b,)
+        Coordinates that share a dense block.
+    dense_root : ndarray of shape (b, b)
+        Root of R on those coordinates. `solve_root_transposed` needs it lower triangular.
+    root : ndarray of shape (D,)
+        Square root of the diagonal of R. Its entries at ``dense_index`` are not used.
+
+    Examples
+    --------
+    Two correlated coordinates, and a third with variance 4:
+
+    >>> import numpy as np
+    >>> from sklearn_lrvb.linear_response import CompleteInformation
+    >>> block = np.linalg.cholesky([[1.0, 0.6], [0.6, 1.0]])
+    >>> complete = CompleteInformation(np.array([0, 1]), block, np.array([1.0, 1.0, 2.0]))
+    >>> complete.deviations
+    array([1., 1., 2.])
+    >>> complete.times_root(complete.times_root_transposed(np.eye(3)))  # R
+    array([[1. , 0.6, 0. ],
+           [0.6, 1. , 0. ],
+           [0. , 0. , 4. ]])
     """
 
-    dense_index: np.ndarray
-    dense_root: np.ndarray
-    root: np.ndarray
+    dense_index: NDArray[np.intp]
+    dense_root: NDArray[np.float64]
+    root: NDArray[np.float64]
 
     @classmethod
-    def from_root(cls, root):
-        """R = root root' as one dense block, (D, D)."""
+    def from_root(cls, root: NDArray[np.float64]) -> "CompleteInformation":
+        """R = root root' as one dense block, from a root of shape (D, D)."""
         return cls(np.arange(len(root)), root, np.ones(len(root)))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.root)
 
     @property
-    def deviations(self):
-        """Root diagonal of R, (D,)."""
+    def nbytes(self) -> int:
+        """Size in bytes of the arrays."""
+        return self.dense_index.nbytes + self.dense_root.nbytes + self.root.nbytes
+
+    @property
+    def deviations(self) -> NDArray[np.float64]:
+        """Mean-field standard deviations: roots of the diagonal of R, (D,)."""
         deviations = self.root.copy()
         deviations[self.dense_index] = np.linalg.norm(self.dense_root, axis=1)
         return deviations
@@ -41,41 +65,41 @@ class CompleteInformation:
         scaled[self.dense_index] = dense(array[self.dense_index])
         return scaled
 
-    def times_root(self, array):
-        """T array, (D, m)."""
+    def times_root(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
+        """T array: (D, m) -> (D, m)."""
         return self._scaled(array, lambda block: self.dense_root @ block)
 
-    def times_root_transposed(self, array):
-        """T' array, (D, m)."""
+    def times_root_transposed(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
+        """T' array: (D, m) -> (D, m)."""
         return self._scaled(array, lambda block: self.dense_root.T @ block)
 
-    def scale_in_place(self, matrix):
-        """Turn a symmetric matrix (D, D) into T' matrix T, without another of its size."""
+    def scale_in_place(self, matrix: NDArray[np.float64]) -> None:
+        """Turn a symmetric matrix (D, D) into T' matrix T without a second matrix of its size."""
         dense = self.dense_index
         for view in (matrix, matrix.T):
             mixed = self.dense_root.T @ view[dense]
             view *= self.root[:, None]
             view[dense] = mixed
 
-    def solve_root_transposed(self, array):
-        """T^-T array, (D, m)."""
+    def solve_root_transposed(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
+        """T^-T array: (D, m) -> (D, m)."""
         scaled = array / self.root[:, None]
         scaled[self.dense_index] = solve_triangular(
             self.dense_root, array[self.dense_index], lower=True, trans="T"
         )
         return scaled
 
-    def root_rows(self, index):
-        """T[index]', (D, m): its columns are targets that are coordinates, scaled."""
+    def root_rows(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
+        """T[index]' for an int array (m,): (D, m). Column j is T' times unit vector ``index[j]``."""
         selected = np.zeros((len(self), len(index)))
         selected[index, np.arange(len(index))] = 1.0
         return self.times_root_transposed(selected)
 
-    def covariance_root(self, index):
-        """Y with Y' Y = R[index, index], without rows of zeros, (b + m, m)."""
-        columns, slots = np.nonzero(np.asarray(index)[:, None] == self.dense_index)
+    def covariance_root(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Y with Y' Y = R[index, index] for an int array (m,), without the rows that are zero: (b + m, m)."""
+        columns, rows = np.nonzero(np.asarray(index)[:, None] == self.dense_index)
         dense = np.zeros((len(self.dense_index), len(index)))
-        dense[:, columns] = self.dense_root[slots].T
+        dense[:, columns] = self.dense_root[rows].T
         diagonal = self.root[index]
         diagonal[columns] = 0.0
         return np.concatenate([dense, np.diag(diagonal)])

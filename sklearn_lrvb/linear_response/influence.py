@@ -1,15 +1,30 @@
 """How posterior means follow the data: linear response to infinitesimal noise (Eq. influence_score)."""
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from sklearn_lrvb.linear_response.covariance import finite_matrix, require_shape, square_matrix, symmetric
+from sklearn_lrvb.linear_response.array_checks import (
+    finite_matrix,
+    require_shape,
+    square_matrix,
+    symmetric,
+)
 from sklearn_lrvb.linear_response.schur_complement import NuisanceResponse
 
 
-def linear_response_influence(Sigma_alpha, H_alpha_x, H_alpha_z, V_z, H_z_x, S_x, H_z=None):
+def linear_response_influence(
+    Sigma_alpha: ArrayLike,
+    H_alpha_x: ArrayLike,
+    H_alpha_z: "ArrayLike | sparse.sparray | sparse.spmatrix",
+    V_z: "ArrayLike | sparse.sparray | sparse.spmatrix",
+    H_z_x: "ArrayLike | sparse.sparray | sparse.spmatrix",
+    S_x: ArrayLike,
+    H_z: "ArrayLike | sparse.sparray | sparse.spmatrix | None" = None,
+) -> NDArray[np.float64]:
     """Influence scores d E[alpha] / d x of observed data x, without refitting (Eq. influence_score).
 
-    The printed equation is corrected: it should read
+    The printed equation is corrected (see the errata in `sklearn_lrvb.linear_response`): it should read
     Sigma_alpha (H_alpha_x + H_alpha_z (I - V_z H_z)^-1 V_z H_z_x) S_x.
 
     Parameters
@@ -30,7 +45,7 @@ def linear_response_influence(Sigma_alpha, H_alpha_x, H_alpha_z, V_z, H_z_x, S_x
         Mixed second derivatives in z and the statistics of x.
 
     S_x : array-like of shape (n_x, m)
-        How the statistics of x move with x: the limit of Cov(statistics, x*) / epsilon (Eq.
+        Derivatives of the statistics of x in x: the limit of Cov(statistics, x*) / epsilon (Eq.
         perturbation_assumptions). For the statistics (x, x^2) of a number it is the column (1, 2 x).
 
     H_z : None, or as V_z, default=None
@@ -39,14 +54,25 @@ def linear_response_influence(Sigma_alpha, H_alpha_x, H_alpha_z, V_z, H_z_x, S_x
     Returns
     -------
     influence : ndarray of shape (d, m)
-        d E[alpha] / d x, in units of alpha per unit of x; exact derivatives of the fixed point.
+        d E[alpha] / d x, in units of alpha per unit of x: the exact derivatives of the fixed point.
 
     Raises
     ------
     ValueError
-        Shapes that do not fit, or numbers that are not finite.
+        Shapes do not fit, numbers are not finite, or a matrix is not symmetric.
     IndefiniteInformationError
-        z is unstable at fixed alpha.
+        The fixed point is no strict local optimum in z at fixed alpha. It is a ValueError.
+
+    Examples
+    --------
+    The mean of x = (1, 3) with known precision 1 and a flat prior is alpha. Its expected log density is
+    alpha (x_1 + x_2) - alpha^2; there are no nuisance variables, and each x moves the mean by 1/2:
+
+    >>> import numpy as np
+    >>> from sklearn_lrvb.linear_response import linear_response_influence
+    >>> nothing = np.zeros((1, 0)), np.zeros((0, 0)), np.zeros((0, 2))
+    >>> linear_response_influence([[0.5]], np.ones((1, 2)), *nothing, S_x=np.eye(2))
+    array([[0.5, 0.5]])
     """
     Sigma_alpha = square_matrix("Sigma_alpha", Sigma_alpha)
     Sigma_alpha = symmetric("Sigma_alpha", Sigma_alpha, _inverse_deviations(Sigma_alpha))
@@ -63,6 +89,6 @@ def linear_response_influence(Sigma_alpha, H_alpha_x, H_alpha_z, V_z, H_z_x, S_x
 
 
 def _inverse_deviations(covariance):
-    """1/sd: a covariance's asymmetry counts in units of its correlations."""
+    """1/sd of every statistic, 0 where it is 0: the asymmetry of a covariance is that of its correlations."""
     variance = np.diag(covariance)
     return np.where(variance > 0, 1.0 / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)

@@ -1,4 +1,4 @@
-"""Krylov methods for a symmetric matrix that is known by its products alone, many columns at a time."""
+"""Krylov methods for a symmetric matrix S that is known by its products alone."""
 
 import numpy as np
 
@@ -9,16 +9,20 @@ def conjugate_gradients(product, right, tolerance, max_products):
     Parameters
     ----------
     product : callable, (D, m) -> S array (D, m)
-    right : (D, m)
-    tolerance : float, of every column's residual, relative to ``right``
+    right : ndarray of shape (D, m)
+    tolerance : float
+        Residual of every column, relative to ``right``.
     max_products : int
 
     Returns
     -------
-    solution : (D, m), where the iteration stopped: an ascent direction at any stop
-    residual : float, largest relative residual
-    is_convex : bool, False where a direction of negative curvature ended the iteration; a column that had
-        not moved by then is returned as ``right``
+    solution : ndarray of shape (D, m)
+        Where the iteration stopped; right' solution is positive at any stop, for every column.
+    residual : float
+        Largest relative residual.
+    is_convex : bool
+        False where a direction of negative curvature ended the iteration. A column that was still at zero
+        then is returned as ``right``.
     """
     residual, solution, direction = right.copy(), np.zeros_like(right), right.copy()
     squared = start = np.einsum("dm,dm->m", right, right)
@@ -30,8 +34,8 @@ def conjugate_gradients(product, right, tolerance, max_products):
         image = product(moved)
         curvature = np.einsum("dm,dm->m", moved, image)
         if not np.all(curvature > np.finfo(float).eps * np.einsum("dm,dm->m", moved, moved)):
-            still = ~solution.any(axis=0)
-            solution[:, still] = right[:, still]
+            at_zero = ~solution.any(axis=0)
+            solution[:, at_zero] = right[:, at_zero]
             return solution, _relative(squared, start), False
         length = squared[active] / curvature
         solution[:, active] += length * moved
@@ -42,14 +46,39 @@ def conjugate_gradients(product, right, tolerance, max_products):
 
 
 def _relative(squared, start):
+    """Largest ratio of norms, from squared norms (m,)."""
     return float(np.sqrt(np.max(squared / np.where(start > 0, start, 1.0), initial=0.0)))
 
 
-def inverse_square_root_product(product, vector, tolerance, max_products):
-    """S^-1/2 vector by Lanczos' method, (D,), and the relative size of its last change.
+def inverse_square_root_columns(product, columns, tolerance, max_products):
+    """S^-1/2 columns by Lanczos' method, one after the other: (D, m) -> (D, m).
 
-    Full reorthogonalisation; memory D floats a product.
+    Memory D numbers for every product with one column, as the basis is kept orthogonal explicitly.
+
+    Parameters
+    ----------
+    product : callable, (D, 1) -> S array (D, 1)
+    columns : ndarray of shape (D, m), m > 0
+    tolerance : float
+        Relative change of a result by the last product at which the iteration stops.
+    max_products : int
+        Of every column.
+
+    Returns
+    -------
+    results : ndarray of shape (D, m)
+    change : float
+        Largest relative change by a last product; at most ``tolerance`` where all columns converged.
     """
+    results, changes = zip(
+        *(_inverse_square_root_product(product, column, tolerance, max_products) for column in columns.T),
+        strict=True,
+    )
+    return np.stack(results, axis=1), max(changes)
+
+
+def _inverse_square_root_product(product, vector, tolerance, max_products):
+    """S^-1/2 vector, (D,), and the relative size of its last change, 0 where it converged."""
     norm = np.linalg.norm(vector)
     if norm == 0:
         return vector, 0.0
@@ -58,7 +87,7 @@ def inverse_square_root_product(product, vector, tolerance, max_products):
     for _ in range(max_products):
         image = product(basis[-1][:, None])[:, 0]
         diagonal.append(basis[-1] @ image)
-        for _ in range(2):
+        for _ in range(2):  # Orthogonalizing twice keeps the basis orthogonal to round-off.
             image = image - np.transpose(basis) @ (basis @ image)
         tridiagonal = np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
         values, vectors = np.linalg.eigh(tridiagonal)

@@ -1,8 +1,8 @@
-"""Linear response with many nuisance variables: they are eliminated, never inverted together.
+"""Linear response with many nuisance variables, which are eliminated by a Schur complement.
 
-*Conventions.* The statistics are (alpha, z), q(alpha, z) = q(alpha) q(z), V = diag(V_alpha, V_z). At fixed
-alpha the response of z to a perturbation is its own linear response covariance,
-Sigma_z|alpha = (I - V_z H_z)^-1 V_z, and alpha sees
+*Conventions.* The statistics are (alpha, z) with q(alpha, z) = q(alpha) q(z) and V = diag(V_alpha, V_z). At
+fixed alpha the response of z to a perturbation is its own linear response covariance,
+Sigma_z|alpha = (I - V_z H_z)^-1 V_z. The response of alpha has
 
     H_alpha + H_alpha_z Sigma_z|alpha H_z_alpha
 
@@ -10,30 +10,38 @@ in place of H_alpha: that is Eq. nuisance_lrvb_est.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh, splu
 
-from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.linear_response.covariance import (
-    SYMMETRIC,
+from sklearn_lrvb.linear_response.array_checks import (
+    SYMMETRY_TOLERANCE,
     covariance_roots,
     finite_matrix,
-    linear_response_covariance,
     require_shape,
     square_matrix,
     symmetric,
 )
+from sklearn_lrvb.linear_response.complete_information import CompleteInformation
+from sklearn_lrvb.linear_response.covariance import linear_response_covariance
+from sklearn_lrvb.linear_response.factored_solvers import PrimalInformation
 from sklearn_lrvb.linear_response.observed_information import (
     IndefiniteInformationError,
-    PrimalInformation,
     indefinite_information_error,
 )
+from sklearn_lrvb.symmetric_matrices import round_off
 
-_SMALL = 100  # below, sparse eigenvalues are found densely
+_DENSE_BELOW = 100  # size below which the eigenvalues of a sparse matrix are found faster densely
 
 
-def schur_linear_response_covariance(V_alpha, H_alpha, H_alpha_z, V_z, H_z=None):
+def schur_linear_response_covariance(
+    V_alpha: ArrayLike,
+    H_alpha: ArrayLike,
+    H_alpha_z: "ArrayLike | sparse.sparray | sparse.spmatrix",
+    V_z: "ArrayLike | sparse.sparray | sparse.spmatrix",
+    H_z: "ArrayLike | sparse.sparray | sparse.spmatrix | None" = None,
+) -> NDArray[np.float64]:
     """LRVB covariance of alpha, with the nuisance variables z eliminated (Eq. nuisance_lrvb_est).
 
     Parameters
@@ -45,30 +53,45 @@ def schur_linear_response_covariance(V_alpha, H_alpha, H_alpha_z, V_z, H_z=None)
         Hessian of the expected log joint in alpha's mean parameters, symmetric.
 
     H_alpha_z : array-like or scipy.sparse of shape (d, n_z)
-        Its mixed second derivatives.
+        Mixed second derivatives in the mean parameters of alpha and of z.
 
     V_z : array-like of shape (n_z, n_z), or (n_blocks, b, b) with n_z = n_blocks * b, or scipy.sparse
-        Covariance of z under q; a stack holds the diagonal blocks of independent variables, in order. A
+        Covariance of z under q. A stack holds the diagonal blocks of independent variables, in order. A
         sparse matrix is taken apart into its connected blocks. Each block may be singular.
 
     H_z : None, or as V_z, default=None
-        Hessian in z's mean parameters; None is zero, as for variables that do not meet in any term.
+        Hessian in z's mean parameters. None is zero, as for variables no two of which meet in a term.
 
     Returns
     -------
     covariance : ndarray of shape (d, d)
-        The alpha block of (I - V H)^-1 V, symmetric to the last digit.
+        The alpha block of (I - V H)^-1 V, exactly symmetric, in the units of V_alpha.
 
     Raises
     ------
     ValueError
-        Shapes that do not fit (named with their sizes), or matrices that are not what they must be.
+        Shapes do not fit (named with their sizes), numbers are not finite, a Hessian is not symmetric, or V
+        is no covariance.
     IndefiniteInformationError
-        The fixed point is unstable, already in z at fixed alpha or in alpha. A ValueError.
+        The fixed point is no strict local optimum, in z at fixed alpha or in alpha. It is a ValueError.
 
     Notes
     -----
-    A stack is never made dense: memory n_z (b + d). An H_z beside it costs one sparse factorization.
+    A stack is never made dense: memory n_z (b + d) numbers. An H_z beside it costs one sparse factorization.
+
+    Examples
+    --------
+    The same as eliminating z from the whole covariance:
+
+    >>> import numpy as np
+    >>> from sklearn_lrvb.linear_response import (
+    ...     linear_response_covariance, schur_linear_response_covariance
+    ... )
+    >>> V, H = np.eye(3), np.array([[0.0, 0.5, 0.0], [0.5, 0.0, 0.2], [0.0, 0.2, 0.0]])
+    >>> linear_response_covariance(V, H)[:1, :1].round(6)
+    array([[1.352113]])
+    >>> schur_linear_response_covariance(V[:1, :1], H[:1, :1], H[:1, 1:], V[1:, 1:], H[1:, 1:]).round(6)
+    array([[1.352113]])
     """
     V_alpha = square_matrix("V_alpha", V_alpha)
     H_alpha = finite_matrix("H_alpha", H_alpha)
@@ -79,24 +102,26 @@ def schur_linear_response_covariance(V_alpha, H_alpha, H_alpha_z, V_z, H_z=None)
 
 
 class NuisanceResponse:
-    """Sigma_z|alpha = (I - V_z H_z)^-1 V_z, through its products.
+    """Sigma_z|alpha = (I - V_z H_z)^-1 V_z, the response of z at fixed alpha, through its products.
 
     Parameters
     ----------
-    V_z, H_z : as in `schur_linear_response_covariance`
+    V_z, H_z
+        As in `schur_linear_response_covariance`.
     """
 
     def __init__(self, V_z, H_z=None):
         self._covariance = _dense_or_sparse("V_z", V_z)
         self.size = self._covariance.shape[0]
         root = _nuisance_root(self._covariance)
-        self._respond = self._at_fixed_alpha if H_z is None else _stable_response(root, H_z)
+        self._respond = self._independent_response if H_z is None else _stable_response(root, H_z)
 
-    def _at_fixed_alpha(self, array):
+    def _independent_response(self, array):
+        """Sigma_z|alpha array where H_z is zero."""
         return self._covariance @ array
 
     def coupling(self, name, array, n_others, transposed=False):
-        """Mixed derivatives with z, (n_others, n_z) or transposed, checked; sparse stays sparse."""
+        """Mixed derivatives with z, (n_others, n_z) or transposed, once checked; sparse stays sparse."""
         shape = (self.size, n_others) if transposed else (n_others, self.size)
         finite = _finite_sparse if sparse.issparse(array) else finite_matrix
         array = finite(name, array)
@@ -113,7 +138,7 @@ def _dense(array):
 
 
 def _dense_or_sparse(name, matrix):
-    """A square matrix, (n, n): dense stays dense, a stack of diagonal blocks (n_blocks, b, b) gets sparse."""
+    """A square matrix, (n, n). A dense one stays dense; a stack of diagonal blocks becomes sparse."""
     if not sparse.issparse(matrix):
         matrix = np.asarray(matrix, dtype=np.float64)
         if matrix.ndim != 3:
@@ -132,32 +157,32 @@ def _dense_or_sparse(name, matrix):
 def _finite_sparse(name, matrix):
     matrix = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
-    matrix.eliminate_zeros()  # they would tie blocks together
+    matrix.eliminate_zeros()  # Stored zeros would connect blocks.
     if not np.all(np.isfinite(matrix.data)):
         raise ValueError(f"{name} must be finite, but holds NaN or infinity.")
     return matrix
 
 
 def _nuisance_root(covariance):
-    """R with R R' = V_z, by connected blocks; refuses what is no covariance."""
+    """R with R R' = V_z, by connected blocks. Raises a ValueError where V_z is no covariance."""
     if not sparse.issparse(covariance):
         return covariance_roots("V_z", covariance[None])[0]
     entries = covariance.tocoo()
     _, labels = connected_components(covariance, directed=False)
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
-    first = np.cumsum(sizes) - sizes  # of every block, in ``order``
+    first = np.cumsum(sizes) - sizes  # where every block starts in ``order``
     within = np.empty(len(labels), dtype=int)
     within[order] = np.arange(len(labels)) - first[labels[order]]
     parts = []
-    for size in np.unique(sizes):  # blocks of one size together
+    for size in np.unique(sizes):  # Blocks of one size are a stack.
         chosen = np.flatnonzero(sizes == size)
-        place = np.full(len(sizes), -1)
-        place[chosen] = np.arange(len(chosen))
+        position = np.full(len(sizes), -1)
+        position[chosen] = np.arange(len(chosen))
         of_size = sizes[labels[entries.row]] == size
         row, column = entries.row[of_size], entries.col[of_size]
         stack = np.zeros((len(chosen), size, size))
-        stack[place[labels[row]], within[row], within[column]] = entries.data[of_size]
+        stack[position[labels[row]], within[row], within[column]] = entries.data[of_size]
         members = order[first[chosen][:, None] + np.arange(size)]
         roots = covariance_roots("V_z", stack, members)
         parts.append((roots.ravel(), np.repeat(members, size), np.tile(members, size).ravel()))
@@ -166,11 +191,14 @@ def _nuisance_root(covariance):
 
 
 def _stable_response(root, H_z):
+    """`_response`, whose error says that it is about z alone."""
     try:
         return _response(root, H_z)
     except IndefiniteInformationError as error:
-        raise IndefiniteInformationError(
-            f"In z alone, at fixed alpha (V_z, H_z): {error}", error.smallest_eigenvalue, error.direction
+        raise indefinite_information_error(
+            error.smallest_eigenvalue,
+            error.direction,
+            subject="The fixed point in z alone, at fixed alpha (V_z, H_z),",
         ) from None
 
 
@@ -190,17 +218,18 @@ def _response(root, H_z):
 def _sparse_response(root, H_z):
     coupled = root.T @ H_z @ root
     asymmetry = abs(coupled - coupled.T).max()
-    if asymmetry > SYMMETRIC * (1.0 + abs(coupled).max()):
+    if asymmetry > SYMMETRY_TOLERANCE * (1.0 + abs(coupled).max()):
         raise ValueError(
             "H_z must be symmetric, as a matrix of second derivatives, but differs from its transpose by up "
-            f"to {abs(H_z - H_z.T).max():.2g}. If it is round-off, pass (H_z + H_z.T) / 2."
+            f"to {abs(H_z - H_z.T).max():.2g}. (a) Check which block was transposed. (b) If it is round-off, "
+            "pass (H_z + H_z.T) / 2."
         )
     scaled = sparse.csc_array(sparse.eye_array(root.shape[0]) - 0.5 * (coupled + coupled.T))
     factor = _stable_factor(scaled)
     if factor is None:
         value, vector = _smallest_eigenpair(scaled)
         deviations = np.sqrt(np.asarray(root.multiply(root).sum(axis=1)).ravel())
-        raise indefinite_information_error(value, root @ vector, deviations)
+        raise indefinite_information_error(value, root @ vector / np.where(deviations > 0, deviations, 1.0))
     return lambda array: root @ factor.solve(_dense(root.T @ array))
 
 
@@ -210,17 +239,17 @@ def _stable_factor(matrix):
         factor = splu(
             matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
         )
-    except RuntimeError:  # exactly singular
+    except RuntimeError:  # SuperLU's word for an exactly singular matrix.
         return None
-    # without exchanges of rows the pivots have the signs of the eigenvalues
-    symmetric_order = np.array_equal(factor.perm_r, factor.perm_c)
-    smallest_pivot = 10 * matrix.shape[0] * np.finfo(float).eps
-    return factor if symmetric_order and factor.U.diagonal().min() > smallest_pivot else None
+    # Without exchanges of rows the pivots have the signs of the eigenvalues.
+    is_symmetric_order = np.array_equal(factor.perm_r, factor.perm_c)
+    is_positive = factor.U.diagonal().min() >= round_off(matrix.shape[0])
+    return factor if is_symmetric_order and is_positive else None
 
 
 def _smallest_eigenpair(matrix):
-    """Smallest eigenvalue of a sparse symmetric matrix and its vector."""
-    if matrix.shape[0] < _SMALL:
+    """Smallest eigenvalue of a sparse symmetric matrix and its eigenvector."""
+    if matrix.shape[0] < _DENSE_BELOW:
         values, vectors = np.linalg.eigh(matrix.toarray())
     else:
         values, vectors = eigsh(matrix, k=1, which="SA", v0=np.ones(matrix.shape[0]))

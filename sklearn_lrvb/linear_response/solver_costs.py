@@ -1,25 +1,40 @@
-"""Which solver of the observed information is cheapest: a cost model, to be overridden at will."""
+"""Which solver of the observed information is cheapest: a cost model. The caller may overrule it."""
 
 from dataclasses import dataclass
 
-# Largest matrix that is formed and factored: 1.6 GB, three or four such at work at once, and a minute.
+# Largest matrix that is formed and factored: 1.6 GB, three or four of which are in memory at once, and about
+# a minute of work.
 MAX_DENSE_SIZE = 14_000
-_PRODUCTS_PER_SOLUTION = 20  # that conjugate gradients take, or a little more than they do
-_MOST_PRODUCTS = 50  # that are worth trying
-_SPECTRAL = 30  # flops of a matrix product for every size^3 of all eigenvalues and vectors
+_PRODUCTS_PER_SOLUTION = 20  # conjugate gradients take as many or a few less
+_MOST_PRODUCTS = 50  # a check by products that takes more is cut short
+_FLOPS_OF_SPECTRUM = 30  # times D^3: all eigenvalues and vectors, in flops of a matrix product
 
 
 @dataclass(frozen=True)
 class SolverCosts:
-    """What a model knows of its observed information, in flops or any other unit of time.
+    """What the parts of the solvers cost for one model, in flops or any other unit of time.
 
     Attributes
     ----------
-    n_coefficients : int, D, size of the primal matrix
-    n_columns : int, m, columns of the missing information's root, size of the dual matrix
-    gram : float, to accumulate G
-    kernel : float, to form B' R B
-    product : float, one product G v
+    n_coefficients : int
+        D, size of the primal matrix.
+    n_columns : int
+        m, columns of the missing information's root: size of the dual matrix.
+    gram : float
+        Cost to form G.
+    kernel : float
+        Cost to form B' R B.
+    product : float
+        Cost of one product G v.
+
+    Examples
+    --------
+    Many targets pay for a matrix, one does not:
+
+    >>> from sklearn_lrvb.linear_response import SolverCosts
+    >>> costs = SolverCosts(n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6)
+    >>> costs.cheapest(n_targets=1), costs.cheapest(n_targets=1000)
+    ('matrix_free', 'primal')
     """
 
     n_coefficients: int
@@ -28,12 +43,20 @@ class SolverCosts:
     kernel: float
     product: float
 
-    def costs(self, n_targets):
-        """Cost of ``n_targets`` solutions by every solver that fits into memory.
+    def costs(self, n_targets: int) -> dict[str, float]:
+        """Cost of a number of solutions by every solver whose matrix fits into memory.
 
-        * primal: gram + D^3/3 + D^2 a target, D up to ``MAX_DENSE_SIZE``
-        * dual: kernel + m^3/3 + m^2 a target, m up to ``MAX_DENSE_SIZE``
+        * primal: gram + D^3/3 + D^2 a target, for D up to ``MAX_DENSE_SIZE``
+        * dual: kernel + m^3/3 + m^2 a target, for m up to ``MAX_DENSE_SIZE``
         * matrix_free: 20 products a target
+
+        Parameters
+        ----------
+        n_targets : int
+
+        Returns
+        -------
+        dict, name of the solver -> cost
         """
         size, columns = self.n_coefficients, self.n_columns
         costs = {"matrix_free": n_targets * _PRODUCTS_PER_SOLUTION * self.product}
@@ -43,21 +66,27 @@ class SolverCosts:
             costs["dual"] = self.kernel + columns**3 / 3 + n_targets * columns**2
         return costs
 
-    def products_for_a_matrix(self):
+    def products_for_a_matrix(self) -> int:
         """How many products G v, at most 50, cost no more than the cheapest matrix and its factor."""
         costs = self.costs(n_targets=1)
         matrices = [cost for solver, cost in costs.items() if solver != "matrix_free"]
         return int(min([_MOST_PRODUCTS * self.product, *matrices]) / self.product)
 
-    def newton_costs(self):
-        """Cost of a Newton step by every solver where the information may be indefinite.
+    def newton_costs(self) -> dict[str, float]:
+        """Cost of a Newton step by every solver, where the information may be indefinite.
 
-        Those that form a matrix then take its eigenvalues: 30 D^3 (primal), 30 m^3 (dual) more.
+        The solvers that form a matrix then need its eigenvalues: 30 D^3 (primal) or 30 m^3 (dual) more.
+
+        Returns
+        -------
+        dict, name of the solver -> cost
         """
         costs, sizes = self.costs(n_targets=1), {"primal": self.n_coefficients, "dual": self.n_columns}
-        return {solver: cost + _SPECTRAL * sizes.get(solver, 0) ** 3 for solver, cost in costs.items()}
+        return {
+            solver: cost + _FLOPS_OF_SPECTRUM * sizes.get(solver, 0) ** 3 for solver, cost in costs.items()
+        }
 
-    def cheapest(self, n_targets):
-        """Name of the cheapest solver."""
+    def cheapest(self, n_targets: int) -> str:
+        """Name of the cheapest solver for a number of solutions: "primal", "dual" or "matrix_free"."""
         costs = self.costs(n_targets)
-        return min(costs, key=costs.get)
+        return min(costs, key=costs.__getitem__)

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_lrvb.linear_response import (
     IndefiniteInformationError,
+    indefinite_information_error,
     linear_response_covariance,
     schur_linear_response_covariance,
 )
@@ -17,7 +18,6 @@ from sklearn_lrvb.mean_field.factor import entry_label
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.term import resolve_statistic
 
-_N_NAMED = 4  # statistics named in the message about an unstable fixed point
 _LOST = 1e-6  # relative error of covariances from which their raw moments are worth a warning
 _LARGEST_BYTES = 2e9  # of dense matrices over the statistics, several of which are held at once
 _N_MATRICES = 4
@@ -263,29 +263,22 @@ class MeanFieldPosterior:
         return self._responses[nuisance]
 
     def _unstable(self, kept, error):
-        """The engine's error, with the names of the statistics that it is about."""
-        labels = np.concatenate([self.factors[name].labels(name) for name in kept])
-        size = np.abs(error.direction)
-        largest = np.argsort(-size, kind="stable")[:_N_NAMED]
-        named = ", ".join(
-            f"{labels[i]} ({error.direction[i]:+.2f})" for i in largest if size[i] > 0.1 * size.max()
-        )
-        causes = [
+        """The engine's error in terms of the model: the statistics that it is about, and what to do."""
+        remedies = [
             "q is a saddle, as where two components coincide: choose another start.",
             "The log joint is flat or improper along this direction: a prior is missing, or a sign wrong.",
         ]
         if not self.converged:
-            causes.insert(0, f"Coordinate ascent stopped early ({self.n_iter} sweeps): raise max_iter.")
+            remedies.insert(0, f"Coordinate ascent stopped early ({self.n_iter} sweeps): raise max_iter.")
         if self.lost_precision is not None:
-            causes.append(self.lost_precision)
-        lettered = " ".join(f"({letter}) {cause}" for letter, cause in zip("abcd", causes, strict=False))
-        error.names = tuple(labels)
-        error.args = (
-            f"q is not a strict local optimum: the smallest eigenvalue of the observed information is "
-            f"{error.smallest_eigenvalue:.1e} of q's own. Its direction, in mean-field standard deviations: "
-            f"{named}. {lettered}",
+            remedies.append(self.lost_precision)
+        return indefinite_information_error(
+            error.smallest_eigenvalue,
+            error.direction,
+            subject="q",
+            remedies=remedies,
+            names=tuple(np.concatenate([self.factors[name].labels(name) for name in kept])),
         )
-        return error
 
     # Distance to the optimum.
 

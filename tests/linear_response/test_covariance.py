@@ -209,14 +209,14 @@ def test_unstable_fixed_points_are_refused(model):
     pull = np.diag([0.0, 2.0, 0.0, 0.0]) / np.diag(V_alpha)
     with pytest.raises(IndefiniteInformationError, match=r"smallest eigenvalue .* is -.*entries \[1\]"):
         schur_linear_response_covariance(V_alpha, H_alpha + pull, H_alpha_z, V_z)
-    with pytest.raises(IndefiniteInformationError, match="unstable") as error:
+    with pytest.raises(IndefiniteInformationError, match="no strict local optimum") as error:
         linear_response_covariance(np.diag([1.0, 4.0, 0.0]), np.diag([0.5, 0.5, 9.0]))
     assert error.value.smallest_eigenvalue == pytest.approx(-1.0)
     np.testing.assert_allclose(np.abs(error.value.direction), [0, 1, 0], atol=1e-12)
     directions = []
     for container in ("stack", "dense"):
         curvature = 20 * H_z if container == "dense" else sparse.csr_array(20 * H_z)
-        with pytest.raises(IndefiniteInformationError, match=r"In z alone, .* eigenvalue .* is -") as error:
+        with pytest.raises(IndefiniteInformationError, match=r"in z alone, .* eigenvalue .* is -") as error:
             schur_linear_response_covariance(
                 V_alpha, H_alpha, H_alpha_z, containers(V_z)[container], curvature
             )
@@ -230,7 +230,7 @@ def test_marginally_unstable_nuisance_variables_are_refused(sparsely):
     V_z, H_z = np.diag([1.0, 0.5]), np.diag([1.0, 0.0])
     if sparsely:
         V_z, H_z = sparse.csr_array(V_z), sparse.csr_array(H_z)
-    with pytest.raises(IndefiniteInformationError, match="In z alone"):
+    with pytest.raises(IndefiniteInformationError, match="in z alone"):
         schur_linear_response_covariance(np.eye(1), np.zeros((1, 1)), np.ones((1, 2)), V_z, H_z)
 
 

@@ -7,13 +7,15 @@ import pytest
 
 from sklearn_lrvb.linear_response import (
     CompleteInformation,
+    Definiteness,
     DualInformation,
     IndefiniteInformationError,
-    MatrixFactor,
     MatrixFreeInformation,
+    ObservedInformation,
     PrimalInformation,
-    sums_of_sweeps,
+    information_from_arrays,
 )
+from sklearn_lrvb.linear_response.factored_solvers import sums_of_sweeps
 
 SIZE = 12
 DENSE = np.array([0, 4, 8])
@@ -28,6 +30,37 @@ def complete():
     block = rng.normal(size=(3, 3))
     root = rng.uniform(0.05, 0.2, size=SIZE)
     return CompleteInformation(DENSE, np.linalg.cholesky(block @ block.T + np.eye(3)), root)
+
+
+class MatrixFactor:
+    """A root of the missing information that is given as a matrix B, (D, m), with G = B B'."""
+
+    def __init__(self, complete, root):
+        self._complete = complete
+        self._root = root
+
+    def __len__(self):
+        return self._root.shape[1]
+
+    @property
+    def nbytes(self):
+        return self._root.nbytes
+
+    def to_arrays(self):
+        return {"root": self._root}
+
+    def kernel(self):
+        half = self._complete.times_root_transposed(self._root)
+        return half.T @ half
+
+    def responses(self, index):
+        return self.transposed_product(self._complete.times_root(self._complete.root_rows(index)))
+
+    def product(self, weights):
+        return self._root @ weights
+
+    def transposed_product(self, array):
+        return self._root.T @ array
 
 
 def dense_covariance(complete):
@@ -87,16 +120,12 @@ def test_covariance_is_the_inverse(complete, solver):
 
 
 @solvers
-def test_solutions_and_standard_deviations(complete, solver):
+def test_solutions_are_the_inverse_times_the_sources(complete, solver):
     root = missing_root(complete, solver, 0.97)
     covariance, information = covariance_of(complete, root), information_of(complete, solver, root)
     targets = np.random.default_rng(4).normal(size=(SIZE, 5))
     targets[:, 2] = 0.0
     np.testing.assert_allclose(information.solve(targets), covariance @ targets, rtol=1e-8, atol=1e-9)
-    variances = np.einsum("dm,dm->m", targets, covariance @ targets)
-    np.testing.assert_allclose(
-        information.standard_deviations(targets), np.sqrt(variances), rtol=1e-9, atol=1e-12
-    )
 
 
 @solvers
@@ -116,8 +145,7 @@ def test_no_missing_information_is_the_complete_answer(complete, solver):
     np.testing.assert_allclose(information.solve(np.eye(SIZE)), expected, rtol=1e-12, atol=1e-15)
     half = information.correlated(np.eye(SIZE))
     np.testing.assert_allclose(half @ half.T, expected, rtol=1e-10, atol=1e-15)
-    step, _ = information.newton_step(np.ones(SIZE))
-    np.testing.assert_allclose(step, 1.0, rtol=1e-10)
+    np.testing.assert_allclose(information.newton_step(np.ones(SIZE)).step, 1.0, rtol=1e-10)
     assert information.smallest_eigenvalue()[0] == pytest.approx(1.0)
 
 
@@ -142,7 +170,6 @@ def test_indefinite_information_is_refused(complete, solver, largest):
     for answer in (
         information.covariance,
         lambda: information.solve(np.eye(SIZE)),
-        lambda: information.standard_deviations(np.eye(SIZE)),
         lambda: information.correlated(np.eye(SIZE)),
     ):
         with pytest.raises(
@@ -151,7 +178,7 @@ def test_indefinite_information_is_refused(complete, solver, largest):
             answer()
         assert e.value.smallest_eigenvalue == pytest.approx(1.0 - largest, rel=1e-3, abs=1e-3)
         assert e.value.direction.shape == (SIZE,)
-    assert not information.is_positive_definite
+    assert information.definiteness() is Definiteness.INDEFINITE
     twin = pickle.loads(pickle.dumps(e.value))
     assert str(twin) == str(e.value)
     assert twin.smallest_eigenvalue == e.value.smallest_eigenvalue
@@ -161,7 +188,7 @@ def test_singular_information_is_refused(complete):
     root = missing_root(complete, "primal", 1.0)
     for solver in ("primal", "dual"):
         information = information_of(complete, solver, root)
-        assert not information.is_positive_definite
+        assert information.definiteness() is Definiteness.INDEFINITE
         with pytest.raises(IndefiniteInformationError):
             information.covariance()
 
@@ -172,11 +199,12 @@ def test_newton_step_solves_the_system(complete, solver):
     beta = covariance_of(complete, root) @ gradient
     information = information_of(complete, solver, root)
     tight = {"tolerance": 1e-12} if solver == "matrix_free" else {}
-    step, decrement = information.newton_step(gradient, **tight)
+    step, decrement, definiteness = information.newton_step(gradient, **tight)
     expected = np.linalg.solve(dense_covariance(complete), beta)
     np.testing.assert_allclose(step, expected, rtol=1e-9, atol=1e-9)
     assert decrement == pytest.approx(np.sqrt(gradient @ beta), rel=1e-10)
-    assert information.is_positive_definite
+    shown = Definiteness.UNDECIDED if solver == "matrix_free" else Definiteness.POSITIVE_DEFINITE
+    assert definiteness is shown
 
 
 @solvers
@@ -184,10 +212,10 @@ def test_newton_step_ascends_where_the_information_is_indefinite(complete, solve
     root = missing_root(complete, solver, 30.0)
     for gradient in np.random.default_rng(3).normal(size=(20, SIZE)):
         information = information_of(complete, solver, root)
-        step, decrement = information.newton_step(gradient)
+        step, decrement, definiteness = information.newton_step(gradient)
         assert gradient @ dense_covariance(complete) @ step > 0
         assert decrement > 0
-        assert not information.is_positive_definite
+        assert definiteness is Definiteness.INDEFINITE
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual", "dual_low_rank"])
@@ -198,7 +226,7 @@ def test_an_indefinite_newton_step_goes_where_sweeps_go(complete, solver, share)
     values, vectors = np.linalg.eigh(np.eye(SIZE) - root.T @ missing @ missing.T @ root)
     assert values[0] < 0
     scaled = vectors @ (sums_of_sweeps(values) * (vectors.T @ root.T @ gradient))
-    step, decrement = information_of(complete, solver, missing).newton_step(gradient)
+    step, decrement, _ = information_of(complete, solver, missing).newton_step(gradient)
     np.testing.assert_allclose(step, np.linalg.solve(root.T, scaled), rtol=1e-9)
     assert decrement == pytest.approx(np.sqrt(gradient @ root @ scaled))
 
@@ -221,16 +249,109 @@ def test_solvers_pickle(complete, solver):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(information)).covariance(), covariance)
 
 
+@solvers
+def test_arrays_rebuild_the_information(complete, solver):
+    root = missing_root(complete, solver, 0.9)
+    information = information_of(complete, solver, root)
+    arrays = information.to_arrays()
+    twin = information_from_arrays(complete, arrays, lambda own: MatrixFactor(complete, own["root"]))
+    # the smaller one of S's triangle, 78 numbers, and the factor: 48 numbers for four columns, else 144
+    if solver == "dual_low_rank":
+        assert {key: array.size for key, array in arrays.items()} == {"root": 48}
+        assert twin.name == "dual"
+    else:
+        assert {key: array.size for key, array in arrays.items()} == {"scaled_triangle": 78}
+        assert twin.name == "primal"
+    covariance = covariance_of(complete, root)
+    np.testing.assert_allclose(twin.covariance(), covariance, atol=1e-9 * np.abs(covariance).max())
+    if solver in ("primal", "dual_low_rank"):
+        np.testing.assert_array_equal(twin.covariance(), information.covariance())
+
+
+def test_arrays_of_a_factor_need_its_constructor(complete):
+    arrays = information_of(complete, "dual", missing_root(complete, "dual_low_rank", 0.9)).to_arrays()
+    with pytest.raises(ValueError, match="root are those of a dual information's factor: pass factor_from"):
+        information_from_arrays(complete, arrays)
+
+
+@solvers
+def test_solvers_answer_for_themselves(complete, solver):
+    information = information_of(complete, solver, missing_root(complete, solver, 0.9))
+    assert isinstance(information, ObservedInformation)
+    assert information.holds_rows == (solver == "matrix_free")
+    matrices = {"primal": 2 * SIZE**2, "dual": 3 * SIZE**2, "dual_low_rank": 2 * 4**2 + 4 * SIZE}
+    # R^-1: its diagonal root, a 3 x 3 block and where that stands
+    assert information.nbytes == 8 * (SIZE + 9 + 3 + matrices.get(solver, 0))
+
+
+class NamedRoutes:
+    """Which route was taken, and with what."""
+
+    def by_inverse(self, inverse):
+        return "inverse", inverse
+
+    def by_solutions(self, information):
+        return "solutions", information
+
+    def by_kernels(self, information):
+        return "kernels", information
+
+
+@solvers
+def test_routes_to_responses(complete, solver):
+    root = missing_root(complete, solver, 0.9)
+    information = information_of(complete, solver, root)
+    few, many = (information.response_route(n, NamedRoutes()) for n in (SIZE - 1, SIZE))
+    if solver == "primal":
+        assert few == ("solutions", information)
+        assert many[0] == "inverse"
+        np.testing.assert_allclose(many[1], covariance_of(complete, root), atol=1e-9)
+    else:
+        route = "solutions" if solver == "matrix_free" else "kernels"
+        assert few == many == (route, information)
+
+
+@pytest.mark.parametrize(
+    ("largest", "effort", "expected"),
+    [
+        (0.9, "proof", Definiteness.POSITIVE_DEFINITE),
+        (0.9, "probe", Definiteness.POSITIVE_DEFINITE),
+        (0.9999, 1, Definiteness.UNDECIDED),
+        (1.5, "probe", Definiteness.INDEFINITE),
+        (1.5, "proof", Definiteness.INDEFINITE),
+    ],
+)
+def test_definiteness_by_products(complete, largest, effort, expected):
+    information = information_of(complete, "matrix_free", missing_root(complete, "primal", largest))
+    assert information.definiteness(effort) is expected
+
+
+def test_no_question_changes_the_answer_to_another(complete):
+    information = information_of(complete, "matrix_free", missing_root(complete, "primal", 1.5))
+    before = information.definiteness(0)
+    assert information.newton_step(np.ones(SIZE)).definiteness is Definiteness.INDEFINITE
+    with pytest.raises(IndefiniteInformationError):
+        information.solve(np.eye(SIZE))
+    assert information.definiteness(0) is before is Definiteness.UNDECIDED
+
+
+def test_unknown_effort_is_refused(complete):
+    information = information_of(complete, "matrix_free", missing_root(complete, "primal", 0.5))
+    with pytest.raises(ValueError, match="effort='little' is neither 'probe', 'proof' nor a number"):
+        information.definiteness("little")
+
+
 def test_matrix_free_stops_short_but_ascends(complete):
     root, gradient = missing_root(complete, "primal", 0.95), np.random.default_rng(3).normal(size=SIZE)
-    _, decrement = information_of(complete, "primal", root).newton_step(gradient)
+    decrement = information_of(complete, "primal", root).newton_step(gradient).decrement
     products = []
 
     def product(array):
         products.append(array)
         return root @ (root.T @ array)
 
-    step, approximate = MatrixFreeInformation(complete, product, max_step_products=2).newton_step(gradient)
+    information = MatrixFreeInformation(complete, product, max_step_products=2)
+    step, approximate, _ = information.newton_step(gradient)
     assert len(products) == 2
     assert 0 < approximate < decrement
     assert gradient @ dense_covariance(complete) @ step > 0
@@ -316,7 +437,8 @@ def test_pivots_of_round_off_size_are_no_optimum(complete, solver):
     for smallest, expected in ((1e-15, False), (1e-10, True)):
         eigenvalues = np.concatenate([np.full(SIZE - 1, 0.5), [smallest]])
         root = complete.solve_root_transposed(np.diag(np.sqrt(1.0 - eigenvalues)))
-        assert information_of(complete, solver, root).is_positive_definite == expected
+        definiteness = information_of(complete, solver, root).definiteness()
+        assert (definiteness is Definiteness.POSITIVE_DEFINITE) == expected
 
 
 @pytest.mark.parametrize("smallest", [-0.5, -1e-9])
@@ -328,7 +450,7 @@ def test_indefinite_steps_are_bounded(complete, smallest):
         root = complete.solve_root_transposed(rotation * np.sqrt(1.0 - eigenvalues))
         information = information_of(complete, solver, root)
         gradient = complete.solve_root_transposed(rotation[:, 1:2])[:, 0]
-        step, decrement = information.newton_step(gradient)
+        step, decrement, _ = information.newton_step(gradient)
         n_sweeps = np.log(3.0) / np.log1p(max(-smallest, 1e-3))
         np.testing.assert_allclose(
             step, complete.solve_root_transposed(n_sweeps * rotation[:, 1:2])[:, 0], rtol=1e-4

@@ -510,7 +510,7 @@ def test_components_that_coincide_are_a_saddle():
     np.testing.assert_allclose(*symmetric.mean("mu.value"), rtol=1e-12)
     assert symmetric.newton_decrement == np.inf
     with pytest.raises(
-        IndefiniteInformationError, match=r"not a strict local optimum.*-\d.*\(a\) q is a saddle.*\(b\)"
+        IndefiniteInformationError, match=r"q is no strict local optimum.*-\d.*\(a\) q is a saddle.*\(b\)"
     ) as raised:
         symmetric.covariance("mu")
     named = re.findall(r"([\w.]+)\[\d[\d,]*\] \([+-]\d", str(raised.value))

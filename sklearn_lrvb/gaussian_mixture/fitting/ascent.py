@@ -33,6 +33,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     DegenerateComponentError,
     VariationalPosterior,
 )
+from sklearn_lrvb.linear_response import Definiteness
 
 _LEAST_FIRST_SWEEPS = 4  # before anything else, while sweeps gain most
 _MOST_FIRST_SWEEPS = 30  # sweeps granted to find the way to an optimum
@@ -75,6 +76,7 @@ class Fit:
     information : ObservedInformation at the posterior, or None
     direction : Newton's step at the posterior, (D,), or None
     decrement : float, Newton decrement at the posterior, or NaN
+    definiteness : Definiteness, what computing Newton's step has shown of the information
     """
 
     posterior: VariationalPosterior
@@ -86,6 +88,7 @@ class Fit:
     information: object = None
     direction: np.ndarray | None = None
     decrement: float = np.nan
+    definiteness: Definiteness = Definiteness.UNDECIDED
 
     @property
     def lower_bound(self):
@@ -124,8 +127,14 @@ class Fit:
 
     @property
     def is_strict_optimum(self):
-        """Whether the information at the posterior is positive definite."""
-        return self.information.is_positive_definite
+        """Whether Newton's step at the posterior has met no negative curvature."""
+        return self.definiteness is not Definiteness.INDEFINITE
+
+    def probed(self):
+        """The same state; no strict optimum if a few products with the information find negative curvature."""
+        if self.is_strict_optimum and self.information.definiteness("probe") is Definiteness.INDEFINITE:
+            return replace(self, definiteness=Definiteness.INDEFINITE)
+        return self
 
 
 @dataclass(frozen=True)
@@ -374,7 +383,7 @@ class Ascent:
         if fit.distance > _FIXED_POINT_TOLERANCE or n_products < 1:
             return False
         information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver="matrix_free")
-        return information.shows_positive_definite(n_products)
+        return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
 
     def _newton_phase(self, fit, offer=None):
         """Newton and polishing steps to the end, or until sweeps of the price on offer are the better buy.
@@ -407,7 +416,7 @@ class Ascent:
 
     def _confirm_optimum(self, fit):
         """The end of the fit at an optimum; from another stationary point, a step up where there is one."""
-        proved = fit.information.seems_positive_definite()
+        proved = fit.probed().is_strict_optimum
         moved = None if proved else self._escape_saddle(fit)
         return self._finished(fit, proved) if moved is None else moved
 
@@ -435,8 +444,14 @@ class Ascent:
         if fit.information is not None:
             return fit
         information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver=solver)
-        direction, decrement = information.newton_step(fit.residual)
-        return replace(fit, information=information, direction=direction, decrement=decrement)
+        direction, decrement, definiteness = information.newton_step(fit.residual)
+        return replace(
+            fit,
+            information=information,
+            direction=direction,
+            decrement=decrement,
+            definiteness=definiteness,
+        )
 
     def _round_off(self, fit):
         """Differences of the lower bound below this mean nothing."""
@@ -479,8 +494,10 @@ class Ascent:
             if polished is None:
                 break
             fit = polished
-            direction, distance = start.information.newton_step(fit.residual)
-        if distance < _POLISHED_DECREMENT and start.information.seems_positive_definite():
+            direction, distance, definiteness = start.information.newton_step(fit.residual)
+            if definiteness is Definiteness.INDEFINITE:
+                start = replace(start, definiteness=definiteness)
+        if distance < _POLISHED_DECREMENT and start.probed().is_strict_optimum:
             return self._finished(replace(fit, decrement=distance))
         if fit is start:
             fit = self._newton_step(start)
@@ -489,7 +506,9 @@ class Ascent:
         stalled = gained <= self._round_off(fit) and fit.decrement > 0.5 * start.decrement
         arrived = fit.decrement < _ACCEPTED_DECREMENT or stalled or fit.n_iter == self.max_iter
         within_tol = 0.5 * fit.decrement**2 < max(self.tol, self._round_off(fit))
-        converged = bool(within_tol and arrived and fit.information.seems_positive_definite())
+        if within_tol and arrived:
+            fit = fit.probed()
+        converged = bool(within_tol and arrived and fit.is_strict_optimum)
         return replace(fit, converged=converged, finished=converged)
 
 

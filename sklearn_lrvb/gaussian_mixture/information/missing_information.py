@@ -264,6 +264,20 @@ class AmbiguousColumns:
         cached = {"_kept_features", "_rows_of_columns"}  # cheap to form again
         return {name: value for name, value in vars(self).items() if name not in cached}
 
+    def to_arrays(self):
+        """The arrays from which `from_arrays` rebuilds the columns: dict, str -> ndarray."""
+        return {"whitened": self._whitened, "row": self._row, "weights": self.weights}
+
+    @classmethod
+    def from_arrays(cls, posterior, arrays):
+        """Inverse of `to_arrays`, given the posterior."""
+        return cls(posterior, arrays["whitened"], arrays["row"], arrays["weights"])
+
+    @property
+    def nbytes(self):
+        """Size in bytes of the arrays."""
+        return sum(array.nbytes for array in self.to_arrays().values())
+
     def kernel(self):
         """B' R B, (m, m), from inner products of rows alone."""
         posterior, structure = self._posterior, self._posterior.structure

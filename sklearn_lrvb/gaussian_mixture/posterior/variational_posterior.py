@@ -184,7 +184,7 @@ class VariationalPosterior:
     @cached_property
     def intercept_root(self):
         """Lower Cholesky factor of V_pi + C, (K, K)."""
-        return cholesky_equilibrated(self.log_weight_covariance + self.intercept_excess)[0]
+        return cholesky_equilibrated(self.log_weight_covariance + self.intercept_excess)
 
     @cached_property
     def log_density_constants(self):

@@ -20,8 +20,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import polygamma
 
 from sklearn_lrvb.exponential_families.quantiles import beta_quantiles
-from sklearn_lrvb.linear_response.observed_information import gram_root
 from sklearn_lrvb.row_blocks import slices
+from sklearn_lrvb.symmetric_matrices import gram_root
 
 _DRAW_BYTES = 2**26  # of the arrays that are made of a batch of draws
 _ARRAYS = 16  # of the size of the coefficients, that are made of a draw

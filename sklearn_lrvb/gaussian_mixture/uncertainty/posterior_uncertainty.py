@@ -19,7 +19,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Parame
 from sklearn_lrvb.linear_response import (
     MAX_DENSE_SIZE,
     IndefiniteInformationError,
-    MatrixFreeInformation,
+    indefinite_information_error,
 )
 from sklearn_lrvb.row_blocks import blas_threads, slices
 
@@ -69,7 +69,7 @@ class PosteriorUncertainty:
         self._std = {}
         self._decrement = None if np.isnan(fit.decrement) else fit.decrement
         self._warned = False
-        if fit.information is not None and not isinstance(fit.information, MatrixFreeInformation):
+        if fit.information is not None and not fit.information.holds_rows:
             self._keep(fit.information)
 
     def _keep(self, information):
@@ -157,15 +157,14 @@ class PosteriorUncertainty:
         information = self._information
         if information is None or solver not in (None, information.name):
             information = self._formed(rows or self._training_rows(), n_targets, solver)
-            if solver is None and not isinstance(information, MatrixFreeInformation):
+            if solver is None and not information.holds_rows:
                 self._keep(information)
         if self._decrement is None:
             self._decrement = information.newton_step(self._fit.residual)[1]
         try:
             information.require_positive_definite()
         except IndefiniteInformationError as error:
-            message = self._indefinite_message(error)
-            raise IndefiniteInformationError(message, error.smallest_eigenvalue, error.direction) from None
+            raise self._indefinite_error(error) from None
         self._warn_far_from_optimum()
         return information
 
@@ -193,7 +192,8 @@ class PosteriorUncertainty:
                 stacklevel=frames_inside_the_package(),
             )
 
-    def _indefinite_message(self, error):
+    def _indefinite_error(self, error):
+        """The error in terms of the mixture: which parameters of which components it is about."""
         structure = self.map.posterior.structure
         intercepts, linear, quadratic = (np.square(part) for part in structure.split(error.direction))
         kind = PARAMETERS[np.argmax([part.sum() for part in (intercepts, linear, quadratic)])].replace(
@@ -204,14 +204,17 @@ class PosteriorUncertainty:
             share += quadratic.sum(axis=1)
         most = np.sort(np.argsort(share)[::-1][:2])
         pair = " and ".join(str(k) for k in most)
-        return (
-            "The posterior covariance is undefined at this fit, which is no strict local optimum: the "
-            f"smallest eigenvalue of the observed information is {error.smallest_eigenvalue:.1e} of the "
-            f"complete information (mostly in the {kind} of component{'s' * (len(most) > 1)} {pair}). (a) "
-            f"The fit stopped early ({self._iterations}; {self._decrement:.2g} posterior standard deviations "
-            "from the optimum): raise max_iter, or use solver='newton'. (b) Components "
-            f"{pair} coincide or share one cluster: lower n_components, raise n_init, or change "
-            "random_state."
+        return indefinite_information_error(
+            error.smallest_eigenvalue,
+            error.direction,
+            subject="The posterior covariance is undefined, as the fit",
+            where=f"mostly in the {kind} of component{'s' * (len(most) > 1)} {pair}",
+            remedies=[
+                f"The fit stopped early ({self._iterations}; {self._decrement:.2g} posterior standard "
+                "deviations from the optimum): raise max_iter, or use solver='newton'.",
+                f"Components {pair} coincide or share one cluster: lower n_components, raise n_init, or "
+                "change random_state.",
+            ],
         )
 
     def _covariance_root(self, coordinates, solver=None, rows=None):

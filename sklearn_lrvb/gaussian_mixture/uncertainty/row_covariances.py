@@ -15,7 +15,6 @@ Components in which a row has no part are passed over (``used``).
 import numpy as np
 from scipy.linalg import cho_solve
 
-from sklearn_lrvb.linear_response import DualInformation, MatrixFreeInformation
 from sklearn_lrvb.row_blocks import rows_of_size
 
 _SOLVED_BYTES = 2**25  # of solutions held at once
@@ -212,18 +211,25 @@ class ResponsesOfRows:
     """
 
     def __init__(self, information, posterior, n_rows):
-        structure, n_components = posterior.structure, posterior.n_components
-        n_features = 1 + structure.n_features + structure.n_quadratic
         self._posterior = posterior
-        if isinstance(information, DualInformation):
-            self._way, self._known = _ByKernels, information
-            self.block_rows = rows_of_size(n_components * (len(information.factor) + structure.n_features))
-        elif isinstance(information, MatrixFreeInformation) or n_rows * n_components < len(information):
-            self._way, self._known = _BySolutions, information
-            self.block_rows = max(1, _SOLVED_BYTES // (8 * len(information) * n_components))
-        else:
-            self._way, self._known = _ByInverse, information.covariance()
-            self.block_rows = rows_of_size(2 * n_features)
+        n_targets = n_rows * posterior.n_components
+        self._way, self._known, self.block_rows = information.response_route(n_targets, self)
+
+    def by_kernels(self, information):
+        """The responses' class, what it is made from, and rows of a block (`ResponseRoutes`)."""
+        numbers = len(information.factor) + self._posterior.n_features
+        return _ByKernels, information, rows_of_size(self._posterior.n_components * numbers)
+
+    def by_solutions(self, information):
+        """The same where every row and component is solved for."""
+        numbers = len(information) * self._posterior.n_components
+        return _BySolutions, information, max(1, _SOLVED_BYTES // (8 * numbers))
+
+    def by_inverse(self, inverse):
+        """The same from the matrix M^-1."""
+        structure = self._posterior.structure
+        n_features = 1 + structure.n_features + structure.n_quadratic
+        return _ByInverse, inverse, rows_of_size(2 * n_features)
 
     def of_block(self, whitened, used):
         """Responses of the rows of one block: (K, P, n), bool array (K, n)."""

@@ -1,0 +1,424 @@
+"""The two solvers of the observed information that factor a matrix: primal (D, D) and dual (m, m).
+
+The conventions, and what the solvers answer, are those of `observed_information`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, blas, cholesky, eigh, lapack, solve_triangular
+
+from sklearn_lrvb.linear_response.complete_information import CompleteInformation
+from sklearn_lrvb.linear_response.krylov import inverse_square_root_columns
+from sklearn_lrvb.linear_response.observed_information import (
+    PACKED_SYSTEM,
+    Definiteness,
+    NewtonStep,
+    ObservedInformation,
+    ResponseRoutes,
+    _Route,
+)
+from sklearn_lrvb.symmetric_matrices import from_packed_triangle, is_numerically_singular
+
+# Lanczos' method takes some 30 products a column, each D^2 flops; all eigenvectors take some 9 D^3.
+_LANCZOS_BELOW_COLUMNS = 1 / 6  # of D
+_LANCZOS_TOLERANCE = 1e-11
+# Where sweeps leave a saddle, a step goes as far as lets the fastest direction grow by this factor. Of 1,880
+# fits 89 ended below plain sweeps with the inverse of |S| in place of `sums_of_sweeps`, and 47 with them.
+_SADDLE_GROWTH = 3.0
+_LEAST_CURVATURE = (
+    1e-3  # negative eigenvalues of S count at least so much: a step is some 1,000 sweeps at most
+)
+_INVERSE_FROM_SHARE = 1 / 3  # of the coordinates: dtrtri takes a third of the flops of D triangular solutions
+
+
+class _FactoredInformation(ObservedInformation):
+    """What the two solvers share: one symmetric matrix of order one, of which the lower triangle counts."""
+
+    holds_rows = False
+
+    def __init__(self, complete: CompleteInformation, matrix: NDArray[np.float64]) -> None:
+        super().__init__(complete)
+        self._matrix = matrix
+
+    def __getstate__(self):
+        cached = {"_cholesky", "_spectrum"}  # They cost less to compute again than to store.
+        return {name: value for name, value in vars(self).items() if name not in cached}
+
+    @cached_property
+    def _cholesky(self) -> NDArray[np.float64] | None:
+        """Lower factor, or None where the matrix is not positive definite to working precision."""
+        if not len(self._matrix):
+            return self._matrix
+        try:
+            factor = cholesky(self._matrix, lower=True)
+        except LinAlgError:
+            return None
+        return None if is_numerically_singular(factor) else factor
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes of the arrays that the solver keeps, its cached factor included."""
+        return self.complete.nbytes + 2 * self._matrix.nbytes
+
+    def definiteness(self, effort: Literal["probe", "proof"] | int = "proof") -> Definiteness:
+        """Whether M is positive definite, from the Cholesky factor at any effort; never UNDECIDED."""
+        return Definiteness.INDEFINITE if self._cholesky is None else Definiteness.POSITIVE_DEFINITE
+
+    def newton_step(self, gradient: NDArray[np.float64]) -> NewtonStep:
+        """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, and whether M is positive definite.
+
+        Where it is not, `sums_of_sweeps` of S stands in for the inverse of S, so that the step leaves a
+        saddle point the way sweeps do and never descends.
+
+        Parameters
+        ----------
+        gradient : ndarray of shape (D,)
+
+        Returns
+        -------
+        NewtonStep
+        """
+        scaled = self.complete.times_root_transposed(gradient[:, None])
+        definiteness = self.definiteness()
+        is_indefinite = definiteness is Definiteness.INDEFINITE
+        step = self._sum_sweeps_scaled(scaled) if is_indefinite else self._solve_scaled(scaled)
+        return self._as_newton_step(scaled, step, definiteness)
+
+    @abstractmethod
+    def _sum_sweeps_scaled(self, scaled):
+        """`sums_of_sweeps` of S, times ``scaled``."""
+
+    def _solve_lower(self, right):
+        return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
+
+    def _solve_upper(self, right):
+        return solve_triangular(self._cholesky, right, lower=True, trans="T") if len(right) else right
+
+
+class PrimalInformation(_FactoredInformation):
+    """M from the matrix G.
+
+    Parameters
+    ----------
+    complete : CompleteInformation
+        R^-1, of size D.
+    missing : ndarray of shape (D, D)
+        G, symmetric. It is overwritten.
+
+    Notes
+    -----
+    Memory 2 D^2 numbers, and as much again for roots and solutions of that size; D^3/3 flops at first need,
+    then D^2 a column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+    >>> complete = CompleteInformation.from_root(np.diag([1.0, 2.0]))  # R = diag(1, 4)
+    >>> PrimalInformation(complete, np.diag([0.5, 0.0])).covariance().round(12)
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    name = "primal"
+
+    def __init__(self, complete: CompleteInformation, missing: NDArray[np.float64]) -> None:
+        complete.scale_in_place(missing)
+        np.negative(missing, out=missing)
+        np.einsum("ii->i", missing)[...] += 1.0
+        super().__init__(complete, missing)
+
+    @classmethod
+    def from_scaled_system(
+        cls, complete: CompleteInformation, system: NDArray[np.float64]
+    ) -> "PrimalInformation":
+        """The same from S = I - T' G T, (D, D); it is kept, not copied."""
+        information = cls.__new__(cls)
+        _FactoredInformation.__init__(information, complete, system)
+        return information
+
+    def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
+        """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v."""
+        values, vectors = eigh(self._matrix, subset_by_index=[0, 0])
+        return values[0], vectors[:, 0]
+
+    def response_route(self, n_targets: int, routes: ResponseRoutes[_Route]) -> _Route:
+        """`by_inverse`, or `by_solutions` for fewer targets than coordinates."""
+        if n_targets < len(self):
+            return routes.by_solutions(self)
+        return routes.by_inverse(self.covariance())
+
+    def _scaled_system(self):
+        return self._matrix
+
+    def _covariance_root(self, index):
+        if len(index) < _INVERSE_FROM_SHARE * len(self):
+            return self._solve_lower(self.complete.root_rows(index))
+        inverse = np.tril(lapack.dtrtri(self._cholesky, lower=True)[0])
+        return np.ascontiguousarray(self.complete.times_root(inverse.T)[index].T)
+
+    def _solve_scaled(self, scaled):
+        return self._solve_upper(self._solve_lower(scaled))
+
+    def _inverse_square_root_times(self, scaled):
+        if scaled.shape[1] < _LANCZOS_BELOW_COLUMNS * len(self):
+
+            def product(vector):  # The transpose has the order that BLAS takes without a copy.
+                return blas.dsymv(1.0, self._matrix.T, vector[:, 0], lower=0)[:, None]
+
+            root, change = inverse_square_root_columns(product, scaled, _LANCZOS_TOLERANCE, len(self))
+            if change <= _LANCZOS_TOLERANCE:
+                return root
+        values, vectors = eigh(self._matrix)
+        return vectors @ ((vectors.T @ scaled) / np.sqrt(values)[:, None])
+
+    def _sum_sweeps_scaled(self, scaled):
+        values, vectors = eigh(self._matrix)
+        return vectors @ (sums_of_sweeps(values)[:, None] * (vectors.T @ scaled))
+
+
+class MissingInformationFactor(Protocol):
+    """B with G = B B', (D, m), as `DualInformation` uses it; no method needs the matrix B itself."""
+
+    def __len__(self) -> int:
+        """m, the number of columns."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes of the arrays that the factor keeps."""
+
+    def kernel(self) -> NDArray[np.float64]:
+        """B' R B, (m, m), symmetric."""
+
+    def responses(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
+        """B' R[:, index], (m, len(index))."""
+
+    def product(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """B weights: (m, c) -> (D, c)."""
+
+    def transposed_product(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
+        """B' array: (D, c) -> (m, c)."""
+
+    def to_arrays(self) -> dict[str, NDArray]:
+        """The arrays from which the caller of `information_from_arrays` rebuilds the factor."""
+
+
+class DualInformation(_FactoredInformation):
+    """M from a root of G, G = B B', that has few columns.
+
+    Parameters
+    ----------
+    complete : CompleteInformation
+        R^-1, of size D.
+    factor : MissingInformationFactor
+        B, of shape (D, m), through its methods ``kernel()`` B' R B, ``responses(index)`` B' R[:, index],
+        ``product(weights)`` and ``transposed_product(array)``; ``len`` is m. ``nbytes`` and ``to_arrays()``
+        are asked for size and storage alone.
+
+    Attributes
+    ----------
+    factor : MissingInformationFactor
+
+    Notes
+    -----
+    Memory 2 m^2 numbers beside the factor; m^3/3 flops beside those of the kernel.
+
+    Examples
+    --------
+    A factor that is given as a matrix, for R = I:
+
+    >>> import numpy as np
+    >>> from sklearn_lrvb.linear_response import CompleteInformation, DualInformation
+    >>> class OneColumn:
+    ...     B = np.array([[0.6], [0.0], [0.6]])
+    ...     def kernel(self):
+    ...         return self.B.T @ self.B
+    ...     def responses(self, index):
+    ...         return self.B[index].T
+    ...     def product(self, weights):
+    ...         return self.B @ weights
+    ...     def transposed_product(self, array):
+    ...         return self.B.T @ array
+    >>> information = DualInformation(CompleteInformation.from_root(np.eye(3)), OneColumn())
+    >>> information.covariance([0, 1]).round(4)
+    array([[2.2857, 0.    ],
+           [0.    , 1.    ]])
+    """
+
+    name = "dual"
+
+    def __init__(self, complete: CompleteInformation, factor: MissingInformationFactor) -> None:
+        kernel = factor.kernel()
+        super().__init__(complete, np.eye(len(kernel)) - kernel)
+        self.factor = factor
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes of the arrays that the solver keeps, its cached factor included."""
+        return super().nbytes + self.factor.nbytes
+
+    def half(self, responses: NDArray[np.float64]) -> NDArray[np.float64]:
+        """z with z'z = X' (M^-1 - R) X, what missing information adds to the covariance of targets X.
+
+        Parameters
+        ----------
+        responses : ndarray of shape (m, c)
+            B' R X.
+
+        Returns
+        -------
+        halves : ndarray of shape (m, c)
+
+        Raises
+        ------
+        IndefiniteInformationError
+            M is not positive definite.
+        """
+        self.require_positive_definite()
+        return self._solve_lower(responses)
+
+    def half_transposed(self, halves: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(I - B' R B)^-1 B' R X from the `half` of B' R X: (m, c) -> (m, c)."""
+        return self._solve_upper(halves)
+
+    @cached_property
+    def _spectrum(self):
+        """Eigenvalues 1 - s^2 and vectors of I - B' R B."""
+        return np.linalg.eigh(self._matrix)
+
+    def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
+        """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v."""
+        values, vectors = self._spectrum
+        if not len(values) or values[0] >= 1.0:
+            return 1.0, np.eye(1, len(self))[0]
+        return values[0], self._spread(vectors[:, :1])[:, 0] / np.sqrt(1.0 - values[0])
+
+    def response_route(self, n_targets: int, routes: ResponseRoutes[_Route]) -> _Route:
+        """`by_kernels`."""
+        return routes.by_kernels(self)
+
+    def to_arrays(self) -> dict[str, NDArray]:
+        """The arrays of the factor, or S in primal form where that takes fewer bytes."""
+        size = len(self)
+        if 8 * size * (size + 1) // 2 < self.factor.nbytes:
+            return super().to_arrays()
+        return self.factor.to_arrays()
+
+    def _scaled_system(self):
+        root = self._spread(np.eye(len(self._matrix)))
+        return np.eye(len(self)) - root @ root.T
+
+    def _spread(self, weights):
+        """T' B weights."""
+        return self.complete.times_root_transposed(self.factor.product(weights))
+
+    def _gather(self, scaled):
+        """B' T scaled."""
+        return self.factor.transposed_product(self.complete.times_root(scaled))
+
+    def _covariance_root(self, index):
+        known = self.complete.covariance_root(index)
+        return np.concatenate([known, self._solve_lower(self.factor.responses(index))])
+
+    def _solve_scaled(self, scaled):
+        if not len(self._matrix):
+            return scaled
+        return scaled + self._spread(self._solve_upper(self._solve_lower(self._gather(scaled))))
+
+    def _spectral(self, function, scaled):
+        """function(S) scaled, for a function with function(1) = 1."""
+        if not len(self._matrix):
+            return scaled
+        values, vectors = self._spectrum
+        differs = 1.0 - values > np.finfo(float).eps
+        values, vectors = values[differs], vectors[:, differs]
+        shares = (function(values) - 1.0) / (1.0 - values)
+        return scaled + self._spread(vectors @ (shares[:, None] * (vectors.T @ self._gather(scaled))))
+
+    def _inverse_square_root_times(self, scaled):
+        return self._spectral(lambda eigenvalues: 1.0 / np.sqrt(eigenvalues), scaled)
+
+    def _sum_sweeps_scaled(self, scaled):
+        return self._spectral(sums_of_sweeps, scaled)
+
+
+def sums_of_sweeps(eigenvalues):
+    """How far sweeps lead along the eigenvectors of S, in units of the first: sum_{i<n} (1 - s)^i.
+
+    A sweep multiplies the gradient by 1 - S. Without a negative eigenvalue n is unlimited and the sums are
+    1/s. With one the fixed point ahead is a saddle, and n lets the direction in which sweeps leave it fastest
+    grow threefold.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (D,)
+        s, at most one.
+
+    Returns
+    -------
+    sums : ndarray of shape (D,)
+        At least one.
+    """
+    smallest = np.min(eigenvalues)
+    if smallest > 0:
+        return 1.0 / eigenvalues
+    n_sweeps = max(np.log(_SADDLE_GROWTH) / np.log1p(max(-smallest, _LEAST_CURVATURE)), 1.0)
+    below_one = np.minimum(eigenvalues, 1.0 - np.finfo(float).eps)
+    is_flat = np.abs(below_one) < np.finfo(float).eps
+    sums = -np.expm1(n_sweeps * np.log1p(-below_one)) / np.where(is_flat, 1.0, below_one)
+    return np.where(is_flat, n_sweeps, sums)
+
+
+def information_from_arrays(
+    complete: CompleteInformation,
+    arrays: Mapping[str, NDArray],
+    factor_from_arrays: Callable[[Mapping[str, NDArray]], MissingInformationFactor] | None = None,
+) -> ObservedInformation:
+    """The observed information from what `ObservedInformation.to_arrays` handed out.
+
+    Parameters
+    ----------
+    complete : CompleteInformation
+        R^-1 of the information that handed the arrays out.
+    arrays : dict, str -> ndarray
+        S in primal form under the key "scaled_triangle", or the arrays of a factor.
+    factor_from_arrays : callable, default=None
+        Rebuilds the factor of a dual information from ``arrays``; it is the inverse of the factor's own
+        ``to_arrays``. It is not called for the primal form.
+
+    Returns
+    -------
+    PrimalInformation or DualInformation
+        Its answers equal those of the original to round-off.
+
+    Raises
+    ------
+    ValueError
+        The arrays are those of a factor, and ``factor_from_arrays`` is None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb.linear_response import (
+    ...     CompleteInformation, PrimalInformation, information_from_arrays
+    ... )
+    >>> complete = CompleteInformation.from_root(np.eye(2))
+    >>> arrays = PrimalInformation(complete, np.array([[0.5, 0.1], [0.1, 0.0]])).to_arrays()
+    >>> arrays
+    {'scaled_triangle': array([ 0.5, -0.1,  1. ])}
+    >>> information_from_arrays(complete, arrays).covariance([1]).round(4)
+    array([[1.0204]])
+    """
+    if PACKED_SYSTEM in arrays:
+        return PrimalInformation.from_scaled_system(complete, from_packed_triangle(arrays[PACKED_SYSTEM]))
+    if factor_from_arrays is None:
+        raise ValueError(
+            f"The arrays {', '.join(arrays)} are those of a dual information's factor: pass "
+            "factor_from_arrays, a callable that rebuilds the factor from them."
+        )
+    return DualInformation(complete, factor_from_arrays(arrays))
