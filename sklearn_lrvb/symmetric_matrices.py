@@ -147,7 +147,10 @@ def cholesky_equilibrated(matrix):
 
 
 def cholesky_factor(matrix):
-    """Lower Cholesky factor (P, P), or None for a matrix that is singular to working precision in any units."""
+    """Lower Cholesky factor (P, P), or None for a matrix that is singular to working precision.
+
+    Whether it is does not depend on the coordinates' units.
+    """
     factor, scale = _scaled_cholesky(matrix)
     if factor is None or is_numerically_singular(factor):
         return None

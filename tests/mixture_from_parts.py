@@ -169,7 +169,7 @@ def component_prior(mixture, precisions):
         cross, square = np.tensordot(m0, embedding, 1), np.tensordot(np.outer(m0, m0), embedding, 2)
         family, n_copies = precision.factor.family, precision.factor.copies or 1
         natural = precision.natural_parameters(nu0, inverse_scale)
-        linear, logarithmic = family.unpack(natural)
+        linear, logarithmic = (Factor(family).entries(natural, name) for name in family.statistics)
         terms += [
             Term(0.5 * precision.power * every, log, subscripts=f"k,{copy}"),
             Term(cross, "mu.value", value, subscripts=f"r{entry},kr,{copy}{entry}"),

@@ -1,7 +1,9 @@
-"""Exponential families (Section 2 of the paper): one family a file.
+"""Exponential families (Section 2 of the paper), one in each file.
 
-*Conventions.* A family is its log partition A(eta); its mean parameters are grad A and the
-covariance of its sufficient statistics, V, is hess A. Arrays broadcast over leading axes.
+*Conventions.* A family is defined by its log partition function A(eta). Its mean parameters are grad A, and
+the covariance V of its sufficient statistics is hess A. Arrays broadcast over leading axes.
+
+`quantiles` has the quantile functions of the families of numbers with a restricted range.
 """
 
 from sklearn_lrvb.exponential_families.beta import Beta

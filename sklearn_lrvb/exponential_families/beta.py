@@ -1,37 +1,48 @@
-"""Beta distribution of a probability v, sufficient statistics log v and log(1 - v).
-
-Natural parameters (a - 1, b - 1).
-"""
+"""Beta distribution of a probability v, with the sufficient statistics log v and log(1 - v)."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.exponential_families.dirichlet import Dirichlet
 
 
 @dataclass(frozen=True)
 class Beta(Dirichlet):
-    """Beta family; statistics ``log`` log v () and ``log_complement`` log(1 - v) ().
+    """Beta family of a probability v; statistics ``log`` log v () and ``log_complement`` log(1 - v) ().
 
-    The Dirichlet distribution of (v, 1 - v), of which v alone is the variable.
+    It is the Dirichlet distribution of (v, 1 - v) with v alone as the variable. Natural parameters
+    (a - 1, b - 1).
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families import Beta
+    >>> natural = Beta().natural_parameters(a=2.0, b=1.0)
+    >>> Beta().mean_parameters(natural)  # E log v, E log(1 - v)
+    array([-0.5, -1.5])
+    >>> Beta().sample(natural, n_draws=3, random_state=0).shape
+    (3,)
     """
 
     n_categories: int = field(default=2, init=False, repr=False)
 
     @property
-    def statistics(self):
-        """``log`` log v, ``log_complement`` log(1 - v)."""
+    def statistics(self) -> dict[str, tuple[int, ...]]:
+        """Scalars ``log`` log v and ``log_complement`` log(1 - v)."""
         return {"log": (), "log_complement": ()}
 
-    def natural_parameters(self, a, b):
-        """(a - 1, b - 1): (...), (...) -> (..., 2)."""
+    def natural_parameters(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:  # type: ignore[override]
+        """(a - 1, b - 1) from the two shapes, which broadcast: (...), (...) -> (..., 2)."""
         return self.pack(np.subtract(a, 1.0), np.subtract(b, 1.0))
 
-    def sample(self, natural, n_draws, random_state=None):
-        """Draws of v: (n_draws, ...)."""
+    def sample(
+        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
+    ) -> NDArray:
+        """Draws of v: natural parameters (..., 2) -> (n_draws, ...)."""
         return super().sample(natural, n_draws, random_state)[..., 0]
 
-    def statistics_of(self, value):
+    def statistics_of(self, value: ArrayLike) -> NDArray[np.float64]:
         """(log v, log(1 - v)): (...) -> (..., 2)."""
         return np.stack([np.log(value), np.log1p(-np.asarray(value))], axis=-1)

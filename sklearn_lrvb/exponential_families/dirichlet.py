@@ -1,28 +1,30 @@
-"""Dirichlet distribution of probabilities pi, sufficient statistics log pi.
+"""Dirichlet distribution of probabilities pi, with the sufficient statistics log pi.
 
-The natural parameter is the concentration alpha, up to a constant. A beta distribution is the
-Dirichlet distribution of (v, 1 - v). The last axis runs over the K categories.
+The functions take the concentration alpha, the class natural parameters. The last axis runs over the K
+categories. A beta distribution is the Dirichlet distribution of (v, 1 - v).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, logsumexp, polygamma
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, require_count
 
-_STIRLING_FROM = 16.0  # shape from which five terms of Stirling's series are exact to round-off
+_STIRLING_FROM = 16.0  # Shape from which five terms of Stirling's series are exact to round-off.
 
 
 def log_partition(concentration):
     """log of the integral of prod pi_k^(alpha_k - 1) over the simplex: (..., K) -> (...).
 
-    The large parts x log x - x of the log gamma functions cancel, and are taken out first.
+    The large parts x log x - x of the log gamma functions cancel; they are left out from the start.
     """
     total = concentration.sum(axis=-1, keepdims=True)
     others = concentration @ (1.0 - np.eye(concentration.shape[-1]))
-    dominant = concentration > others  # of whose share what is missing to 1 has the digits
+    dominant = concentration > others  # Share close to 1: log1p(-others / total) avoids cancellation.
     log_share = np.where(
         dominant,
         np.log1p(-np.where(dominant, others, 0.0) / total),
@@ -58,14 +60,15 @@ def covariance_of_log(concentration):
 
 
 def prior_log_partition(concentration):
-    """`log_partition`; 0 where all concentrations are, the improper flat prior on log pi."""
+    """`log_partition`, or 0 where all concentrations are 0: the improper flat prior on log pi."""
     return 0.0 if np.all(concentration == 0) else log_partition(concentration)
 
 
 def kl_divergence(concentration, prior_concentration, prior_constant):
-    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)); a flat prior's normalising constant counts as 1.
+    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)) in nats: (..., K), (..., K), (...) -> (...).
 
-    ``prior_constant`` is `prior_log_partition` of the prior's concentration.
+    ``prior_constant`` is `prior_log_partition` of alpha_0; the normalizing constant of a flat prior counts
+    as 1.
     """
     drift = ((concentration - prior_concentration) * expected_log(concentration)).sum(axis=-1)
     return drift - log_partition(concentration) + prior_constant
@@ -75,54 +78,67 @@ def kl_divergence(concentration, prior_concentration, prior_constant):
 class Dirichlet(ExponentialFamily):
     """Dirichlet family of probabilities pi; statistic ``log`` log pi (K,).
 
-    Natural parameter alpha - 1.
+    Natural parameters alpha - 1 with the concentration alpha.
 
     Parameters
     ----------
-    n_categories : int, K
+    n_categories : int
+        K, at least 1.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families import Dirichlet
+    >>> family = Dirichlet(2)
+    >>> natural = family.natural_parameters([2.0, 1.0])
+    >>> family.mean_parameters(natural)  # E log pi
+    array([-0.5, -1.5])
+    >>> family.sample(natural, n_draws=3, random_state=0).sum(axis=1).round(12)
+    array([1., 1., 1.])
     """
 
     n_categories: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_count("n_categories", self.n_categories)
 
     @property
-    def statistics(self):
-        """``log`` log pi."""
+    def statistics(self) -> dict[str, tuple[int, ...]]:
+        """``log`` log pi, (K,)."""
         return {"log": (self.n_categories,)}
 
-    def natural_parameters(self, concentration):
-        """alpha - 1: (..., K) -> (..., K)."""
+    def natural_parameters(self, concentration: ArrayLike) -> NDArray[np.float64]:
+        """alpha - 1 from the concentration: (..., K) -> (..., K)."""
         return np.asarray(concentration, dtype=float) - 1.0
 
     def _concentration(self, natural):
         """alpha (..., K)."""
         return 1.0 + np.asarray(natural, dtype=float)
 
-    def log_partition(self, natural):
-        """Log of the multivariate beta function of alpha."""
+    def log_partition(self, natural: ArrayLike) -> NDArray[np.float64] | np.float64:
+        """Log of the multivariate beta function of alpha: (..., K) -> (...)."""
         return log_partition(self._concentration(natural))
 
-    def mean_parameters(self, natural):
-        """E log pi."""
+    def mean_parameters(self, natural: ArrayLike) -> NDArray[np.float64]:
+        """E log pi: (..., K) -> (..., K)."""
         return expected_log(self._concentration(natural))
 
-    def covariance(self, natural):
-        """Cov(log pi)."""
+    def covariance(self, natural: ArrayLike) -> NDArray[np.float64]:
+        """Cov(log pi): (..., K) -> (..., K, K)."""
         return covariance_of_log(self._concentration(natural))
 
-    def check_domain(self, natural):
+    def check_domain(self, natural: NDArray[np.float64]) -> None:
         """Every concentration must be positive."""
         concentration = self._concentration(natural)
         refuse(concentration, ~(concentration > 0), "the concentration {} is not positive", self.owners)
 
-    def default_natural_parameters(self):
-        """The uniform distribution on the simplex."""
+    def default_natural_parameters(self) -> NDArray[np.float64]:
+        """Those of the uniform distribution on the simplex, (K,)."""
         return np.zeros(self.n_categories)
 
-    def sample(self, natural, n_draws, random_state=None):
-        """Draws of pi: (n_draws, ..., K)."""
+    def sample(
+        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
+    ) -> NDArray:
+        """Draws of pi: natural parameters (..., K) -> (n_draws, ..., K)."""
         log_draws = self._sample_log(natural, n_draws, random_state)
         return np.exp(log_draws)
 
@@ -131,11 +147,11 @@ class Dirichlet(ExponentialFamily):
         random_state = check_random_state(random_state)
         concentration = self._concentration(natural)
         shape = (n_draws, *concentration.shape)
-        # a gamma variable of shape a is one of shape a + 1 times u^(1/a)
+        # A gamma variable of shape a is one of shape a + 1 times u^(1/a), with u uniform.
         log_gamma = np.log(random_state.standard_gamma(np.broadcast_to(concentration + 1.0, shape)))
         log_gamma += np.log(random_state.uniform(size=shape)) / concentration
         return log_gamma - logsumexp(log_gamma, axis=-1, keepdims=True)
 
-    def statistics_of(self, value):
+    def statistics_of(self, value: ArrayLike) -> NDArray[np.float64]:
         """log pi: (..., K) -> (..., K)."""
         return np.log(value)

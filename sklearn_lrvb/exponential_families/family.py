@@ -1,12 +1,12 @@
-"""What an exponential family knows: the protocol that `mean_field` builds on.
+"""What an exponential family knows: the interface on which `mean_field` builds.
 
 *Conventions.* The density of x with respect to Lebesgue measure (counting measure for categories) is
-exp(eta . T(x) - A(eta)), every constant in A, so that a natural parameter is exactly the coefficient of its
-statistic in a log density. The statistics T of one member are one flat vector of length D; leading axes of
-eta (..., D) run over copies, that is over independent members of the family.
+exp(eta . T(x) - A(eta)). All constants are in A, so that a natural parameter is exactly the coefficient of
+its statistic in a log density. The statistics T of one member are one flat vector of length D; leading axes
+of eta (..., D) run over copies, that is over independent members of the family.
 
-Statistics that are symmetric matrices are kept whole, P^2 entries each: A depends on the symmetric part of
-their natural parameter alone, and V is singular.
+Statistics that are symmetric matrices are kept whole, P^2 entries each. A then depends on the symmetric part
+of their natural parameter alone, and V is singular.
 """
 
 import numbers
@@ -15,24 +15,39 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+
+from sklearn_lrvb.symmetric_matrices import cholesky_factors, scaled_to_unit_diagonal
 
 
 class NaturalParameterError(ValueError):
-    """Natural parameters outside the family's domain.
+    """Natural parameters outside the domain of a family.
 
     Attributes
     ----------
-    statistic : str, the statistic whose natural parameter is at fault
-    copy : tuple of int, the first copy where it is; () where there is one member only
+    statistic : str
+        The statistic whose natural parameter is at fault.
+    copy : tuple of int
+        The first copy where it is; () where there is one member only.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families import Gamma, NaturalParameterError
+    >>> try:
+    ...     Gamma().check(Gamma().natural_parameters(shape=[2.0, 3.0], rate=[1.0, -1.0]))
+    ... except NaturalParameterError as error:
+    ...     print(error)
+    the rate -1 is not positive (copy 1)
     """
 
-    def __init__(self, message, statistic, copy):
+    def __init__(self, message: str, statistic: str, copy: tuple[int, ...]) -> None:
         copy = tuple(int(position) for position in copy)
-        super().__init__(message, statistic, copy)  # what a pickle passes on
+        super().__init__(message, statistic, copy)  # A pickle passes these arguments on.
         self.statistic = statistic
         self.copy = copy
 
-    def __str__(self):
+    def __str__(self) -> str:
         where = f" (copy {', '.join(map(str, self.copy))})" if self.copy else ""
         return f"{self.args[0]}{where}"
 
@@ -40,60 +55,95 @@ class NaturalParameterError(ValueError):
 class ExponentialFamily(ABC):
     """Base class of the families (Section 2, Eq. variational_exp_def).
 
-    A family of your own defines ``statistics`` and the abstract methods below; `check_family` proves that
+    A family of your own defines ``statistics`` and the abstract methods below; `check_family` verifies that
     they agree with each other. Everything broadcasts over leading axes of the natural parameters.
+
+    Examples
+    --------
+    The exponential distribution of a positive number x, with natural parameter -rate:
+
+    >>> import numpy as np
+    >>> from sklearn.utils import check_random_state
+    >>> from sklearn_lrvb.exponential_families import ExponentialFamily, NaturalParameterError, check_family
+    >>> class Exponential(ExponentialFamily):
+    ...     statistics = {"value": ()}
+    ...     def log_partition(self, natural):
+    ...         return -np.log(-natural[..., 0])
+    ...     def mean_parameters(self, natural):
+    ...         return -1.0 / natural
+    ...     def covariance(self, natural):
+    ...         return natural[..., None] ** -2.0
+    ...     def check_domain(self, natural):
+    ...         if np.any(natural >= 0):
+    ...             raise NaturalParameterError("the rate is not positive", "value", ())
+    ...     def default_natural_parameters(self):
+    ...         return np.array([-1.0])
+    ...     def sample(self, natural, n_draws, random_state=None):
+    ...         shape = (n_draws, *natural.shape[:-1])
+    ...         return check_random_state(random_state).standard_exponential(shape) / -natural[..., 0]
+    ...     def statistics_of(self, value):
+    ...         return value[..., None]
+    >>> check_family(Exponential(), np.array([-0.5]))
     """
 
     @property
     @abstractmethod
-    def statistics(self):
-        """Name -> shape of every sufficient statistic, in the order of the flat vector: dict."""
+    def statistics(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of every sufficient statistic, in the order of the flat vector."""
 
     @abstractmethod
-    def log_partition(self, natural):
-        """A(eta), every constant included: (..., D) -> (...)."""
+    def log_partition(self, natural: ArrayLike) -> NDArray[np.float64] | np.float64:
+        """A(eta) with all constants: (..., D) -> (...)."""
 
     @abstractmethod
-    def mean_parameters(self, natural):
+    def mean_parameters(self, natural: ArrayLike) -> NDArray[np.float64]:
         """m = E T(x) = grad A: (..., D) -> (..., D)."""
 
     @abstractmethod
-    def covariance(self, natural):
+    def covariance(self, natural: ArrayLike) -> NDArray[np.float64]:
         """V = Cov T(x) = hess A, exactly symmetric: (..., D) -> (..., D, D)."""
 
     @abstractmethod
-    def check_domain(self, natural):
+    def check_domain(self, natural: NDArray[np.float64]) -> None:
         """Raise `NaturalParameterError` where finite natural parameters (..., D) have no member."""
 
     @abstractmethod
-    def default_natural_parameters(self):
-        """A proper member to start from: (D,)."""
+    def default_natural_parameters(self) -> NDArray[np.float64]:
+        """Natural parameters of a proper member, at which coordinate ascent may start: (D,)."""
 
     @abstractmethod
-    def sample(self, natural, n_draws, random_state=None):
+    def sample(
+        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
+    ) -> NDArray:
         """Draws of x itself: (n_draws, copies..., shape of x)."""
 
     @abstractmethod
-    def statistics_of(self, value):
+    def statistics_of(self, value: ArrayLike) -> NDArray[np.float64]:
         """T(x), flat: (..., shape of x) -> (..., D)."""
 
-    def location_deviations(self, natural):
-        """Standard deviations of the statistics that move with the data's origin, as x does; by default none.
+    def location_deviations(self, natural: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Standard deviations of the statistics that are shifted with the data's origin; by default none.
+
+        Raw moments of such a statistic lose digits where its mean is many of these from zero.
+
+        Parameters
+        ----------
+        natural : ndarray of shape (..., D)
 
         Returns
         -------
-        dict, statistic -> array (..., *shape)
+        dict, name of the statistic -> ndarray of shape (..., *shape)
         """
         return {}
 
     @cached_property
-    def n_statistics(self):
+    def n_statistics(self) -> int:
         """D, length of the flat vector."""
         return sum(prod(shape) for shape in self.statistics.values())
 
     @cached_property
-    def slices(self):
-        """Name -> slice of the flat vector: dict."""
+    def slices(self) -> dict[str, slice]:
+        """Slice of the flat vector of every statistic."""
         slices, start = {}, 0
         for name, shape in self.statistics.items():
             slices[name] = slice(start, start + prod(shape))
@@ -101,42 +151,27 @@ class ExponentialFamily(ABC):
         return slices
 
     @cached_property
-    def owners(self):
-        """Name of the statistic of every entry of the flat vector: list (D,)."""
+    def owners(self) -> list[str]:
+        """Name of the statistic that every entry of the flat vector belongs to, (D,)."""
         return [name for name, shape in self.statistics.items() for _ in range(prod(shape))]
 
-    def unpack(self, flat):
-        """The statistics' entries of a flat vector, in the order of ``statistics``.
+    def pack(self, *entries: ArrayLike) -> NDArray[np.float64]:
+        """One flat vector from the entries of every statistic; leading axes broadcast against each other.
 
         Parameters
         ----------
-        flat : array (..., D), natural parameters, mean parameters or statistics
+        *entries : array-like of shape (..., *shape)
+            One for every statistic in the order of ``statistics``: natural parameters, mean parameters or
+            statistics.
 
         Returns
         -------
-        list of arrays (..., *shape), views
-        """
-        flat = np.asarray(flat, dtype=float)
-        return [
-            flat[..., self.slices[name]].reshape((*flat.shape[:-1], *shape))
-            for name, shape in self.statistics.items()
-        ]
-
-    def pack(self, *entries):
-        """Inverse of `unpack`; leading axes broadcast against each other.
-
-        Parameters
-        ----------
-        *entries : arrays (..., *shape), one for every statistic in the order of ``statistics``
-
-        Returns
-        -------
-        array (..., D)
+        flat : ndarray of shape (..., D)
 
         Raises
         ------
         ValueError
-            Where the number of entries, or their last axes, are not those of the statistics.
+            The number of entries, or their last axes, are not those of the statistics.
 
         Examples
         --------
@@ -150,36 +185,36 @@ class ExponentialFamily(ABC):
                 f"{type(self).__name__} packs {len(self.statistics)} arrays ({', '.join(self.statistics)}), "
                 f"got {len(entries)}."
             )
-        entries = [np.asarray(entry, dtype=float) for entry in entries]
+        arrays = [np.asarray(entry, dtype=float) for entry in entries]
         leads = []
-        for entry, (name, shape) in zip(entries, self.statistics.items(), strict=True):
+        for entry, (name, shape) in zip(arrays, self.statistics.items(), strict=True):
             n_leading = entry.ndim - len(shape)
             if n_leading < 0 or entry.shape[n_leading:] != shape:
                 raise ValueError(
-                    f"{type(self).__name__} packs {name!r} of shape {shape}, leading axes before it; "
+                    f"{type(self).__name__} packs {name!r} of shape {shape} after any leading axes; "
                     f"got shape {entry.shape}."
                 )
             leads.append(entry.shape[:n_leading])
         lead = np.broadcast_shapes(*leads)
         flat = [
             np.broadcast_to(entry, (*lead, *shape)).reshape(*lead, -1)
-            for entry, shape in zip(entries, self.statistics.values(), strict=True)
+            for entry, shape in zip(arrays, self.statistics.values(), strict=True)
         ]
         return np.concatenate(flat, axis=-1)
 
-    def check(self, natural):
-        """Refuse natural parameters that have no member of the family.
+    def check(self, natural: ArrayLike) -> None:
+        """Raise an error unless the natural parameters have a member of the family.
 
         Parameters
         ----------
-        natural : array (..., D)
+        natural : array-like of shape (..., D)
 
         Raises
         ------
         NaturalParameterError
-            Naming what is wrong, by how much, and the first copy where it is.
+            It says what is wrong, by how much, and in which copy first. A ValueError.
         ValueError
-            Where the last axis is not D long.
+            The last axis is not D long.
         """
         natural = np.asarray(natural, dtype=float)
         if natural.ndim == 0 or natural.shape[-1] != self.n_statistics:
@@ -192,19 +227,21 @@ class ExponentialFamily(ABC):
 
 
 def require_count(what, value):
-    """Refuse what is not a whole number of at least 1."""
+    """Raise a ValueError unless ``value`` is a whole number of at least 1; ``what`` names it."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise ValueError(f"{what} must be a whole number of at least 1; got {value!r}.")
 
 
 def refuse(values, wrong, message, statistics):
-    """Raise `NaturalParameterError` at the first of the ``values`` that is ``wrong``.
+    """Raise `NaturalParameterError` at the first of the ``values`` that is ``wrong``, if there is one.
 
     Parameters
     ----------
-    values, wrong : arrays (..., n)
-    message : str, with {} for the value
-    statistics : list of str (n,), the statistic at fault for every entry of the last axis
+    values, wrong : ndarrays of shape (..., n)
+    message : str
+        With {} for the value.
+    statistics : list of str of length n
+        The statistic that is at fault for every entry of the last axis.
     """
     if np.any(wrong):
         position = tuple(np.argwhere(wrong)[0])
@@ -213,23 +250,16 @@ def refuse(values, wrong, message, statistics):
 
 
 def refuse_indefinite(matrices, what, statistic):
-    """Raise `NaturalParameterError` where matrices (..., P, P) are not positive definite, at the worst.
+    """Raise `NaturalParameterError` where a matrix (..., P, P) is not positive definite, at the worst.
 
-    In any units: a pivot of the matrix scaled to unit diagonal is the share of a coordinate that those before
-    it leave over, and is round-off below 10 P eps.
+    Singular to working precision, in any units, counts as not positive definite (`symmetric_matrices`).
     """
     n_features = matrices.shape[-1]
     diagonal = np.einsum("...pp->...p", matrices)
     message = f"{what} is not positive definite: its diagonal holds {{}}"
     refuse(diagonal, ~(diagonal > 0), message, [statistic] * n_features)
-    scale = np.sqrt(diagonal)
-    correlations = matrices / scale[..., :, None] / scale[..., None, :]
-    try:
-        pivots = np.einsum("...pp->...p", np.linalg.cholesky(correlations))
-        positive = np.all(pivots**2 >= 10 * n_features * np.finfo(float).eps)
-    except np.linalg.LinAlgError:
-        positive = False
-    if not positive:
+    if any(factor is None for factor in cholesky_factors(matrices.reshape(-1, n_features, n_features))):
+        correlations, _ = scaled_to_unit_diagonal(matrices)
         smallest = np.linalg.eigvalsh(correlations)[..., :1]
         message = (
             f"{what} is not positive definite to working precision: smallest eigenvalue {{}} once it is "

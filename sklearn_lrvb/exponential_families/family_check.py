@@ -1,4 +1,4 @@
-"""Proof by numbers that a family's methods agree with each other.
+"""Numerical checks that the methods of a family agree with each other.
 
 The derivatives are central differences extrapolated to step zero (Ridders' method), along one natural
 parameter at a time. The first step is a tenth of the inverse of its statistic's standard deviation, or less
@@ -6,31 +6,47 @@ where the variance changes on a finer scale.
 """
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike
 
-from sklearn_lrvb.exponential_families.family import NaturalParameterError
+from sklearn_lrvb.exponential_families.family import ExponentialFamily, NaturalParameterError
 
 _N_STEPS = 7
 _SHRINKAGE = 0.5
 
 
-def check_family(family, natural, *, n_draws=20_000, random_state=0, tolerance=1e-6):
+def check_family(
+    family: ExponentialFamily,
+    natural: ArrayLike,
+    *,
+    n_draws: int = 20_000,
+    random_state: int | RandomState | None = 0,
+    tolerance: float = 1e-6,
+) -> None:
     """Check a family against the identities that `mean_field` relies on.
 
-    Run it on a family of your own, at several parameter values. It proves that the mean parameters are grad A
-    and the covariance is hess A (by central differences, to their round-off), that the covariance is exactly
-    symmetric and positive semidefinite, that standard deviations of locations are its, that shapes fit and
-    copies broadcast, that the default member is proper, that parameters that are not finite are refused, and
-    that the statistics of draws have that mean and covariance. What it cannot see is a constant missing from
-    A: compare exp(eta . T(x) - A(eta)) with a known density.
+    Run it on a family of your own at several parameter values. It verifies that
+
+    * the mean parameters are grad A and the covariance is hess A, by central differences and to their
+      round-off;
+    * the covariance is exactly symmetric and positive semidefinite;
+    * `location_deviations` are roots of its diagonal;
+    * shapes fit, and copies along leading axes broadcast;
+    * the default member is proper, and natural parameters that are not finite are rejected;
+    * the statistics of draws have that mean and covariance.
+
+    It cannot see a constant that is missing from A: compare exp(eta . T(x) - A(eta)) with a known density.
 
     Parameters
     ----------
     family : ExponentialFamily
-    natural : array (D,), natural parameters of a member
+    natural : array-like of shape (D,)
+        Natural parameters of a member.
     n_draws : int, default=20_000
-        Draws whose statistics are compared, to five standard errors; 0 compares none, for members so extreme
-        that so many draws do not show their moments. A standard error takes a hundred draws at least.
+        Number of draws whose statistics are compared, to five standard errors; at least 100, or 0 for none.
+        Members with heavy tails may need 0, where that many draws do not show the moments.
     random_state : int, RandomState instance or None, default=0
+        Seed of the draws.
     tolerance : float, default=1e-6
         Largest error of a mean parameter, relative to its size plus the statistic's standard deviation, and
         of a covariance, relative to the product of the two standard deviations.
@@ -38,11 +54,11 @@ def check_family(family, natural, *, n_draws=20_000, random_state=0, tolerance=1
     Raises
     ------
     AssertionError
-        Naming the identity that fails, where, and by how much.
+        An identity fails; says which, where, and by how much.
     ValueError
-        Where ``n_draws`` are too few.
+        ``n_draws`` is below 100 and not 0.
     NaturalParameterError
-        Where ``natural`` is outside the domain.
+        ``natural`` is outside the domain of the family.
 
     Examples
     --------
@@ -50,7 +66,7 @@ def check_family(family, natural, *, n_draws=20_000, random_state=0, tolerance=1
     >>> check_family(Gamma(), Gamma().natural_parameters(shape=2.5, rate=0.1))
     """
     if n_draws != 0 and not n_draws >= 100:
-        raise ValueError(f"n_draws={n_draws!r} must be 0 or at least 100, to show a standard error.")
+        raise ValueError(f"n_draws={n_draws!r} must be 0 or at least 100, which a standard error needs.")
     natural = np.asarray(natural, dtype=float)
     _check_domain(family, natural)
     _check_shapes(family, natural)
@@ -102,7 +118,7 @@ def _check_shapes(family, natural):
 
 
 def _standard_deviations(covariance, labels, tolerance):
-    """Root diagonal of V (D,), once V has proved to be a covariance."""
+    """Roots of the diagonal of V, (D,), after checks that V is a covariance."""
     if not np.array_equal(covariance, covariance.T):
         raise AssertionError(
             f"covariance is not exactly symmetric: off by {np.abs(covariance - covariance.T).max():.1e}"
@@ -129,7 +145,7 @@ def _check_location_deviations(family, natural, sd, tolerance):
 
 
 def _derivatives(family, natural, sd):
-    """Derivatives of A (first row) and of the mean parameters, (1 + D, D), and their round-off."""
+    """Derivatives of A (first row) and of the mean parameters, and their round-off: (1 + D, D) each."""
 
     def log_partition_and_mean(point):
         return np.append(family.log_partition(point), family.mean_parameters(point))
@@ -156,7 +172,7 @@ def _variance_holds(family, natural, position, sd):
 
 
 def _derivative(function, point, step):
-    """Directional derivative along ``step``: of every output the extrapolation that changes least."""
+    """Directional derivative along ``step``: for every output the extrapolation that changes least."""
     rows = []
     best, smallest_error = None, np.inf
     for k in range(_N_STEPS):
@@ -209,7 +225,7 @@ def _check_draws(family, natural, n_draws, random_state, labels):
     drawn = family.statistics_of(family.sample(natural, n_draws, random_state))
     centred = drawn - mean
     products = centred[:, :, None] * centred[:, None, :]
-    # where a statistic is the same in all draws they may have missed what happens once in so many
+    # A statistic that is the same in all draws may vary with a probability of less than 1 in ``n_draws``.
     constant = np.any(np.ptp(drawn, axis=0) == 0)
     missed = 2 / n_draws * np.abs(mean).max() ** 2 if constant else 0.0
     mean_error = np.sqrt(np.diag(covariance) / n_draws)

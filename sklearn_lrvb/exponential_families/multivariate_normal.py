@@ -1,11 +1,10 @@
-"""Multivariate normal distribution of x (P), sufficient statistics x and x x'.
-
-Natural parameters (Lambda m, -Lambda/2) with mean m and precision Lambda.
-"""
+"""Multivariate normal distribution of a vector x (P,), with the sufficient statistics x and x x'."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse_indefinite, require_count
@@ -21,25 +20,38 @@ _LOG_2_PI = np.log(2.0 * np.pi)
 
 @dataclass(frozen=True)
 class MultivariateNormal(ExponentialFamily):
-    """Multivariate normal family; statistics ``value`` (P,) and ``outer`` (P, P).
+    """Multivariate normal family of x; statistics ``value`` x (P,) and ``outer`` x x' (P, P).
+
+    Natural parameters (Lambda m, -Lambda/2) with the mean m and the precision Lambda.
 
     Parameters
     ----------
-    n_features : int, P
+    n_features : int
+        P, at least 1.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families import MultivariateNormal
+    >>> family = MultivariateNormal(2)
+    >>> natural = family.natural_parameters(mean=[1.0, 0.0], precision=[[4.0, 0.0], [0.0, 1.0]])
+    >>> natural  # P + P^2 numbers
+    array([ 4. ,  0. , -2. , -0. , -0. , -0.5])
+    >>> family.mean_parameters(natural)  # m, and m m' + Lambda^-1
+    array([1.  , 0.  , 1.25, 0.  , 0.  , 1.  ])
     """
 
     n_features: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_count("n_features", self.n_features)
 
     @property
-    def statistics(self):
-        """``value`` x, ``outer`` x x'."""
+    def statistics(self) -> dict[str, tuple[int, ...]]:
+        """``value`` x (P,) and ``outer`` x x' (P, P)."""
         return {"value": (self.n_features,), "outer": (self.n_features, self.n_features)}
 
-    def natural_parameters(self, mean, precision):
-        """(Lambda m, -Lambda/2): (..., P), (..., P, P) -> (..., D)."""
+    def natural_parameters(self, mean: ArrayLike, precision: ArrayLike) -> NDArray[np.float64]:
+        """(Lambda m, -Lambda/2), flat: (..., P), (..., P, P) -> (..., P + P^2)."""
         mean, precision = np.asarray(mean, dtype=float), np.asarray(precision, dtype=float)
         flat = np.einsum("...pq,...q->...p", precision, mean), -0.5 * precision
         return self.pack(*flat)
@@ -57,8 +69,8 @@ class MultivariateNormal(ExponentialFamily):
         root = inverse_root(precision)
         return root, np.einsum("...pq,...p->...q", root, precision_mean)
 
-    def log_partition(self, natural):
-        """m' Lambda m / 2 - log|Lambda| / 2 + P/2 log(2 pi)."""
+    def log_partition(self, natural: ArrayLike) -> NDArray[np.float64] | np.float64:
+        """m' Lambda m / 2 - log|Lambda| / 2 + P/2 log(2 pi): (..., D) -> (...)."""
         root, scaled_mean = self._frame(natural)
         half_log_det = log_determinant_of_triangular(root)
         return 0.5 * np.square(scaled_mean).sum(axis=-1) + half_log_det + 0.5 * self.n_features * _LOG_2_PI
@@ -68,13 +80,13 @@ class MultivariateNormal(ExponentialFamily):
         root, scaled_mean = self._frame(natural)
         return np.einsum("...pq,...q->...p", root, scaled_mean), root
 
-    def mean_parameters(self, natural):
+    def mean_parameters(self, natural: ArrayLike) -> NDArray[np.float64]:
         """m, and m m' + Lambda^-1."""
         mean, root = self._moments(natural)
         second = mean[..., :, None] * mean[..., None, :] + symmetrized(root @ root.swapaxes(-1, -2))
         return np.concatenate([mean, second.reshape(*mean.shape[:-1], -1)], axis=-1)
 
-    def covariance(self, natural):
+    def covariance(self, natural: ArrayLike) -> NDArray[np.float64]:
         """With x = m + R e: the part linear in e, and the part quadratic in e, which do not correlate."""
         mean, root = self._moments(natural)
         n_features, lead = self.n_features, mean.shape[:-1]
@@ -86,30 +98,32 @@ class MultivariateNormal(ExponentialFamily):
         covariance[..., n_features:, n_features:] += symmetric_kronecker_square(variance)
         return covariance
 
-    def check_domain(self, natural):
+    def check_domain(self, natural: NDArray[np.float64]) -> None:
         """The precision must be positive definite."""
         _, precision = self._split(natural)
         _, statistic = self.statistics
         refuse_indefinite(precision, "the precision", statistic)
 
-    def default_natural_parameters(self):
-        """The standard normal."""
+    def default_natural_parameters(self) -> NDArray[np.float64]:
+        """Those of the standard normal distribution, (D,)."""
         return np.concatenate([np.zeros(self.n_features), -0.5 * np.eye(self.n_features).ravel()])
 
-    def location_deviations(self, natural):
-        """Standard deviations of x, root diagonal of Lambda^-1."""
+    def location_deviations(self, natural: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Standard deviations of x, the roots of the diagonal of Lambda^-1, under the name of x."""
         statistic, shape = next(iter(self.statistics.items()))
         deviations = np.linalg.norm(self._frame(natural)[0], axis=-1)
         return {statistic: deviations.reshape((*deviations.shape[:-1], *shape))}
 
-    def sample(self, natural, n_draws, random_state=None):
-        """Draws of x: (n_draws, ..., P)."""
+    def sample(
+        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
+    ) -> NDArray:
+        """Draws of x: natural parameters (..., D) -> (n_draws, ..., P)."""
         mean, root = self._moments(natural)
         noise = check_random_state(random_state).normal(size=(n_draws, *mean.shape))
         return mean + np.einsum("...pq,...q->...p", root, noise)
 
-    def statistics_of(self, value):
-        """(x, x x'): (..., P) -> (..., D)."""
+    def statistics_of(self, value: ArrayLike) -> NDArray[np.float64]:
+        """(x, x x'), flat: (..., P) -> (..., D)."""
         value = np.asarray(value, dtype=float)
         outer = value[..., :, None] * value[..., None, :]
         return np.concatenate([value, outer.reshape(*value.shape[:-1], -1)], axis=-1)

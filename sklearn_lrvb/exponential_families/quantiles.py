@@ -1,36 +1,69 @@
-"""Quantile functions of families with a restricted range, as functions of a standard normal variable.
+"""Quantile functions of normal, gamma, inverse gamma and beta variables.
 
-A quantile at Phi(z) is taken from the tail that z is in, so that neither tail loses digits. Everything
-broadcasts; means and standard deviations are positive unless something else is said.
+The probability is given by a standard normal variable z, and a quantile is computed from the tail that z is
+in, so that neither tail loses digits. Except for `beta_quantile_pair` the functions take the mean and the
+standard deviation of the variable instead of its shapes. All arguments broadcast; means and standard
+deviations are positive unless the function says otherwise.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv, gammainccinv, gammaincinv, ndtr
 
-# From here on an expansion around the normal limit is exact to round-off, where the inverses lose digits.
+# Shapes from which an expansion around the normal limit is exact to round-off, where the inverses of the
+# incomplete gamma and beta functions lose digits.
 _LARGE_GAMMA_SHAPE = 1e5
 _LARGE_BETA_SHAPE = 1e8
-_SMALLEST_GAMMA = 1e-100  # in units of the mean: its reciprocal and its square stay finite
-_SMALLEST_BETA_SIZE = 1e-6  # a + b of a beta variable that is as good as 0 or 1
-_LARGEST_RATIO = 1e100  # of a mean to its standard deviation: its square is still a number
+_SMALLEST_GAMMA = 1e-100  # in units of the mean: its reciprocal and its square are finite
+_SMALLEST_BETA_SIZE = 1e-6  # a + b of a beta variable that is almost surely next to 0 or 1
+_LARGEST_RATIO = 1e100  # of a mean to its standard deviation: its square is finite
 
 
 def _in_its_tail(normal, lower, upper, *parameters):
-    """lower(..., Phi(z)) for z < 0, upper(..., 1 - Phi(z)) for the others, one-dimensional."""
+    """lower(*parameters, Phi(z)) where z < 0 and upper(*parameters, 1 - Phi(z)) elsewhere: all (n,)."""
     quantiles, below = np.empty_like(normal), normal < 0
     for where, inverse in ((below, lower), (~below, upper)):
         quantiles[where] = inverse(*(own[where] for own in parameters), ndtr(-np.abs(normal[where])))
     return quantiles
 
 
-def normal_quantile(normal, mean, deviation):
-    """mean + deviation z, any mean."""
-    return mean + deviation * normal
+def normal_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:
+    """Quantile of a normal variable, mean + deviation * z; the mean may have any sign.
+
+    Parameters
+    ----------
+    normal : array-like
+        Standard normal variable z: the quantile is that of the probability Phi(z).
+    mean, deviation : array-like
+        Mean and standard deviation of the variable.
+
+    Returns
+    -------
+    quantiles : ndarray
+        In the broadcast shape.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families.quantiles import normal_quantile
+    >>> print(normal_quantile(1.0, mean=3.0, deviation=0.5))
+    3.5
+    """
+    return np.asarray(mean) + np.multiply(deviation, normal)
 
 
-def gamma_quantile(normal, mean, deviation):
-    """Of the gamma variable of this mean and standard deviation; ends at 1e-100 of the mean."""
-    normal, mean, ratio = np.broadcast_arrays(normal, mean, np.minimum(mean / deviation, _LARGEST_RATIO))
+def gamma_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:
+    """Quantile of the gamma variable with a given mean and standard deviation; at least 1e-100 of the mean.
+
+    Parameters and returns as in `normal_quantile`.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
+    >>> gamma_quantile([-2.0, 0.0, 2.0], mean=3.0, deviation=1.2).round(4)
+    array([1.1047, 2.8416, 5.8432])
+    """
+    ratio = np.minimum(np.divide(mean, deviation), _LARGEST_RATIO)
+    normal, mean, ratio = np.broadcast_arrays(normal, mean, ratio)
     quantiles = np.empty(normal.shape)  # in units of the mean
     large = ratio**2 >= _LARGE_GAMMA_SHAPE
     quantiles[large] = _large_gamma(normal[large], ratio[large])
@@ -40,49 +73,99 @@ def gamma_quantile(normal, mean, deviation):
 
 
 def _large_gamma(z, ratio):
-    """Cornish and Fisher's expansion, mean 1 and standard deviation 1/ratio."""
+    """Cornish and Fisher's expansion for mean 1 and standard deviation 1/ratio."""
     series = z + (z**2 - 1) / (3 * ratio) + (z**3 - 7 * z) / (36 * ratio**2)
     series -= (3 * z**4 + 7 * z**2 - 16) / (810 * ratio**3)
     return 1.0 + series / ratio
 
 
-def negative_gamma_quantile(normal, mean, deviation):
-    """Of a variable whose negative is gamma; the mean is negative."""
+def negative_gamma_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:
+    """Quantile of a variable whose negative is a gamma variable; the mean is negative.
+
+    Parameters and returns as in `normal_quantile`.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families.quantiles import negative_gamma_quantile
+    >>> negative_gamma_quantile([-2.0, 0.0, 2.0], mean=-3.0, deviation=1.2).round(4)
+    array([-5.8432, -2.8416, -1.1047])
+    """
     return -gamma_quantile(np.negative(normal), np.negative(mean), deviation)
 
 
-def inverse_gamma_quantile(normal, mean, deviation):
-    """Of a variable whose reciprocal is gamma, with shape 2 + (mean/deviation)^2."""
-    shape = 2.0 + np.minimum(mean / deviation, _LARGEST_RATIO) ** 2
-    return mean * (1.0 - 1.0 / shape) / gamma_quantile(np.negative(normal), 1.0, 1.0 / np.sqrt(shape))
+def inverse_gamma_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:
+    """Quantile of the inverse gamma variable with a given mean and standard deviation.
+
+    Its reciprocal is a gamma variable with shape 2 + (mean/deviation)^2. Parameters and returns as in
+    `normal_quantile`.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families.quantiles import inverse_gamma_quantile
+    >>> inverse_gamma_quantile([-2.0, 0.0, 2.0], mean=3.0, deviation=0.6).round(4)
+    array([2.0335, 2.9249, 4.4226])
+    """
+    shape = 2.0 + np.minimum(np.divide(mean, deviation), _LARGEST_RATIO) ** 2
+    return np.multiply(mean, 1.0 - 1.0 / shape) / gamma_quantile(
+        np.negative(normal), 1.0, 1.0 / np.sqrt(shape)
+    )
 
 
-def beta_quantile(normal, mean, deviation):
-    """Of the beta variable of this mean, in [0, 1], and standard deviation.
+def beta_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:
+    """Quantile of the beta variable with a given mean in [0, 1] and standard deviation.
 
-    Where no beta variable varies as much, of one that is 0 or 1 with nearly all its probability.
+    Where the standard deviation exceeds that of every beta variable with this mean, the variable is 0 or 1
+    with nearly all its probability. Parameters and returns as in `normal_quantile`.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families.quantiles import beta_quantile
+    >>> beta_quantile([-2.0, 0.0, 2.0], mean=0.3, deviation=0.12).round(4)
+    array([0.095 , 0.2899, 0.5633])
     """
     mean = np.clip(mean, np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg)
     ratio = np.minimum(np.sqrt(mean * (1.0 - mean)) / deviation, _LARGEST_RATIO)
     size = np.maximum(ratio**2 - 1.0, _SMALLEST_BETA_SIZE)
-    return beta_quantiles(normal, mean * size, (1.0 - mean) * size)[0]
+    return beta_quantile_pair(normal, mean * size, (1.0 - mean) * size)[0]
 
 
-def beta_quantiles(normal, a, b):
-    """Of v ~ Beta(a, b), and what it leaves over, 1 - v, each with all its digits."""
+def beta_quantile_pair(
+    normal: ArrayLike, a: ArrayLike, b: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Quantile v of a Beta(a, b) variable and its complement 1 - v, each to full relative precision.
+
+    Parameters
+    ----------
+    normal : array-like
+        Standard normal variable z: the quantile is that of the probability Phi(z).
+    a, b : array-like
+        Shapes of the beta distribution, positive.
+
+    Returns
+    -------
+    quantiles, complements : ndarray
+        In the broadcast shape.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families.quantiles import beta_quantile_pair
+    >>> v, complement = beta_quantile_pair(0.0, a=1e-3, b=1.0)  # the median of v is 2^-1000
+    >>> print(f"{v:.2e} {complement}")
+    9.33e-302 1.0
+    """
     normal, a, b = np.broadcast_arrays(normal, a, b)
-    stick, rest = np.empty(normal.shape), np.empty(normal.shape)
+    quantiles, complements = np.empty(normal.shape), np.empty(normal.shape)
     large = np.minimum(a, b) >= _LARGE_BETA_SHAPE
-    stick[large], rest[large] = _large_beta(normal[large], a[large], b[large])
+    quantiles[large], complements[large] = _large_beta(normal[large], a[large], b[large])
     z, a, b = normal[~large], a[~large], b[~large]
-    stick[~large] = _in_its_tail(z, betaincinv, betainccinv, a, b)
-    # P(1 - V <= 1 - v) = P(V >= v)
-    rest[~large] = _in_its_tail(z, betainccinv, betaincinv, b, a)
-    return stick, rest
+    quantiles[~large] = _in_its_tail(z, betaincinv, betainccinv, a, b)
+    # P(1 - V <= 1 - v) = P(V >= v), so that the two tails change places.
+    complements[~large] = _in_its_tail(z, betainccinv, betaincinv, b, a)
+    return quantiles, complements
 
 
 def _large_beta(z, a, b):
-    """Cornish and Fisher's expansion of v and 1 - v."""
+    """Cornish and Fisher's expansion of v and of 1 - v."""
     size = a + b
     mean, complement = a / size, b / size
     product, difference = mean * complement, complement - mean

@@ -1,12 +1,15 @@
-"""Wishart distribution of a precision matrix Lambda (P x P), degrees of freedom nu > P - 1.
+"""Wishart distribution of a precision matrix Lambda (P, P), with nu > P - 1 degrees of freedom.
 
-Density proportional to |Lambda|^((nu - P - 1)/2) exp(-trace(A Lambda)/2); the inverse scale A
-enters through its log determinant alone. E Lambda = nu A^-1.
+Its density is proportional to |Lambda|^((nu - P - 1)/2) exp(-trace(A Lambda)/2) with the inverse scale A, and
+E Lambda = nu A^-1. The functions take nu and log|A|, all that they need of A; the class takes natural
+parameters.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma
 from sklearn.utils import check_random_state
 
@@ -30,7 +33,7 @@ def _half_degrees_of_freedom(degrees_of_freedom, n_features):
 
 
 def log_partition(degrees_of_freedom, log_det_inverse_scale, n_features):
-    """nu/2 (P log 2 - log|A|) + log Gamma_P(nu/2), from nu (...) and log|A| (...) of the inverse scale A.
+    """nu/2 (P log 2 - log|A|) + log Gamma_P(nu/2), from nu (...) and log|A| (...): (...).
 
     It is the log of the integral of |Lambda|^((nu - P - 1)/2) exp(-trace(A Lambda)/2) over the positive
     definite matrices.
@@ -42,7 +45,7 @@ def log_partition(degrees_of_freedom, log_det_inverse_scale, n_features):
 
 
 def expected_log_determinant(degrees_of_freedom, log_det_inverse_scale, n_features):
-    """E log|Lambda|, mean parameter of the statistic log|Lambda|."""
+    """E log|Lambda|, the mean parameter of log|Lambda|, from nu (...) and log|A| (...): (...)."""
     return (
         digamma(_half_degrees_of_freedom(degrees_of_freedom, n_features)).sum(axis=-1)
         + n_features * np.log(2.0)
@@ -51,7 +54,7 @@ def expected_log_determinant(degrees_of_freedom, log_det_inverse_scale, n_featur
 
 
 def log_determinant_excess_variance(degrees_of_freedom, n_features):
-    """Var log|Lambda| - 2 P/nu: what log|Lambda| varies beyond its regression on Lambda."""
+    """Var log|Lambda| - 2 P/nu, its variance around the regression on Lambda: (...) -> (...)."""
     half = _half_degrees_of_freedom(degrees_of_freedom, n_features)
     return polygamma(1, half).sum(axis=-1) - 2.0 * n_features / np.asarray(degrees_of_freedom)
 
@@ -59,7 +62,7 @@ def log_determinant_excess_variance(degrees_of_freedom, n_features):
 def expected_log_density(
     degrees_of_freedom, log_det_inverse_scale, expected_log_det, expected_trace, n_features
 ):
-    """E log density of a Wishart(nu, A) where E log|Lambda| and E trace(A Lambda) are given."""
+    """E log density of Wishart(nu, A), in nats, given E log|Lambda| and E trace(A Lambda): (...)."""
     return (
         0.5 * (degrees_of_freedom - n_features - 1) * expected_log_det
         - 0.5 * expected_trace
@@ -69,27 +72,41 @@ def expected_log_density(
 
 @dataclass(frozen=True)
 class Wishart(ExponentialFamily):
-    """Wishart family; statistics ``value`` Lambda (P, P) and ``log_det`` log|Lambda| ().
+    """Wishart family of a matrix; statistics ``value`` Lambda (P, P) and ``log_det`` log|Lambda| ().
 
-    Natural parameters (-A/2, (nu - P - 1)/2).
+    Natural parameters (-A/2, (nu - P - 1)/2) with nu degrees of freedom and the inverse scale A.
 
     Parameters
     ----------
-    n_features : int, P
+    n_features : int
+        P, at least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb.exponential_families import Wishart
+    >>> family = Wishart(2)
+    >>> natural = family.natural_parameters(degrees_of_freedom=5.0, inverse_scale=2.0 * np.eye(2))
+    >>> family.mean_parameters(natural).round(4)  # nu A^-1, E log|Lambda|
+    array([2.5   , 0.    , 0.    , 2.5   , 1.1259])
+    >>> family.sample(natural, n_draws=3, random_state=0).shape
+    (3, 2, 2)
     """
 
     n_features: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_count("n_features", self.n_features)
 
     @property
-    def statistics(self):
-        """``value`` Lambda, ``log_det`` log|Lambda|."""
+    def statistics(self) -> dict[str, tuple[int, ...]]:
+        """``value`` Lambda (P, P) and ``log_det`` log|Lambda| ()."""
         return {"value": (self.n_features, self.n_features), "log_det": ()}
 
-    def natural_parameters(self, degrees_of_freedom, inverse_scale):
-        """(-A/2, (nu - P - 1)/2): (...), (..., P, P) -> (..., D)."""
+    def natural_parameters(
+        self, degrees_of_freedom: ArrayLike, inverse_scale: ArrayLike
+    ) -> NDArray[np.float64]:
+        """(-A/2, (nu - P - 1)/2), flat: (...), (..., P, P) -> (..., P^2 + 1)."""
         half_freedom = 0.5 * np.subtract(degrees_of_freedom, self.n_features + 1.0)
         return self.pack(np.multiply(-0.5, inverse_scale), half_freedom)
 
@@ -105,13 +122,13 @@ class Wishart(ExponentialFamily):
         root = inverse_root(inverse_scale)
         return degrees_of_freedom, root, -2.0 * log_determinant_of_triangular(root)
 
-    def log_partition(self, natural):
-        """nu/2 (P log 2 - log|A|) + log Gamma_P(nu/2), where A is the inverse scale."""
+    def log_partition(self, natural: ArrayLike) -> NDArray[np.float64] | np.float64:
+        """nu/2 (P log 2 - log|A|) + log Gamma_P(nu/2): (..., D) -> (...)."""
         degrees_of_freedom, _, log_det = self._scale(natural)
         return log_partition(degrees_of_freedom, log_det, self.n_features)
 
-    def mean_parameters(self, natural):
-        """nu A^-1, and E log|Lambda|."""
+    def mean_parameters(self, natural: ArrayLike) -> NDArray[np.float64]:
+        """nu A^-1 and E log|Lambda|, flat: (..., D) -> (..., D)."""
         degrees_of_freedom, root, log_det = self._scale(natural)
         mean = degrees_of_freedom[..., None, None] * symmetrized(root @ root.swapaxes(-1, -2))
         expected_log_det = expected_log_determinant(degrees_of_freedom, log_det, self.n_features)
@@ -119,8 +136,8 @@ class Wishart(ExponentialFamily):
             [mean.reshape(*degrees_of_freedom.shape, -1), np.asarray(expected_log_det)[..., None]], axis=-1
         )
 
-    def covariance(self, natural):
-        """V, from Cov(Lambda_ij, Lambda_kl) = nu (W_ik W_jl + W_il W_jk) with W = A^-1."""
+    def covariance(self, natural: ArrayLike) -> NDArray[np.float64]:
+        """V, with Cov(Lambda_ij, Lambda_kl) = nu (W_ik W_jl + W_il W_jk) and W = A^-1: (..., D, D)."""
         degrees_of_freedom, root, _ = self._scale(natural)
         n_entries = self.n_features**2
         scale = symmetrized(root @ root.swapaxes(-1, -2))
@@ -135,7 +152,7 @@ class Wishart(ExponentialFamily):
         )
         return covariance
 
-    def check_domain(self, natural):
+    def check_domain(self, natural: NDArray[np.float64]) -> None:
         """The inverse scale must be positive definite and the degrees of freedom above P - 1."""
         degrees_of_freedom, inverse_scale = self._split(natural)
         too_few = ~(degrees_of_freedom > self.n_features - 1)
@@ -143,25 +160,27 @@ class Wishart(ExponentialFamily):
         refuse(degrees_of_freedom[..., None], too_few[..., None], message, ["log_det"])
         refuse_indefinite(inverse_scale, "the inverse scale", "value")
 
-    def default_natural_parameters(self):
-        """P + 1 degrees of freedom and E Lambda = I."""
+    def default_natural_parameters(self) -> NDArray[np.float64]:
+        """Those of P + 1 degrees of freedom and E Lambda = I, (D,)."""
         degrees_of_freedom = self.n_features + 1.0
         return np.append(-0.5 * degrees_of_freedom * np.eye(self.n_features), 0.0)
 
-    def sample(self, natural, n_draws, random_state=None):
-        """Draws of Lambda, by Bartlett's triangular factor: (n_draws, ..., P, P)."""
-        random_state = check_random_state(random_state)
+    def sample(
+        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
+    ) -> NDArray:
+        """Draws of Lambda by Bartlett's factor: natural parameters (..., D) -> (n_draws, ..., P, P)."""
+        rng = check_random_state(random_state)
         degrees_of_freedom, root, _ = self._scale(natural)
         shape = (n_draws, *degrees_of_freedom.shape)
-        triangle = np.tril(random_state.normal(size=(*shape, self.n_features, self.n_features)), k=-1)
+        triangle = np.tril(rng.normal(size=(*shape, self.n_features, self.n_features)), k=-1)
         freedom = degrees_of_freedom[..., None] - np.arange(self.n_features)
-        squares = random_state.chisquare(np.broadcast_to(freedom, (*shape, self.n_features)))
+        squares = rng.chisquare(np.broadcast_to(freedom, (*shape, self.n_features)))
         np.einsum("...pp->...p", triangle)[...] = np.sqrt(squares)
         factor = root @ triangle
         return symmetrized(factor @ factor.swapaxes(-1, -2))
 
-    def statistics_of(self, value):
-        """(Lambda, log|Lambda|): (..., P, P) -> (..., D)."""
+    def statistics_of(self, value: ArrayLike) -> NDArray[np.float64]:
+        """(Lambda, log|Lambda|), flat: (..., P, P) -> (..., D)."""
         value = np.asarray(value, dtype=float)
         _, log_det = np.linalg.slogdet(value)
         return np.concatenate([value.reshape(*value.shape[:-2], -1), log_det[..., None]], axis=-1)

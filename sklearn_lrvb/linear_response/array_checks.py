@@ -1,6 +1,9 @@
 """Checks of the matrices that the caller of linear response gives: their errors name the argument."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from sklearn_lrvb.symmetric_matrices import scaled_to_unit_diagonal, symmetrized
@@ -9,7 +12,7 @@ from sklearn_lrvb.symmetric_matrices import scaled_to_unit_diagonal, symmetrized
 SYMMETRY_TOLERANCE = 1e-8
 
 
-def finite_matrix(name, array):
+def finite_matrix(name: str, array: Any) -> NDArray[np.float64]:
     """``array`` as a float64 matrix, (m, n).
 
     Raises
@@ -17,23 +20,23 @@ def finite_matrix(name, array):
     ValueError
         It is no real matrix, or not finite.
     """
-    array = array.toarray() if sparse.issparse(array) else np.asarray(array)
-    if np.iscomplexobj(array):
-        raise ValueError(f"{name} must be real, but has dtype {array.dtype}.")
-    array = array.astype(np.float64)
-    if array.ndim != 2:
-        raise ValueError(f"{name} must be a matrix, but has {array.ndim} dimensions, shape {array.shape}.")
-    if not np.all(np.isfinite(array)):
-        first = tuple(map(int, np.argwhere(~np.isfinite(array))[0]))
-        raise ValueError(f"{name} must be finite, but {name}{list(first)} is {array[first]}.")
-    return array
+    given = array.toarray() if sparse.issparse(array) else np.asarray(array)
+    if np.iscomplexobj(given):
+        raise ValueError(f"{name} must be real, but has dtype {given.dtype}.")
+    matrix = given.astype(np.float64)
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} must be a matrix, but has {matrix.ndim} dimensions, shape {matrix.shape}.")
+    if not np.all(np.isfinite(matrix)):
+        first = tuple(map(int, np.argwhere(~np.isfinite(matrix))[0]))
+        raise ValueError(f"{name} must be finite, but {name}{list(first)} is {matrix[first]}.")
+    return matrix
 
 
-def square_matrix(name, array):
+def square_matrix(name: str, array: Any) -> NDArray[np.float64]:
     """`finite_matrix` with as many columns as rows."""
-    array = finite_matrix(name, array)
-    require_shape(name, array, 2 * (len(array),), "it must be square, one row and column per statistic")
-    return array
+    matrix = finite_matrix(name, array)
+    require_shape(name, matrix, 2 * (len(matrix),), "it must be square, one row and column per statistic")
+    return matrix
 
 
 def require_shape(name, array, shape, reason):
@@ -42,7 +45,7 @@ def require_shape(name, array, shape, reason):
         raise ValueError(f"{name} has shape {array.shape}, but {reason}: expected {shape}.")
 
 
-def symmetric(name, matrix, deviations):
+def symmetric(name: str, matrix: NDArray[np.float64], deviations: NDArray[np.float64]) -> NDArray[np.float64]:
     """``matrix`` with an asymmetry of round-off size removed, (D, D).
 
     Parameters

@@ -20,7 +20,7 @@ from sklearn_lrvb.linear_response.observed_information import (
     NewtonStep,
     ObservedInformation,
     ResponseRoutes,
-    _Route,
+    Route,
 )
 from sklearn_lrvb.symmetric_matrices import from_packed_triangle, is_numerically_singular
 
@@ -147,7 +147,7 @@ class PrimalInformation(_FactoredInformation):
         values, vectors = eigh(self._matrix, subset_by_index=[0, 0])
         return values[0], vectors[:, 0]
 
-    def response_route(self, n_targets: int, routes: ResponseRoutes[_Route]) -> _Route:
+    def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
         """`by_inverse`, or `by_solutions` for fewer targets than coordinates."""
         if n_targets < len(self):
             return routes.by_solutions(self)
@@ -298,7 +298,7 @@ class DualInformation(_FactoredInformation):
             return 1.0, np.eye(1, len(self))[0]
         return values[0], self._spread(vectors[:, :1])[:, 0] / np.sqrt(1.0 - values[0])
 
-    def response_route(self, n_targets: int, routes: ResponseRoutes[_Route]) -> _Route:
+    def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
         """`by_kernels`."""
         return routes.by_kernels(self)
 

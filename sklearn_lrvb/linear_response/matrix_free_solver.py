@@ -20,7 +20,7 @@ from sklearn_lrvb.linear_response.observed_information import (
     NewtonStep,
     ObservedInformation,
     ResponseRoutes,
-    _Route,
+    Route,
 )
 from sklearn_lrvb.symmetric_matrices import gram_root, round_off
 
@@ -182,7 +182,7 @@ class MatrixFreeInformation(ObservedInformation):
         shown = Definiteness.UNDECIDED if is_convex else Definiteness.INDEFINITE
         return self._as_newton_step(scaled, step, shown)
 
-    def response_route(self, n_targets: int, routes: ResponseRoutes[_Route]) -> _Route:
+    def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
         """`by_solutions`."""
         return routes.by_solutions(self)
 

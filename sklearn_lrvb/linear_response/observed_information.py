@@ -187,19 +187,19 @@ def _largest_entries(direction, names):
     )
 
 
-_Route = TypeVar("_Route", covariant=True)
+Route = TypeVar("Route", covariant=True)
 
 
-class ResponseRoutes(Protocol[_Route]):
+class ResponseRoutes(Protocol[Route]):
     """The ways in which a caller can compute the responses to many targets: see `response_route`."""
 
-    def by_inverse(self, inverse: NDArray[np.float64]) -> _Route:
+    def by_inverse(self, inverse: NDArray[np.float64]) -> Route:
         """With the matrix M^-1, (D, D)."""
 
-    def by_solutions(self, information: "ObservedInformation") -> _Route:
+    def by_solutions(self, information: "ObservedInformation") -> Route:
         """With `ObservedInformation.solve`, one solution for every target."""
 
-    def by_kernels(self, information: "ObservedInformation") -> _Route:
+    def by_kernels(self, information: "ObservedInformation") -> Route:
         """With products of the targets and the columns of B (`DualInformation`)."""
 
 
@@ -294,7 +294,7 @@ class ObservedInformation(ABC):
         """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v."""
 
     @abstractmethod
-    def response_route(self, n_targets: int, routes: ResponseRoutes[_Route]) -> _Route:
+    def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
         """The cheapest way to the responses to many targets, each of which touches few coordinates.
 
         Parameters

@@ -1,7 +1,7 @@
 """Mean-field variational Bayes for any conditionally conjugate model (Section 2 of the paper).
 
-A model is named factors and the multilinear terms of its log joint; coordinate ascent, the lower bound, V, H
-and the linear response covariance follow from these alone.
+A model is a dict of named factors and a list of the multilinear terms of its log joint. Coordinate ascent,
+the lower bound, V, H and the linear response covariance follow from these alone.
 """
 
 from sklearn_lrvb.mean_field.factor import Factor

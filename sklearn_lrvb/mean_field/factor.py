@@ -1,4 +1,4 @@
-"""Factors of q, and where their statistics sit in flat vectors.
+"""Factors of q, and where their statistics stand in flat vectors.
 
 *Conventions.* The parameters of a factor are an array (D,), or (copies, D). The flat vector of a model runs
 factor by factor, then copy by copy, then through the family's statistics.
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklearn_lrvb.exponential_families import ExponentialFamily
 from sklearn_lrvb.exponential_families.family import require_count
@@ -15,20 +16,33 @@ from sklearn_lrvb.exponential_families.family import require_count
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of q: a member of a family, or independent copies of it.
+    """One factor of q: a member of a family, or several independent members.
 
     Parameters
     ----------
     family : ExponentialFamily
     copies : int, default=None
-        Number of independent members; their statistics then have a leading axis (copies, ...). None is one
+        Number of independent members. Their statistics then have a leading axis (copies, ...). None is one
         member, without that axis.
+
+    Raises
+    ------
+    ValueError
+        ``family`` is no family, or ``copies`` no whole number of at least 1.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families import Categorical
+    >>> from sklearn_lrvb.mean_field import Factor
+    >>> factor = Factor(Categorical(3), copies=50)  # the indicators of 50 observations
+    >>> factor.shape, factor.statistic_shape("indicator")
+    ((50, 3), (50, 3))
     """
 
     family: ExponentialFamily
     copies: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.family, ExponentialFamily):
             raise ValueError(
                 f"A factor's family is an ExponentialFamily, such as Gamma(); got {self.family!r}."
@@ -37,41 +51,42 @@ class Factor:
             require_count("A factor's copies", self.copies)
 
     @property
-    def lead(self):
-        """Shape of the copies: () or (copies,)."""
+    def lead(self) -> tuple[int, ...]:
+        """Leading axes of all arrays of the factor: () or (copies,)."""
         return () if self.copies is None else (self.copies,)
 
     @property
-    def shape(self):
-        """Shape of natural and mean parameters."""
+    def shape(self) -> tuple[int, ...]:
+        """Shape of natural and mean parameters: (D,) or (copies, D)."""
         return (*self.lead, self.family.n_statistics)
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of statistics of all copies."""
         return prod(self.shape)
 
-    def statistic_shape(self, statistic):
+    def statistic_shape(self, statistic: str) -> tuple[int, ...]:
         """Shape of one statistic, the copies' axis first."""
         return (*self.lead, *self.family.statistics[statistic])
 
-    def index(self, statistic):
-        """Index of one statistic in the factor's parameters: tuple of slices, one for every axis."""
+    def index(self, statistic: str) -> tuple[slice, ...]:
+        """Index of one statistic in the factor's parameters, a slice for every axis."""
         return (*(slice(None) for _ in self.lead), self.family.slices[statistic])
 
-    def entries(self, parameters, statistic):
-        """The entries of one statistic in its shape: a view of ``parameters``."""
+    def entries(self, parameters: NDArray[np.float64], statistic: str) -> NDArray[np.float64]:
+        """The entries of one statistic in its shape, copies first: a view of ``parameters``."""
         return parameters[self.index(statistic)].reshape(self.statistic_shape(statistic))
 
-    def positions(self, statistic):
-        """Where one statistic's entries are in the factor's flat vector."""
-        return self.entries(np.arange(self.size).reshape(self.shape), statistic).ravel()
+    def positions(self, statistic: str) -> NDArray[np.intp]:
+        """Positions of one statistic's entries in the factor's flat vector."""
+        positions = np.arange(self.size).reshape(self.shape)
+        return positions[self.index(statistic)].ravel()
 
-    def covariance_blocks(self, natural):
-        """V of every copy: (1 or copies, D, D)."""
+    def covariance_blocks(self, natural: NDArray[np.float64]) -> NDArray[np.float64]:
+        """V of every copy: natural parameters in the factor's shape -> (1 or copies, D, D)."""
         return self.family.covariance(natural).reshape(-1, self.shape[-1], self.shape[-1])
 
-    def labels(self, name):
+    def labels(self, name: str) -> NDArray[np.object_]:
         """Labels of the factor's flat vector, such as "mu.value[0]" or "z.indicator[3,1]": (size,)."""
         labels = np.empty(self.size, dtype=object)
         for statistic in self.family.statistics:
@@ -81,5 +96,5 @@ class Factor:
 
 
 def entry_label(name, index):
-    """Label of one entry: "tau.value" has no index, "mu.value[0]" has one."""
+    """Label of one entry: "tau.value" for a scalar, "mu.value[0]" for an entry of an array."""
     return f"{name}[{','.join(map(str, index))}]" if index else name

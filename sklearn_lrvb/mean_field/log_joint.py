@@ -1,7 +1,7 @@
 """The expected log joint, a multilinear function of the factors' mean parameters, and its derivatives.
 
-*Conventions.* ``means`` is a dict, factor -> mean parameters in the factor's shape. Derivatives loop over the
-terms, never over copies.
+*Conventions.* ``means`` is a dict, name of the factor -> mean parameters in the factor's shape. Derivatives
+loop over the terms, never over copies.
 """
 
 from dataclasses import dataclass
@@ -17,19 +17,20 @@ class LogJoint:
     ----------
     factors : dict, name -> Factor
     terms : tuple of BoundTerm
+        The log joint is their sum.
     """
 
     factors: dict
     terms: tuple
 
     def _reader(self, means):
-        """Argument -> its statistic's mean."""
+        """Function from an argument of a term to the mean of its statistic."""
         return lambda argument: self.factors[argument.factor].entries(
             means[argument.factor], argument.statistic
         )
 
     def value(self, means):
-        """E_q log p(x, theta), float."""
+        """E_q log p(x, theta) in nats, a float."""
         total = np.zeros(())
         for term in self.terms:
             term.add_derivative(self._reader(means), (), total)
@@ -47,7 +48,7 @@ class LogJoint:
         return natural
 
     def hessian(self, means, row_name, column_name):
-        """H between two factors (Eq. h_definition), (size, size); zero within one."""
+        """H between two factors (Eq. h_definition), (size, size); it is zero within one factor."""
         row, column = self.factors[row_name], self.factors[column_name]
         hessian = np.zeros((*row.shape, *column.shape))
         for term in self.terms:

@@ -1,18 +1,19 @@
-"""Models by named factors and terms, fitted by coordinate ascent (Section 2)."""
+"""Models of named factors and terms, fitted by coordinate ascent (Section 2 of the paper)."""
 
 import numbers
 import warnings
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_lrvb.exponential_families import NaturalParameterError
+from sklearn_lrvb.exponential_families import ExponentialFamily, NaturalParameterError
 from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.factor import Factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
-from sklearn_lrvb.mean_field.term import bind
+from sklearn_lrvb.mean_field.term import Term, bind
 
 
 class MeanFieldModel:
@@ -21,11 +22,11 @@ class MeanFieldModel:
     Parameters
     ----------
     factors : dict, name -> Factor or ExponentialFamily
-        The factors of q, in the order in which coordinate ascent updates them, those with a start last. A
-        family alone is one member of it; ``Factor(family, copies=n)`` is n independent ones.
+        The factors of q. Coordinate ascent updates them in this order, those with a start last. A family
+        alone is one member of it; ``Factor(family, copies=n)`` is n independent members.
     terms : list of Term
         Their sum is the log joint of data and parameters (Eq. nat_param_sum_of_theta_prods), prior included.
-        A constant of the densities that is left out is missing from the lower bound and nowhere else.
+        A constant of the densities that is left out is missing from the lower bound and changes nothing else.
 
     Attributes
     ----------
@@ -35,14 +36,14 @@ class MeanFieldModel:
     Raises
     ------
     ValueError
-        Where factors or terms are missing, a term does not fit the factors, or a factor occurs in no term.
+        Factors or terms are missing, a term does not fit the factors, or a factor occurs in no term.
 
     Notes
     -----
     Statistics are raw moments, such as x and x x'. Where a mean m lies many posterior standard deviations s
     from zero, covariances lose digits: their relative error is of the order of 2e-16 (m/s)^2, and coordinate
-    ascent may not reach ``tol``. `fit` warns above 1e-6, that is from m/s of 70,000; the remedy is to centre
-    the data, and, in a regression, the features.
+    ascent may not reach ``tol``. `fit` warns from an error of 1e-6, that is from m/s = 70,000. The remedy is
+    to centre the data, and in a regression the features.
 
     Examples
     --------
@@ -69,43 +70,49 @@ class MeanFieldModel:
     1.14 +- 0.31
     """
 
-    def __init__(self, factors, terms):
+    def __init__(self, factors: Mapping[str, Factor | ExponentialFamily], terms: Iterable[Term]) -> None:
         if not isinstance(factors, Mapping) or not factors:
             raise ValueError(
-                f"factors are a dict, name -> Factor or family, of at least one; got {factors!r}."
+                f"factors must be a dict, name -> Factor or family, with at least one; got {factors!r}."
             )
         if not isinstance(terms, Iterable):
-            raise ValueError(f"terms are a list of Term, [Term(...)] where there is one; got {terms!r}.")
+            raise ValueError(f"terms must be a list of Term, [Term(...)] for a single one; got {terms!r}.")
         terms = tuple(terms)
         if not terms:
-            raise ValueError("terms are a list of at least one Term; got none.")
-        factors = {name: _as_factor(name, factor) for name, factor in factors.items()}
-        bound = tuple(bind(term, number, factors) for number, term in enumerate(terms))
-        for name in factors:
+            raise ValueError("terms must be a list of at least one Term; got none.")
+        self.factors = {name: _as_factor(name, factor) for name, factor in factors.items()}
+        bound = tuple(bind(term, number, self.factors) for number, term in enumerate(terms))
+        for name in self.factors:
             if all(term.find(name) is None for term in bound):
                 raise ValueError(
                     f"Factor {name!r} occurs in no term, so that nothing keeps it proper: add its prior."
                 )
-        self.factors = factors
         self.terms = terms
-        self.log_joint = LogJoint(factors, bound)
+        self.log_joint = LogJoint(self.factors, bound)
 
-    def fit(self, start=None, *, tol=1e-8, max_iter=1000):
+    def fit(
+        self,
+        start: "Mapping[str, ArrayLike] | MeanFieldPosterior | None" = None,
+        *,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> MeanFieldPosterior:
         """Coordinate ascent: every factor in turn gets the best natural parameters given the others.
 
         Parameters
         ----------
-        start : dict, factor -> natural parameters (D,) or (copies, D), or a MeanFieldPosterior, default=None
-            Every sweep updates the factors without a start first, then those with one, each in the order of
-            ``factors``: so that what is given is not forgotten before the others have followed from it. A
-            factor without a start begins at its family's default member. Where a model is symmetric in its
-            components, as a mixture is, the start has to tell them apart: give
+        start : dict or MeanFieldPosterior, default=None
+            Natural parameters (D,) or (copies, D) by the name of the factor, or the posterior of an earlier
+            fit. Every sweep updates the factors without a start first, then those with one, each in the
+            order of ``factors``, so that the others follow from a start before it is overwritten. A factor
+            without a start begins at its family's default member. Where a model is symmetric in its
+            components, as a mixture is, the start must tell them apart: give
             ``Categorical(K).natural_parameters(responsibilities)`` for the indicators.
         tol : float, default=1e-8
             Stop when a sweep moves q by at most this many of its own standard deviations: the root of the
             sum of d eta . d m over the factors, about the root of twice the gain of the lower bound. The
-            distance that is left is larger by 1/(1 - rate) where coordinate ascent is slow;
-            `MeanFieldPosterior.newton_decrement` tells. The default leaves linear response its digits.
+            remaining distance is larger by 1/(1 - rate) where coordinate ascent is slow, see
+            `MeanFieldPosterior.newton_decrement`. The default costs linear response none of its digits.
         max_iter : int, default=1000
             Largest number of sweeps.
 
@@ -116,15 +123,15 @@ class MeanFieldModel:
         Raises
         ------
         ValueError
-            Where a start does not fit, an update leaves its family, as for want of a prior, or a mean is not
-            finite.
+            A start does not fit, an update leaves its family, for example because a prior is missing, or a
+            mean is not finite.
 
         Warns
         -----
         ConvergenceWarning
-            Where ``max_iter`` sweeps do not suffice.
+            ``max_iter`` sweeps did not suffice.
         UserWarning
-            Where a mean is so far from zero that covariances have lost more than a millionth.
+            A mean is so far from zero that the relative error of covariances may exceed 1e-6.
         """
         if not isinstance(tol, numbers.Real) or not tol >= 0:
             raise ValueError(f"tol={tol!r} must be a number of at least 0.")
@@ -132,7 +139,7 @@ class MeanFieldModel:
         start = _as_start(start)
         natural = self._start(start)
         means = {name: self._mean(name, natural[name]) for name in self.factors}
-        order = sorted(self.factors, key=lambda name: name in start)  # a stable sort
+        order = sorted(self.factors, key=lambda name: name in start)  # The sort keeps the order otherwise.
         lower_bounds = []
         for _ in range(max_iter):
             length = self._sweep(order, natural, means)
@@ -184,7 +191,7 @@ class MeanFieldModel:
         return natural
 
     def _mean(self, name, natural):
-        """Mean parameters, refused where they overflow."""
+        """Mean parameters. A ValueError where they are not finite."""
         factor = self.factors[name]
         mean = factor.family.mean_parameters(natural)
         if not np.all(np.isfinite(mean)):
@@ -192,12 +199,13 @@ class MeanFieldModel:
             label = factor.labels(name)[np.ravel_multi_index(position, mean.shape)]
             raise ValueError(
                 f"The mean of {label} is {mean[position]}, where the natural parameters of its member are "
-                f"{_listed(natural[position[:-1]])}: is a start, or the scale of the data, extreme?"
+                f"{_listed(natural[position[:-1]])}. (a) Check the start. (b) Scale the data, if they are "
+                "extreme."
             )
         return mean
 
     def _sweep(self, order, natural, means):
-        """Update every factor in place; returns how far q moved, in its standard deviations."""
+        """Update every factor in place, and return how far q moved, in its standard deviations."""
         squared_length = 0.0
         for name in order:
             factor = self.factors[name]
@@ -221,7 +229,8 @@ class MeanFieldModel:
             for argument in term.arguments
         )
         remedy = (
-            f"The terms in {label!r} do not keep it proper: is a prior term missing, or a sign wrong?"
+            f"The terms in {label!r} do not keep it proper. (a) Add its prior term, if that is missing. (b) "
+            "Check the signs of the coefficients."
             if occurs
             else f"No term has {label!r}: its prior is missing."
         )
@@ -231,7 +240,7 @@ class MeanFieldModel:
         )
 
     def _lower_bound(self, natural, means):
-        """ELBO: expected log joint plus the entropies A - eta . m."""
+        """The ELBO: the expected log joint plus the entropies A - eta . m."""
         entropies = (
             np.sum(factor.family.log_partition(natural[name])) - np.vdot(natural[name], means[name])
             for name, factor in self.factors.items()
@@ -240,7 +249,7 @@ class MeanFieldModel:
 
 
 def _listed(entries):
-    """A number, or an array in short."""
+    """A number, or an abridged array, as text."""
     return f"{entries:.4g}" if np.ndim(entries) == 0 else np.array2string(entries, precision=4, threshold=9)
 
 
@@ -251,12 +260,12 @@ def _as_start(start):
         return start.natural_parameters
     if not isinstance(start, Mapping):
         raise ValueError(
-            f"start is a dict, factor -> natural parameters, or a MeanFieldPosterior; got {start!r}."
+            f"start must be a dict, factor -> natural parameters, or a MeanFieldPosterior; got {start!r}."
         )
     return start
 
 
 def _as_factor(name, factor):
     if not isinstance(name, str) or not name or "." in name:
-        raise ValueError(f"A factor's name is a string without a dot and not empty; got {name!r}.")
+        raise ValueError(f"A factor's name must be a string without a dot, and not empty; got {name!r}.")
     return factor if isinstance(factor, Factor) else Factor(factor)

@@ -3,8 +3,11 @@
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from sklearn.utils import check_random_state
 
@@ -14,13 +17,14 @@ from sklearn_lrvb.linear_response import (
     linear_response_covariance,
     schur_linear_response_covariance,
 )
-from sklearn_lrvb.mean_field.factor import entry_label
+from sklearn_lrvb.mean_field.factor import Factor, entry_label
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.term import resolve_statistic
 
-_LOST = 1e-6  # relative error of covariances from which their raw moments are worth a warning
-_LARGEST_BYTES = 2e9  # of dense matrices over the statistics, several of which are held at once
-_N_MATRICES = 4
+_WARN_FROM_ERROR = 1e-6  # relative error of covariances, by the cancellation of raw moments
+_FAR_FROM_OPTIMUM = 0.1  # Newton decrement, in posterior standard deviations, that is worth a warning
+_LARGEST_BYTES = 2e9  # of the dense matrices over the statistics that are in memory at once ...
+_N_MATRICES = 4  # ... and their number
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,55 +34,83 @@ class MeanFieldPosterior:
     Attributes
     ----------
     log_joint : LogJoint
-    natural_parameters : dict, factor -> array (D,) or (copies, D), eta
-    mean_parameters : dict, factor -> array of the same shape, m = E_q of the statistics
-    lower_bounds : array (n_iter,), the lower bound on the log evidence after every sweep
-    converged : bool, whether the last sweep moved q by ``tol`` at most
+        The model's expected log joint, with its factors.
+    natural_parameters : dict, name of the factor -> ndarray of shape (D,) or (copies, D)
+        eta.
+    mean_parameters : dict, name of the factor -> ndarray of the same shape
+        m, the means of the statistics under q.
+    lower_bounds : ndarray of shape (n_iter,)
+        The lower bound on the log evidence after every sweep, in nats.
+    converged : bool
+        Whether the last sweep moved q by ``tol`` at most.
+
+    Examples
+    --------
+    A normal posterior of two numbers with precision [[2, 1], [1, 1]], a factor for each:
+
+    >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+    >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+    >>> posterior = MeanFieldModel(
+    ...     {"a": UnivariateNormal(), "b": UnivariateNormal()},
+    ...     [Term(-1.0, "a.square"), Term(-0.5, "b.square"), Term(-1.0, "a.value", "b.value")],
+    ... ).fit()
+    >>> posterior.covariance("a.value", "b.value").round(6)
+    array([[ 1., -1.],
+           [-1.,  2.]])
+    >>> print(posterior.std("b.value").round(6), posterior.std("b.value", method="mean_field"))
+    1.414214 1.0
     """
 
     log_joint: LogJoint
-    natural_parameters: dict
-    mean_parameters: dict
-    lower_bounds: np.ndarray
+    natural_parameters: dict[str, NDArray[np.float64]]
+    mean_parameters: dict[str, NDArray[np.float64]]
+    lower_bounds: NDArray[np.float64]
     converged: bool
     _responses: dict = field(default_factory=dict, init=False, repr=False)
 
     @property
-    def factors(self):
-        """Name -> Factor: dict."""
+    def factors(self) -> dict[str, Factor]:
+        """The factors of q by name."""
         return self.log_joint.factors
 
     @property
-    def lower_bound(self):
-        """ELBO, in nats; with every constant written in the terms a bound on the log evidence."""
+    def lower_bound(self) -> float:
+        """The ELBO in nats: a lower bound on the log evidence if the terms hold all constants."""
         return float(self.lower_bounds[-1])
 
     @property
-    def n_iter(self):
-        """Number of sweeps."""
+    def n_iter(self) -> int:
+        """Number of sweeps of coordinate ascent."""
         return len(self.lower_bounds)
 
     @cached_property
-    def names(self):
-        """Labels of all statistics, such as "mu.value[0]" or "z.indicator[3,1]": tuple of str."""
+    def names(self) -> tuple[str, ...]:
+        """Labels of all statistics, such as "mu.value[0]" or "z.indicator[3,1]", factor by factor."""
         return tuple(np.concatenate([factor.labels(name) for name, factor in self.factors.items()]))
 
-    def mean(self, statistic):
-        """E_q of one statistic.
+    def mean(self, statistic: str) -> NDArray[np.float64]:
+        """Mean of one statistic under q.
 
         Parameters
         ----------
-        statistic : str, "factor.statistic", or "factor" where its family has just one
+        statistic : str
+            "factor.statistic", or "factor" where its family has one statistic.
 
         Returns
         -------
-        array in the statistic's shape, the copies' axis first
+        mean : ndarray
+            In the statistic's shape, the axis of copies first; in units of the statistic.
+
+        Raises
+        ------
+        ValueError
+            There is no such statistic.
         """
         name, own = resolve_statistic(statistic, self.factors)
         return self.factors[name].entries(self.mean_parameters[name], own)
 
-    def sample(self, n_draws, random_state=None):
-        """Draws from q: factors, and copies, are independent of each other.
+    def sample(self, n_draws: int, random_state: int | RandomState | None = None) -> dict[str, NDArray]:
+        """Draws from q, in which factors, and copies of one factor, are independent of each other.
 
         Parameters
         ----------
@@ -87,22 +119,25 @@ class MeanFieldPosterior:
 
         Returns
         -------
-        dict, factor -> array (n_draws, copies..., shape of the variable)
+        dict, name of the factor -> ndarray of shape (n_draws, copies..., shape of the variable)
         """
-        random_state = check_random_state(random_state)
+        rng = check_random_state(random_state)
         return {
-            name: factor.family.sample(self.natural_parameters[name], n_draws, random_state)
+            name: factor.family.sample(self.natural_parameters[name], n_draws, rng)
             for name, factor in self.factors.items()
         }
 
-    # V, H and what they give.
+    # V, H and the covariances that follow from them.
 
-    def mean_field_covariance(self):
-        """V over all statistics, in the order of `names`: (d, d)."""
+    def mean_field_covariance(self) -> NDArray[np.float64]:
+        """V, the covariance of all statistics under q, in the order of `names`: (d, d)."""
         return self._mean_field_covariance(list(self.factors))
 
-    def expected_hessian(self):
-        """H over all statistics (Eq. h_definition), in the order of `names`: (d, d)."""
+    def expected_hessian(self) -> NDArray[np.float64]:
+        """H, the Hessian of the expected log joint in all mean parameters (Eq. h_definition): (d, d).
+
+        Rows and columns are in the order of `names`.
+        """
         self._require_memory(list(self.factors))
         return self._expected_hessian(list(self.factors), list(self.factors))
 
@@ -114,21 +149,21 @@ class MeanFieldPosterior:
         return block_diag(*(block for name in names for block in self._blocks(name)))
 
     def _require_memory(self, names):
-        """Refuse dense matrices over the statistics of these factors where they are too large."""
+        """Raise a MemoryError where dense matrices over the statistics of these factors are too large."""
         sizes = {name: self.factors[name].size for name in names}
         n_statistics, largest = sum(sizes.values()), max(sizes, key=sizes.get)
         n_bytes = 8.0 * _N_MATRICES * n_statistics**2
         if n_bytes > _LARGEST_BYTES:
             label = f"{largest}.{next(iter(self.factors[largest].family.statistics))}"
             remedy = (
-                f"ask for fewer factors at once, or for standard deviations alone: std({label!r})"
+                f"(a) Ask for fewer factors at once. (b) Ask for standard deviations alone: std({label!r})."
                 if largest == self._nuisance([])
-                else f"linear response eliminates one factor only, the largest that is not asked for; "
-                f"std({label!r}, method='mean_field') needs no such matrix"
+                else "Linear response eliminates one factor only, the largest that is not asked for. "
+                f"std({label!r}, method='mean_field') needs no such matrix."
             )
             raise MemoryError(
                 f"The covariance of {n_statistics} statistics ({sizes[largest]} of factor {largest!r}) would "
-                f"need {n_bytes / 1e9:.1f} GB, more than {_LARGEST_BYTES / 1e9:.0f} GB: {remedy}."
+                f"need {n_bytes / 1e9:.1f} GB, more than {_LARGEST_BYTES / 1e9:.0f} GB. {remedy}"
             )
 
     def _expected_hessian(self, rows, columns):
@@ -141,37 +176,41 @@ class MeanFieldPosterior:
                 )
         return np.block([[blocks[row, column] for column in columns] for row in rows])
 
-    def covariance(self, *statistics, method="lrvb"):
+    def covariance(
+        self, *statistics: str, method: Literal["lrvb", "mean_field"] = "lrvb"
+    ) -> NDArray[np.float64]:
         """Posterior covariance of statistics.
 
-        The factor that is not asked for and has the most statistics is eliminated (Eq.
-        nuisance_lrvb_est), so that a factor with a copy for every observation costs no matrix of its size
-        squared.
+        The factor with the most statistics among those not asked for is eliminated (Eq. nuisance_lrvb_est).
+        A factor with a copy for every observation therefore needs no matrix of its size squared.
 
         Parameters
         ----------
         *statistics : str
-            "factor.statistic", flattened, or "factor" for all of its statistics in the order of `names`; one
-            after the other.
+            "factor.statistic", or "factor" for all of its statistics. Their entries stand one after the
+            other in the order of `names`.
         method : {"lrvb", "mean_field"}, default="lrvb"
             Linear response (Eq. lrvb_est), or q's own covariance V.
 
         Returns
         -------
-        array (d, d)
+        covariance : ndarray of shape (d, d)
+            d is the number of entries of all ``statistics``; in units of the statistics.
 
         Raises
         ------
+        ValueError
+            Unknown statistic or method.
         IndefiniteInformationError
-            Where q is not a strict local optimum; a ValueError. Its ``direction`` is the way in which q
-            escapes, in mean-field standard deviations, and its ``names`` are that direction's labels.
+            q is no strict local optimum. It is a ValueError. Its ``direction`` is the way in which q leaves
+            the fixed point, in mean-field standard deviations; its ``names`` label the entries of that.
         MemoryError
-            Where dense matrices of the statistics would take more than 2 GB; it says what to ask for.
+            Dense matrices of the statistics would take more than 2 GB; says what to ask for instead.
 
         Warns
         -----
         UserWarning
-            Where q is more than a tenth of a posterior standard deviation from the optimum.
+            q is more than a tenth of a posterior standard deviation from the optimum.
         """
         _check_method(method)
         if not statistics:
@@ -187,11 +226,32 @@ class MeanFieldPosterior:
         positions = np.concatenate([starts[name] + own for name, own in asked])
         return covariance[np.ix_(positions, positions)]
 
-    def std(self, statistic, method="lrvb"):
-        """Posterior standard deviations of one statistic, in its shape; parameters as in `covariance`.
+    def std(self, statistic: str, method: Literal["lrvb", "mean_field"] = "lrvb") -> NDArray[np.float64]:
+        """Posterior standard deviations of one statistic.
 
-        A factor with many copies costs no matrix of its size squared, if it is the one with the most
-        statistics.
+        The factor with the most statistics needs no matrix of its size squared.
+
+        Parameters
+        ----------
+        statistic : str
+            "factor.statistic", or "factor" where its family has one statistic.
+        method : {"lrvb", "mean_field"}, default="lrvb"
+            Linear response (Eq. lrvb_est), or under q itself.
+
+        Returns
+        -------
+        std : ndarray
+            In the statistic's shape, the axis of copies first; in units of the statistic.
+
+        Raises
+        ------
+        ValueError, IndefiniteInformationError, MemoryError
+            As in `covariance`.
+
+        Warns
+        -----
+        UserWarning
+            As in `covariance`.
         """
         _check_method(method)
         name, own = resolve_statistic(statistic, self.factors)
@@ -201,13 +261,14 @@ class MeanFieldPosterior:
         else:
             variance = np.einsum("nii->ni", self._blocks(name))
         variance = self.factors[name].entries(variance.reshape(self.factors[name].shape), own)
-        return np.sqrt(np.maximum(variance, 0.0))  # round-off of a statistic that does not vary
+        # Round-off can make the variance of a constant statistic negative.
+        return np.sqrt(np.maximum(variance, 0.0))
 
     def _linear_response_variance(self, name):
         """Diagonal of the linear response covariance of one factor.
 
-        The largest factor, z, takes part in the response of the others, alpha, and nothing else: its
-        covariance is V_z + V_z H_z_alpha Sigma_alpha H_alpha_z V_z.
+        The copies of the largest factor, z, interact through the others, alpha, alone: the covariance of z
+        is V_z + V_z H_z_alpha Sigma_alpha H_alpha_z V_z.
         """
         largest = self._nuisance([])
         kept, covariance = self._linear_response(largest)
@@ -224,26 +285,26 @@ class MeanFieldPosterior:
         return [f"{name}.{own}" for name, factor in self.factors.items() for own in factor.family.statistics]
 
     def _positions(self, text):
-        """ "factor.statistic" or "factor" -> the factor, and positions in its flat vector."""
+        """The factor of "factor.statistic" or "factor", and the positions in its flat vector."""
         if isinstance(text, str) and text in self.factors:
             return text, np.arange(self.factors[text].size)
         name, statistic = resolve_statistic(text, self.factors)
         return name, self.factors[name].positions(statistic)
 
     def _starts(self, names):
-        """Factor -> where its statistics start, the factors in this order: dict."""
+        """Where the statistics of every factor start, with the factors in this order: dict."""
         sizes = [self.factors[name].size for name in names]
         return dict(zip(names, np.cumsum([0, *sizes[:-1]]), strict=True))
 
     def _nuisance(self, asked):
-        """The factor to eliminate, z: the largest that is not ``asked`` for, or None."""
+        """The factor z to eliminate, the largest that is not ``asked`` for; None where there is none."""
         others = [name for name in self.factors if name not in asked]
         if len(self.factors) == 1 or not others:
             return None
         return max(others, key=lambda name: self.factors[name].size)
 
     def _linear_response(self, nuisance):
-        """The other factors' names, alpha, and their linear response covariance."""
+        """The names of the other factors, alpha, and the linear response covariance of alpha."""
         if nuisance not in self._responses:
             kept = [name for name in self.factors if name != nuisance]
             V, H = self._mean_field_covariance(kept), self._expected_hessian(kept, kept)
@@ -265,8 +326,9 @@ class MeanFieldPosterior:
     def _unstable(self, kept, error):
         """The engine's error in terms of the model: the statistics that it is about, and what to do."""
         remedies = [
-            "q is a saddle, as where two components coincide: choose another start.",
-            "The log joint is flat or improper along this direction: a prior is missing, or a sign wrong.",
+            "q is a saddle point, for example two components that coincide: choose another start.",
+            "The log joint is flat or improper along this direction: add the missing prior, or check "
+            "the signs.",
         ]
         if not self.converged:
             remedies.insert(0, f"Coordinate ascent stopped early ({self.n_iter} sweeps): raise max_iter.")
@@ -283,14 +345,15 @@ class MeanFieldPosterior:
     # Distance to the optimum.
 
     def _residual(self, name, means):
-        """What an update at these means would add to eta, in the factor's shape."""
+        """What an update at these means would add to eta, in the factor's shape: the residual."""
         return self.log_joint.natural_parameters(means, name) - self.natural_parameters[name]
 
     @cached_property
-    def newton_decrement(self):
+    def newton_decrement(self) -> float:
         """Distance to the optimum in posterior standard deviations: sqrt(r' Sigma r), r the residual of eta.
 
-        Half its square is the lower bound still to be gained. Infinite where q is no strict local optimum.
+        Half its square is the lower bound still to be gained, in nats. It is infinite where q is no strict
+        local optimum.
         """
         nuisance = self._nuisance([])
         try:
@@ -299,8 +362,8 @@ class MeanFieldPosterior:
             return np.inf
         means, squared = self.mean_parameters, 0.0
         if nuisance is not None:
-            # its own response leaves the eliminated factor without a residual, and changes those of the
-            # others: eta is linear in its mean parameters
+            # The own response of the eliminated factor removes its residual. The others' residuals change
+            # with its mean parameters, in which their eta is linear.
             blocks = self._blocks(nuisance)
             own = self._residual(nuisance, means).reshape(len(blocks), -1)
             response = np.einsum("nij,nj->ni", blocks, own)
@@ -310,7 +373,7 @@ class MeanFieldPosterior:
         return float(np.sqrt(max(squared + residual @ covariance @ residual, 0.0)))
 
     def _warn_if_far(self, stacklevel):
-        if 0.1 < self.newton_decrement < np.inf:
+        if _FAR_FROM_OPTIMUM < self.newton_decrement < np.inf:
             warnings.warn(
                 f"q is {self.newton_decrement:.2g} posterior standard deviations from the optimum "
                 f"(newton_decrement), and linear response is a derivative at the optimum: lower tol or "
@@ -319,15 +382,16 @@ class MeanFieldPosterior:
                 stacklevel=stacklevel,
             )
 
-    # What raw moments cost far from zero.
+    # Cancellation in raw moments far from zero.
 
     @cached_property
-    def lost_precision(self):
-        """Which mean is so far from zero that covariances lose a millionth, and what to do: str or None.
+    def lost_precision(self) -> str | None:
+        """Which mean is so far from zero that covariances lose digits, and what to do; None if there is none.
 
-        Of x and x x' the covariance is all but singular there: relative errors are about eps (mean/sd)^2.
+        The joint covariance of x and x x' is nearly singular there: relative errors are about
+        eps (mean/sd)^2, and are reported from 1e-6.
         """
-        worst, message = _LOST, None
+        worst, message = _WARN_FROM_ERROR, None
         for name, factor in self.factors.items():
             deviations = factor.family.location_deviations(self.natural_parameters[name])
             for statistic, deviation in deviations.items():
@@ -338,8 +402,8 @@ class MeanFieldPosterior:
                     worst = lost[position]
                     message = (
                         f"{entry_label(f'{name}.{statistic}', position)} has mean {mean[position]:.6g} and "
-                        f"standard deviation {deviation[position]:.2g}: so far from zero raw moments lose "
-                        f"digits, and covariances may be off by {worst:.0e} of themselves. Centre the data."
+                        f"standard deviation {deviation[position]:.2g}: so far from zero, raw moments lose "
+                        f"digits, and covariances have relative errors up to {worst:.0e}. Centre the data."
                     )
         return message
 

@@ -1,7 +1,7 @@
 """Terms of a log joint that is linear in the statistics of every factor (Eq. nat_param_sum_of_theta_prods).
 
 A term is a coefficient array times one statistic of each of a few factors, summed over all axes. Its axes are
-letters, as in ``numpy.einsum``: a letter that several groups share is one index, the Kronecker delta.
+named by letters as in ``numpy.einsum``: axes with the same letter have the same index.
 """
 
 import functools
@@ -9,6 +9,7 @@ import string
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class Term:
@@ -16,39 +17,48 @@ class Term:
 
     Parameters
     ----------
-    coefficient : float or array
-        A scalar stands for an array of that value. A copy is kept, read-only.
+    coefficient : float or array-like
+        A scalar stands for an array of that value. A read-only copy is kept.
     *statistics : str
-        "factor.statistic" of different factors, or "factor" alone where its family has one statistic. Without
-        any, the term is a constant of the log joint.
+        "factor.statistic" of different factors, or "factor" alone where its family has one statistic. A term
+        without statistics is a constant of the log joint.
     subscripts : str, default=None
         Axes in the notation of ``numpy.einsum``, for example "np,nk,kq,kpq": first those of the coefficient,
         then those of every statistic. A factor with copies has the axis of the copies first. By default the
         axes of the coefficient are those of the statistics, one statistic after the other, and no two
-        statistics share one. A scalar coefficient needs them wherever that is ambiguous, that is with two or
-        more statistics that have axes, or with a matrix: ",n,n" goes with copy n of one and copy n of the
-        other, ",n,m" with all pairs; ",pp" is a trace, ",pq" a sum over all entries.
+        statistics share one. A scalar coefficient needs subscripts wherever that is ambiguous, that is with
+        two or more statistics that have axes, or with a matrix: ",n,n" multiplies copy n of one and copy n
+        of the other, ",n,m" all pairs; ",pp" is a trace, ",pq" a sum over all entries.
+
+    Attributes
+    ----------
+    coefficient : ndarray
+    statistics : tuple of str
+    subscripts : str or None
 
     Raises
     ------
     ValueError
-        Where the coefficient is no number, as when it is forgotten. Whether a term fits the factors shows
-        when the model is built.
+        The coefficient is no number, for example because it was forgotten. Whether a term fits the factors
+        is checked when the model is built.
 
     Notes
     -----
-    Constants of the densities are worth writing: with all of them, and a proper prior, the lower bound of
-    the fit is one on the log evidence.
+    The constants of the densities may be left out, as they change nothing but the lower bound. With all of
+    them, and a proper prior, it is a lower bound on the log evidence.
 
     Examples
     --------
-    The log likelihood of n normal observations of sum s, but for its constants and its square:
+    The parts of the log likelihood of n normal observations with sum s that depend on their mean:
 
+    >>> from sklearn_lrvb.mean_field import Term
     >>> n, s = 10, 3.5
     >>> terms = [Term(-0.5 * n, "mu.square", "tau.value"), Term(s, "mu.value", "tau.value")]
+    >>> terms[1]
+    Term(mu.value * tau.value, coefficient of shape ())
     """
 
-    def __init__(self, coefficient, *statistics, subscripts=None):
+    def __init__(self, coefficient: ArrayLike, *statistics: str, subscripts: str | None = None) -> None:
         if isinstance(coefficient, str):
             raise ValueError(
                 f"A term's coefficient comes first, as in Term(1.0, {coefficient!r}); it is missing."
@@ -63,7 +73,7 @@ class Term:
         self.statistics = statistics
         self.subscripts = subscripts
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         product = " * ".join(map(str, self.statistics)) or "constant"
         subscripts = f" [{self.subscripts}]" if self.subscripts is not None else ""
         return f"Term({product}{subscripts}, coefficient of shape {self.coefficient.shape})"
@@ -71,7 +81,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Argument:
-    """One statistic in a term, its axes named by letters."""
+    """One statistic in a term, with a letter for each of its axes."""
 
     factor: str
     statistic: str
@@ -80,31 +90,34 @@ class Argument:
 
 @dataclass(frozen=True)
 class BoundTerm:
-    """A term whose names, axes and sizes fit the factors of a model.
+    """A term whose names, axes and sizes have been checked against the factors of a model.
 
     Attributes
     ----------
-    coefficient : array
-    letters : str, the coefficient's axes
+    coefficient : ndarray
+    letters : str
+        The axes of the coefficient.
     arguments : tuple of Argument
     """
 
     coefficient: np.ndarray
     letters: str
-    arguments: tuple
+    arguments: tuple[Argument, ...]
 
     def find(self, factor):
         """The argument that is a statistic of this factor, or None."""
         return next((argument for argument in self.arguments if argument.factor == factor), None)
 
     def add_derivative(self, means, targets, derivative):
-        """Add the derivative in the target arguments' statistics, the others at their means.
+        """Add the derivative in the target arguments' statistics, with the others at their means.
 
         Parameters
         ----------
-        means : callable, Argument -> array
-        targets : tuple of Argument, of different factors; none is the value of the term
-        derivative : array, the axes of the targets one after the other; added to in place
+        means : callable, Argument -> ndarray
+        targets : tuple of Argument
+            Of different factors. The derivative in none is the value of the term.
+        derivative : ndarray
+            The axes of the targets, one target after the other. It is added to in place.
         """
         operands = [(self.letters, self.coefficient)]
         operands += [(a.letters, means(a)) for a in self.arguments if a not in targets]
@@ -112,7 +125,7 @@ class BoundTerm:
         axes = "".join(target.letters for target in targets)
         output = "".join(letter for letter in dict.fromkeys(axes) if letter in known)
         broadcast = "".join(letter for letter in dict.fromkeys(axes) if letter not in known)
-        # a repeated letter makes the view a diagonal: what is off it does not occur in the term
+        # A repeated letter makes the view a diagonal, as entries off it do not occur in the term.
         view = np.einsum(f"{axes}->{broadcast}{output}", derivative) if axes else derivative
         view += _contract(operands, output)
 
@@ -127,28 +140,29 @@ def _contract(operands, output):
 
 @functools.lru_cache(maxsize=4096)
 def _contraction_path(expression, shapes):
-    """Order of the pairwise contractions, found once for every expression and its sizes."""
+    """Order of the pairwise contractions, computed once for every expression and its sizes."""
     arrays = [np.broadcast_to(0.0, shape) for shape in shapes]
     return tuple(np.einsum_path(expression, *arrays, optimize="greedy")[0])
 
 
 def bind(term, number, factors):
-    """Fit a term to the factors of a model.
+    """Check a term against the factors of a model, and resolve its names and axes: BoundTerm.
 
     Parameters
     ----------
     term : Term
-    number : int, its place in the model, for messages
+    number : int
+        Position of the term in the model's list, for error messages.
     factors : dict, name -> Factor
 
     Raises
     ------
     ValueError
-        Where a name is unknown, a factor occurs twice, or axes and sizes do not fit.
+        A name is unknown, a factor occurs twice, or axes and sizes do not fit.
     """
     try:
         if not isinstance(term, Term):
-            raise ValueError("not a Term; write Term(coefficient, 'factor.statistic', ...).")
+            raise ValueError("it is not a Term; write Term(coefficient, 'factor.statistic', ...).")
         return _bind(term, factors)
     except ValueError as error:
         raise ValueError(f"terms[{number}] = {term!r}: {error}") from None
@@ -178,7 +192,7 @@ def _bind(term, factors):
 
 
 def resolve_statistic(name, factors):
-    """ "factor.statistic" or "factor" -> (factor, statistic), where the factor has just one."""
+    """(factor, statistic) of "factor.statistic", or of "factor" where its family has one statistic."""
     if not isinstance(name, str):
         raise ValueError(f"a statistic is named by a string, such as 'factor.statistic'; got {name!r}.")
     factor, dot, statistic = name.partition(".")
@@ -196,7 +210,7 @@ def resolve_statistic(name, factors):
 
 
 def _refuse_powers(names):
-    """Each factor once: a product of two statistics of one factor is a statistic of its own."""
+    """Raise a ValueError for a factor that occurs twice: such a product is a statistic of its own."""
     for i, (factor, statistic) in enumerate(names):
         for other_factor, other in names[:i]:
             if factor == other_factor:
@@ -208,7 +222,10 @@ def _refuse_powers(names):
 
 
 def _axes(term, shapes, matrices):
-    """Letters of the coefficient, then of every statistic; ``matrices`` says which are, but for copies."""
+    """Letters of the coefficient, then of every statistic.
+
+    ``matrices`` says which statistics have several axes apart from that of the copies.
+    """
     if term.subscripts is None:
         return _default_axes(term, shapes, matrices)
     if not isinstance(term.subscripts, str):
@@ -226,7 +243,7 @@ def _axes(term, shapes, matrices):
 
 
 def _default_axes(term, shapes, matrices):
-    """No axis shared; refused where a scalar coefficient may well mean that some are."""
+    """Letters with no axis shared. A ValueError where a scalar coefficient may mean that some are."""
     n_axes = sum(map(len, shapes))
     if n_axes > len(string.ascii_letters):
         raise ValueError(
@@ -247,7 +264,7 @@ def _default_axes(term, shapes, matrices):
 
 
 def _sizes(term, groups, shapes):
-    """Letter -> size, from the statistics."""
+    """Size of every letter's axis, from the statistics: dict."""
     sizes = {}
     for name, letters, shape in zip(term.statistics, groups, shapes, strict=True):
         if len(letters) != len(shape):
@@ -261,7 +278,7 @@ def _sizes(term, groups, shapes):
 
 
 def _check_coefficient(term, letters, sizes, shapes):
-    """The coefficient's shape against its letters; a letter of its own is summed over."""
+    """Check the coefficient's shape against its letters; a letter that no statistic has is summed over."""
     shape = term.coefficient.shape
     expected = tuple(sizes.get(letter, size) for letter, size in zip(letters, shape, strict=False))
     if len(letters) != len(shape) or expected != shape:

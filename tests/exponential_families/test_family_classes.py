@@ -110,12 +110,11 @@ def test_density_has_all_its_constants(family, natural, scipys):
 
 
 @pytest.mark.parametrize(("family", "natural"), ORDINARY + EXTREME, ids=case_id)
-def test_pack_and_unpack(family, natural):
-    np.testing.assert_array_equal(family.pack(*family.unpack(natural)), natural)
+def test_pack_puts_every_statistic_into_its_slice(family, natural):
     copies = np.stack([natural, family.default_natural_parameters()])
-    entries = family.unpack(copies)
-    assert [entry.shape for entry in entries] == [(2, *shape) for shape in family.statistics.values()]
+    entries = [copies[:, family.slices[name]].reshape(2, *shape) for name, shape in family.statistics.items()]
     np.testing.assert_array_equal(family.pack(*entries), copies)
+    np.testing.assert_array_equal(family.pack(*(entry[0] for entry in entries)), natural)
 
 
 def test_log_partition_depends_on_the_symmetric_part():
@@ -222,8 +221,6 @@ def test_lists_and_single_precision(family, natural):
     draws = family.sample(natural.tolist(), 3, 0)
     np.testing.assert_array_equal(draws, family.sample(natural, 3, 0))
     np.testing.assert_array_equal(family.statistics_of(draws.tolist()), family.statistics_of(draws))
-    for found, expected in zip(family.unpack(natural.tolist()), family.unpack(natural), strict=True):
-        np.testing.assert_array_equal(found, expected)
 
 
 def test_natural_parameters_of_lists():
@@ -242,7 +239,7 @@ def test_categorical_natural_parameters():
     np.testing.assert_allclose(family.mean_parameters(natural), probabilities, rtol=1e-14, atol=1e-300)
     assert natural[1, 0] == pytest.approx(-708.4, abs=0.01)
     for wrong in (-0.1, np.nan):
-        with pytest.raises(ValueError, match=r"Probabilities are not negative; got (-0\.1|nan)"):
+        with pytest.raises(ValueError, match=r"Probabilities must not be negative or NaN; got (-0\.1|nan)"):
             family.natural_parameters([0.5, 0.5, wrong])
 
 
@@ -255,9 +252,9 @@ def test_categorical_draws_are_integers():
 @pytest.mark.parametrize(
     ("family", "entries", "message"),
     [
-        (MultivariateNormal(2), (1.0, 2.0), r"packs 'value' of shape \(2,\), .* got shape \(\)"),
-        (MultivariateNormal(2), (np.ones(2), np.ones(2)), r"packs 'outer' of shape \(2, 2\), .*\(2,\)"),
-        (MultivariateNormal(2), (np.ones(1), np.eye(2)), r"packs 'value' of shape \(2,\), .*\(1,\)"),
+        (MultivariateNormal(2), (1.0, 2.0), r"packs 'value' of shape \(2,\) .* got shape \(\)"),
+        (MultivariateNormal(2), (np.ones(2), np.ones(2)), r"packs 'outer' of shape \(2, 2\) .*\(2,\)"),
+        (MultivariateNormal(2), (np.ones(1), np.eye(2)), r"packs 'value' of shape \(2,\) .*\(1,\)"),
         (gamma, (1.0,), r"Gamma packs 2 arrays \(value, log\), got 1"),
     ],
 )

@@ -54,7 +54,7 @@ FACTORS = {
         (Term(1.0, "pi", subscripts=",1"), "subscripts are letters and commas, got '1'."),
         (Term([1.0, np.nan], "pi"), "1 of 2 coefficients are nan or infinite."),
         (Term(-np.inf), "1 of 1 coefficients are nan or infinite."),
-        (3.0, "terms[4] = 3.0: not a Term"),
+        (3.0, "terms[4] = 3.0: it is not a Term"),
         (Term(1.0, "z."), "'z.' names no statistic of Categorical; it has z.indicator."),
         (Term(1.0, "z.typo"), "'z.typo' names no statistic of Categorical; it has z.indicator."),
         (Term(1.0, 3), "a statistic is named by a string, such as 'factor.statistic'; got 3."),
@@ -80,11 +80,11 @@ def test_terms_that_do_not_fit(term, message):
 @pytest.mark.parametrize(
     ("factors", "message"),
     [
-        ({"a.b": Gamma()}, "A factor's name is a string without a dot and not empty; got 'a.b'."),
-        ({"": Gamma()}, "A factor's name is a string without a dot and not empty; got ''."),
-        ({3: Gamma()}, "A factor's name is a string without a dot and not empty; got 3."),
-        ({}, "factors are a dict, name -> Factor or family, of at least one; got {}."),
-        ([Gamma()], "factors are a dict, name -> Factor or family, of at least one; got [Gamma()]."),
+        ({"a.b": Gamma()}, "A factor's name must be a string without a dot, and not empty; got 'a.b'."),
+        ({"": Gamma()}, "A factor's name must be a string without a dot, and not empty; got ''."),
+        ({3: Gamma()}, "A factor's name must be a string without a dot, and not empty; got 3."),
+        ({}, "factors must be a dict, name -> Factor or family, with at least one; got {}."),
+        ([Gamma()], "factors must be a dict, name -> Factor or family, with at least one; got [Gamma()]."),
         ({"a": 3.0}, "A factor's family is an ExponentialFamily, such as Gamma(); got 3.0."),
         ({"a": Gamma(), "b": Gamma()}, "Factor 'b' occurs in no term"),
     ],
@@ -97,12 +97,12 @@ def test_factors_that_do_not_fit(factors, message):
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
-        ([], "terms are a list of at least one Term; got none."),
+        ([], "terms must be a list of at least one Term; got none."),
         (
             Term(-1.0, "a.value"),
-            "terms are a list of Term, [Term(...)] where there is one; got Term(a.value, ",
+            "terms must be a list of Term, [Term(...)] for a single one; got Term(a.value, ",
         ),
-        (None, "terms are a list of Term, [Term(...)] where there is one; got None."),
+        (None, "terms must be a list of Term, [Term(...)] for a single one; got None."),
     ],
 )
 def test_lists_of_terms_that_are_none(terms, message):
@@ -213,7 +213,7 @@ def test_more_axes_than_letters():
             Gamma(),
             [Term(-1.0, "x.value"), Term(-2.0, "x.log")],
             "the shape -1 is not positive. The natural parameter of 'x.log' is -2. The terms in 'x.log' do "
-            "not keep it proper: is a prior term missing, or a sign wrong?",
+            "not keep it proper. (a) Add its prior term, if that is missing. (b) Check the signs",
         ),
         (
             Factor(UnivariateNormal(), 3),
@@ -258,7 +258,7 @@ def test_a_flat_prior_needs_as_many_rows_as_features(rows, scale):
         Term(1.0, "tau.log"),
     ]
     with pytest.raises(
-        ValueError, match=r"(?s)not positive definite to working precision: .*is a prior term"
+        ValueError, match=r"(?s)not positive definite to working precision: .*Add its prior term"
     ):
         MeanFieldModel(factors, terms).fit()
     prior = Term(-0.5 * np.diag(1e-9 * np.diag(X.T @ X)), "w.outer")
@@ -277,7 +277,7 @@ def test_a_flat_prior_needs_as_many_rows_as_features(rows, scale):
         ({"tol": None}, "tol=None must be a number of at least 0."),
         (
             {"start": [1.0]},
-            "start is a dict, factor -> natural parameters, or a MeanFieldPosterior; got [1.0].",
+            "start must be a dict, factor -> natural parameters, or a MeanFieldPosterior; got [1.0].",
         ),
     ],
 )
@@ -368,7 +368,7 @@ def test_data_far_from_zero():
     assert posterior.lost_precision is None
     np.testing.assert_allclose(posterior.std("mu.value"), near.std("mu.value"), rtol=1e-6)
     message = (
-        r"mu.value\[1\] has mean 30000 and standard deviation 0.14: .* may be off by 1e-05 of themselves. "
+        r"mu.value\[1\] has mean 30000 and standard deviation 0.14: .* relative errors up to 1e-05. "
         "Centre the data."
     )
     with pytest.warns(UserWarning, match=message) as caught:
@@ -531,7 +531,7 @@ def test_causes_of_an_unstable_fixed_point():
         improper.covariance("x.value")
     message = str(raised.value)
     assert "(a) q is a saddle" in message
-    assert "(b) The log joint is flat or improper along this direction: a prior is missing" in message
+    assert "(b) The log joint is flat or improper along this direction: add the missing prior" in message
     assert "max_iter" not in message
     with pytest.warns(ConvergenceWarning):
         stopped = MeanFieldModel(

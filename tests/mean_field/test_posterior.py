@@ -146,8 +146,8 @@ def test_many_rows_need_no_matrix_of_their_size():
     assert np.all(lrvb >= mean_field * (1 - 1e-12))
     assert np.any(lrvb > 1.0001 * mean_field)
     message = (
-        "The covariance of 40014 statistics (40000 of factor 'z') would need 51.2 GB, more than 2 GB: ask "
-        "for fewer factors at once, or for standard deviations alone: std('z.indicator')."
+        "The covariance of 40014 statistics (40000 of factor 'z') would need 51.2 GB, more than 2 GB. (a) "
+        "Ask for fewer factors at once. (b) Ask for standard deviations alone: std('z.indicator')."
     )
     with pytest.raises(MemoryError, match=re.escape(message)):
         posterior.covariance("z")
@@ -161,7 +161,7 @@ def test_many_rows_need_no_matrix_of_their_size():
 def test_two_large_factors_are_one_too_many():
     posterior = two_large_factors(5000)
     message = (
-        "eliminates one factor only, the largest that is not asked for; std('x.value', method='mean_field')"
+        "eliminates one factor only, the largest that is not asked for. std('x.value', method='mean_field')"
     )
     with pytest.raises(MemoryError, match=re.escape(message)):
         posterior.covariance("tau")

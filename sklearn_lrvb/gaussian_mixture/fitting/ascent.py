@@ -131,7 +131,7 @@ class Fit:
         return self.definiteness is not Definiteness.INDEFINITE
 
     def probed(self):
-        """The same state; no strict optimum if a few products with the information find negative curvature."""
+        """The same state, marked as indefinite where a probe of the information meets negative curvature."""
         if self.is_strict_optimum and self.information.definiteness("probe") is Definiteness.INDEFINITE:
             return replace(self, definiteness=Definiteness.INDEFINITE)
         return self

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import polygamma
 
-from sklearn_lrvb.exponential_families.quantiles import beta_quantiles
+from sklearn_lrvb.exponential_families.quantiles import beta_quantile_pair
 from sklearn_lrvb.row_blocks import slices
 from sklearn_lrvb.symmetric_matrices import gram_root
 
@@ -132,7 +132,7 @@ class PosteriorDraws:
     def _weights(self, intercepts, normals):
         """(n, K), and normals (n, number of breaks) for the excess, -> (n, K)."""
         logits = intercepts @ self._logit_jacobian + normals @ self._logit_excess_root
-        sticks = beta_quantiles(logits / np.sqrt(self._logit_variance), *self._beta_parameters)
+        sticks = beta_quantile_pair(logits / np.sqrt(self._logit_variance), *self._beta_parameters)
         return self._sticks.from_sticks(*sticks)
 
     # Precisions.

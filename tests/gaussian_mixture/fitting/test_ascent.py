@@ -179,7 +179,7 @@ def test_a_saddle_is_left(information, monkeypatch):
 def test_sweeps_end_at_a_saddle_and_it_is_named(monkeypatch):
     estimator = mixture(start_at_a_saddle(monkeypatch), solver="coordinate_ascent").fit(overlapping())
     with pytest.raises(
-        ValueError, match=r"smallest eigenvalue .* is -.* \(mostly in the \w+ of components 0 and 1\)"
+        ValueError, match=r"smallest eigenvalue .* is -.*, mostly in the \w+ of components 0 and 1"
     ):
         estimator.posterior_std_
 
