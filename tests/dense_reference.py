@@ -3,7 +3,7 @@
 Sigma = (I - V H)^-1 V (Eq. lrvb_est) for q(mu_k) q(Lambda_k) q(pi) q(z_n), with the statistics
 (mu, mu mu', Lambda, log|Lambda|) of every component, (log pi) or the sticks' (log v, log(1 - v)), and z.
 Matrices are kept whole, P^2 entries each: V is then singular, which the formula allows. Slow, and
-written from Appendix C alone (with its errata), so that it shares nothing with the library.
+written from Appendix C alone (with its errata), so that it shares no code with the library.
 """
 
 import numpy as np
@@ -26,13 +26,13 @@ class DenseReference:
         self.first_z = self.k * self.per_component + self.n_weights
         self.size = self.first_z + self.n * self.k
 
-    def slots(self, k):
+    def positions(self, k):
         """Positions of mu_k, mu_k mu_k', Lambda_k and log|Lambda_k|."""
         p, start = self.p, k * self.per_component
         edges = start + np.cumsum([0, p, p * p, p * p, 1])
         return [np.arange(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
-    def weight_slots(self):
+    def weight_positions(self):
         return np.arange(self.k * self.per_component, self.first_z)
 
     def log_weight_map(self):
@@ -41,11 +41,11 @@ class DenseReference:
         return np.hstack([eye, np.tri(self.k, k=-1)]) if self.sticks else eye
 
     def mean_field_covariance(self):
-        """V."""
+        """V of all statistics, (size, size)."""
         mixture, p = self.mixture, self.p
         V = np.zeros((self.size, self.size))
         for k in range(self.k):
-            mu, square, precision, log_det = self.slots(k)
+            mu, square, precision, log_det = self.positions(k)
             m, nu = mixture.means_[k], mixture.degrees_of_freedom_[k]
             S = mixture.covariances_[k] / mixture.mean_precision_[k]
             W = mixture.precisions_[k] / nu
@@ -67,7 +67,7 @@ class DenseReference:
             V[np.ix_(precision, log_det)] = 2 * W.reshape(-1, 1)
             V[np.ix_(log_det, precision)] = 2 * W.reshape(1, -1)
             V[np.ix_(log_det, log_det)] = polygamma(1, 0.5 * (nu - np.arange(p))).sum()
-        weights = self.weight_slots()
+        weights = self.weight_positions()
         concentration = mixture.weight_concentration_
         if self.sticks:
             a, b = concentration
@@ -88,12 +88,12 @@ class DenseReference:
         return V
 
     def expected_hessian(self):
-        """H."""
+        """H of all statistics, (size, size)."""
         mixture, p = self.mixture, self.p
         r = mixture.predict_proba(self.X)
         H = np.zeros((self.size, self.size))
         for k in range(self.k):
-            mu, square, precision, log_det = self.slots(k)
+            mu, square, precision, log_det = self.positions(k)
             z = self.first_z + np.arange(self.n) * self.k + k
             m, Lambda = mixture.means_[k], mixture.precisions_[k]
             second = np.outer(m, m) + mixture.covariances_[k] / mixture.mean_precision_[k]
@@ -109,7 +109,7 @@ class DenseReference:
                 -0.5 * (noisy - 2 * np.einsum("a,nb->nab", m, self.X) + second).reshape(self.n, -1).T
             )
             H[np.ix_(log_det, z)] = 0.5
-            H[np.ix_(self.weight_slots(), z)] = self.log_weight_map()[k][:, None]
+            H[np.ix_(self.weight_positions(), z)] = self.log_weight_map()[k][:, None]
         return H + H.T
 
     def covariance(self):
@@ -118,9 +118,9 @@ class DenseReference:
         Sigma = np.linalg.solve(np.eye(self.size) - V @ H, V)
         upper = np.flatnonzero(np.triu(np.ones((self.p, self.p))).ravel())
         rows = [np.zeros((self.k, self.size))]
-        rows[0][:, self.weight_slots()] = self.log_weight_map()
-        positions = [self.slots(k)[0] for k in range(self.k)]
-        positions += [self.slots(k)[2][upper] for k in range(self.k)]
+        rows[0][:, self.weight_positions()] = self.log_weight_map()
+        positions = [self.positions(k)[0] for k in range(self.k)]
+        positions += [self.positions(k)[2][upper] for k in range(self.k)]
         rows.append(np.eye(self.size)[np.concatenate(positions)])
         J = np.concatenate(rows)
         return J @ Sigma @ J.T

@@ -1,4 +1,4 @@
-"""The one catalogue of mean-field models that every property test runs over."""
+"""The catalogue of mean-field models on which every property test runs."""
 
 import functools
 import pathlib
@@ -41,7 +41,7 @@ def regression_data(n=25, p=3, seed=1):
 
 
 def mixture_terms(X):
-    """Two Gaussians with proper priors, weights by sticks; every kind of family but the univariate ones."""
+    """Factors and terms of two Gaussians with proper priors and stick-breaking weights."""
     n, p = X.shape
     k = 2
     factors = {
@@ -66,7 +66,7 @@ def mixture_terms(X):
 
 
 def normal_mixture():
-    """A start that tells the two components apart goes with the model."""
+    """The model, and a start that tells its two components apart."""
     rng = np.random.default_rng(3)
     X = np.concatenate([rng.normal(size=(9, 2)), 0.8 * rng.normal(size=(7, 2)) + [2.5, 1.0]])
     factors, terms = mixture_terms(X)
@@ -75,11 +75,11 @@ def normal_mixture():
 
 
 def latent_classes():
-    """Answers to three yes/no questions from people of two classes: copies of a Dirichlet."""
+    """Answers of two classes of people to three yes/no questions, with copies of a Dirichlet."""
     rng = np.random.default_rng(4)
     kind = rng.random(30) < 0.4
     answers = (rng.random((30, 3)) < np.where(kind[:, None], 0.85, 0.25)).astype(float)
-    # the probabilities of class k's answers to question j: a pair, copies over (class, question)
+    # A copy for every (class, question) holds the probabilities of its two answers.
     membership = np.repeat(np.eye(2), 3, axis=0)
     question = np.tile(np.eye(3), (2, 1))
     given = np.stack([1 - answers, answers], axis=-1)
@@ -101,7 +101,7 @@ def latent_classes():
 
 
 def group_means():
-    """Normal observations in groups: group means, a grand mean, and both precisions."""
+    """Normal observations in groups, with group means, a grand mean and both precisions."""
     rng = np.random.default_rng(5)
     groups, per_group = 5, 6
     y = rng.normal(size=(groups, 1)) + 0.7 * rng.normal(size=(groups, per_group))
@@ -131,7 +131,7 @@ def group_means():
 
 
 def one_factor():
-    """No interaction at all: a Wishart."""
+    """A Wishart factor alone, without interactions."""
     return MeanFieldModel(
         {"Lambda": Wishart(2)},
         [Term(-np.array([[1.0, 0.3], [0.3, 2.0]]), "Lambda.value"), Term(1.5, "Lambda.log_det")],
@@ -169,7 +169,7 @@ CATALOGUE = {
 
 @functools.cache
 def built(name):
-    """Model and start; shared between tests, so not to be changed."""
+    """Model and start. Tests share them and must not change them."""
     return CATALOGUE[name]()
 
 

@@ -1,14 +1,14 @@
 """The mixture of every covariance type as factors and terms, fitted by the general mean-field layer.
 
-q(mu) q(Lambda) q(pi) q(z), the paper's independent factors: lower bound and linear response follow from
-the terms, and no formula of the mixture's is used. The covariance types differ in one linear map alone, from
+The factors are those of the paper, q(mu) q(Lambda) q(pi) q(z). Lower bound and linear response follow from
+the terms; no formula of the mixture's own is used. The covariance types differ in one linear map alone, from
 the values of the factors that the precisions are made of to the matrices Lambda_k.
 
-*What is read of a mixture*, a fitted one or any object that has it: ``covariance_type``, ``n_components``,
-``prior``, ``weight_concentration_prior_type`` and ``reg_covar``; ``predict_proba`` and ``precisions_``, where
-coordinate ascent starts; and under a conjugate prior ``weight_concentration_prior_``,
-``mean_precision_prior_``, ``mean_prior_``, ``degrees_of_freedom_prior_`` and ``covariance_prior_``, of shape
-(P, P) for full and tied, (P,) for diag and () for spherical.
+*Attributes of the mixture* that are read, whether of a fitted one or of a stand-in: ``covariance_type``,
+``n_components``, ``prior``, ``weight_concentration_prior_type`` and ``reg_covar``; ``predict_proba`` and
+``precisions_``, at which coordinate ascent starts; and under a conjugate prior
+``weight_concentration_prior_``, ``mean_precision_prior_``, ``mean_prior_``, ``degrees_of_freedom_prior_`` and
+``covariance_prior_``, of shape (P, P) for full and tied, (P,) for diag and () for spherical.
 """
 
 from dataclasses import dataclass
@@ -31,8 +31,10 @@ class PrecisionFactor:
     ----------
     name : str
     factor : Factor
-    embedding : (P, P, ...), Lambda_k is the sum over the factors of embedding times value, (...)
-    power : int, |Lambda_k| is the product over the factors of |value|^power
+    embedding : ndarray of shape (P, P, ...)
+        Lambda_k is the sum over the factors of embedding times value, (...).
+    power : int
+        |Lambda_k| is the product over the factors of |value|^power.
     """
 
     name: str
@@ -69,14 +71,14 @@ class PrecisionFactor:
         return family.natural_parameters(degrees_of_freedom, inverse_scale)
 
     def around(self, value):
-        """Natural parameters of a member of this mean, proper and no more."""
+        """Natural parameters of a barely proper member with this mean."""
         degrees_of_freedom = self.factor.family.n_features
         inverse = 1.0 / value if isinstance(self.factor.family, Gamma) else np.linalg.inv(value)
         return self.natural_parameters(degrees_of_freedom, degrees_of_freedom * inverse)
 
 
 def precision_factors(covariance_type, n_components, n_features):
-    """What the precisions of a covariance type are made of: list of PrecisionFactor."""
+    """The factors that the precisions of a covariance type are made of: list of PrecisionFactor."""
     identity = np.eye(n_features)
     every_entry = np.einsum("qs,rt->qrst", identity, identity)
     wishart, gammas = Wishart(n_features), Factor(Gamma(), n_components)
@@ -90,7 +92,7 @@ def precision_factors(covariance_type, n_components, n_features):
 
 
 def by_factor(covariance_type, array):
-    """The parts of an array in the shape of precisions that are those of every factor."""
+    """The part of every factor in an array that has the shape of the precisions."""
     return np.moveaxis(array, -1, 0) if covariance_type == "diag" else [np.asarray(array)]
 
 
@@ -236,7 +238,7 @@ def fit_from_parts(mixture, X, sample_weight=None):
 
 
 def _parameters(mixture, n_features):
-    """The statistics that theta is linear in, and the map."""
+    """The statistics that theta is linear in, and the matrix of the map."""
     n_components = mixture.n_components
     precisions = precision_factors(mixture.covariance_type, n_components, n_features)
     weights = ["weights.log", "weights.log_complement"] if has_sticks(mixture) else ["weights.log"]
@@ -250,7 +252,7 @@ def _parameters(mixture, n_features):
         start, stop = stop, stop + prod(shape)
         flat = np.arange(start, stop).reshape(precision.factor.copies or 1, -1)
         unique.append(flat[:, precision.unique])
-    # component by component, also where the entries of one are those of several factors
+    # Entries are in the order of the components, also where those of one belong to several factors.
     precision_entries = np.concatenate(unique, axis=1).ravel()
     chosen = np.concatenate([np.arange(n_weights, n_weights + n_means), precision_entries])
     jacobian = np.zeros((n_components + len(chosen), stop))

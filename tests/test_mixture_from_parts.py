@@ -20,7 +20,7 @@ def has_sticks(model):
 
 INDEPENDENT = [model for model in MODELS if model["factorization"] == "independent"]
 every_model = pytest.mark.parametrize("model", INDEPENDENT, ids=model_id)
-# of the other models' terms these have all but a Dirichlet's constants
+# Together these have all terms of the other models except for the constants of a Dirichlet.
 TWO_MODELS = [
     model for model in INDEPENDENT if model["reg_covar"] and (has_sticks(model) or model["prior"] == "flat")
 ]
@@ -28,10 +28,10 @@ two_models = pytest.mark.parametrize("model", TWO_MODELS, ids=model_id)
 
 
 def hyperparameters(model, n_components, n_features):
-    """A stand-in for a fitted mixture: what the module reads of one, and no more."""
+    """A stand-in for a fitted mixture, with the attributes that `mixture_from_parts` reads."""
     covariance_type = model["covariance_type"]
     scale = 0.3 + np.eye(n_features) * np.linspace(1.0, 2.0, n_features)
-    # a full prior of one feature is a diagonal and a spherical one of the same number
+    # For one feature the full, diagonal and spherical priors are one number.
     covariance_prior = {"diag": np.diag(scale), "spherical": scale[0, 0]}.get(covariance_type, scale)
     lead = () if covariance_type == "tied" else (n_components,)
     identity = {"diag": np.ones(n_features), "spherical": np.ones(())}.get(
@@ -57,7 +57,7 @@ def hyperparameters(model, n_components, n_features):
 
 
 def clusters(n_features, shift=5.0):
-    """Two clusters with some doubtful rows between them, (34, n_features); coordinate ascent is quick."""
+    """Two clusters with some ambiguous rows between them, (34, n_features)."""
     X = np.random.default_rng(2).normal(size=(34, n_features))
     X[20:] = 0.8 * X[20:] + shift / np.sqrt(n_features)
     return X
@@ -75,12 +75,12 @@ def fitted_to_clusters(model):
 
 
 def errors_in_deviations(found, expected):
-    """Largest difference of covariances in standard deviations; one log weight may not vary at all."""
+    """Largest difference of covariances in units of standard deviations, one of which may be zero."""
     deviations = np.sqrt(np.abs(np.diag(expected))) + 1e-6
     return np.abs((found - expected) / np.outer(deviations, deviations)).max()
 
 
-# The terms are the densities, constants and all.
+# The terms are the densities with all constants.
 
 
 @every_model
@@ -195,7 +195,7 @@ def precisions_of_components(covariance_type, blocks, log_determinants, n_compon
 
 
 def closed_form(model, at, X, responsibilities):
-    """q given the responsibilities, those that follow, and the response where they are certain.
+    """q given the responsibilities, those that follow from q, and the response if they are certain.
 
     Linear response gives a precision the variance of a Wishart of c degrees of freedom, not nu.
     """
@@ -245,10 +245,10 @@ def test_fixed_point_is_the_closed_form(model):
     at, fitted = fitted_to_clusters(model)
     posterior = fitted.posterior
     expected = closed_form(model, at, clusters(2), posterior.mean("z"))
-    assert posterior.mean("z").min(axis=1).max() > 0.02  # some rows are not certain
+    assert posterior.mean("z").min(axis=1).max() > 0.02  # Some rows are ambiguous.
     np.testing.assert_allclose(posterior.mean("z"), expected.responsibilities, atol=1e-9)
     np.testing.assert_allclose(fitted.mean, expected.mean, rtol=1e-8, atol=1e-9)
-    # component by component, as precisions are
+    # Precisions are in the order of the components.
     freedom = [
         2.0 * posterior.natural_parameters[name][..., -1] + factor.family.n_features + 1.0
         for name, factor in posterior.factors.items()
@@ -261,7 +261,7 @@ def test_fixed_point_is_the_closed_form(model):
 def test_covariance_is_the_closed_form_where_assignments_are_certain(model):
     X = clusters(2, shift=60.0)
     at = hyperparameters(model, 2, 2)
-    at.mean_precision_prior_ = 0.01  # a strong pull to m0 would widen what lies far from it
+    at.mean_precision_prior_ = 0.01  # A strong prior would widen components far from m0.
     fitted = fit_from_parts(at, X)
     expected = closed_form(model, at, X, fitted.posterior.mean("z"))
     np.testing.assert_allclose(fitted.mean, expected.mean, rtol=1e-9)
@@ -270,7 +270,7 @@ def test_covariance_is_the_closed_form_where_assignments_are_certain(model):
 
 @two_models
 def test_covariance_is_how_a_refit_moves(model):
-    # log p + t u . theta moves E theta by t Cov(theta) u
+    # Adding t u . theta to log p moves E theta by t Cov(theta) u.
     at, fitted = fitted_to_clusters(model)
     covariance, step = fitted.covariance, 1e-4
     deviations = np.sqrt(np.diag(covariance))
@@ -339,7 +339,7 @@ def test_diagonal_of_one_component_is_one_model_for_every_feature(model):
         alone.append(fit_from_parts(one, X[:, [p]]))
     assert together.lower_bound == pytest.approx(sum(one.lower_bound for one in alone), rel=1e-12)
     variances = np.stack([np.diag(one.covariance) for one in alone], axis=1)
-    # the one log weight of all, then means and precisions
+    # The one log weight comes first, then means and precisions.
     expected = np.diag(np.append(variances[0, 0], variances[1:]))
     assert errors_in_deviations(together.covariance, expected) < 1e-10
 

@@ -1,9 +1,20 @@
-"""Symmetric matrices as vectors, and the one verdict on singular matrices."""
+"""Symmetric matrices as vectors, their factors, and the rule of numerical rank."""
 
 import numpy as np
 import pytest
 
-from sklearn_lrvb.symmetric_matrices import cholesky_factor, from_unique_entries, smat, svec, unique_entries
+from sklearn_lrvb.symmetric_matrices import (
+    cholesky_equilibrated,
+    cholesky_factor,
+    cholesky_factors,
+    from_packed_triangle,
+    from_unique_entries,
+    gram_root,
+    packed_triangle,
+    smat,
+    svec,
+    unique_entries,
+)
 
 
 @pytest.fixture
@@ -53,3 +64,39 @@ def test_cholesky_factor_does_not_depend_on_units(units):
 def test_cholesky_factor_refuses_singular_matrices(matrix, units):
     scale = np.array([1.0, units])
     assert cholesky_factor(np.outer(scale, scale) * matrix) is None
+
+
+def test_nearly_singular_matrices_have_an_equilibrated_factor():
+    matrix = np.array([[1.0, 1.0], [1.0, 1.0 + 4e-16]])
+    factor = cholesky_equilibrated(matrix)
+    np.testing.assert_allclose(factor @ factor.T, matrix, rtol=1e-15)
+    assert cholesky_equilibrated(np.array([[1.0, 2.0], [2.0, 1.0]])) is None
+
+
+def test_factors_of_a_stack_are_those_of_its_matrices():
+    rng = np.random.default_rng(0)
+    stack = rng.normal(size=(5, 3, 8)) * np.array([1e-6, 1.0, 1e6])[:, None]
+    stack = stack @ stack.swapaxes(1, 2)
+    for factor, matrix in zip(cholesky_factors(stack), stack, strict=True):
+        np.testing.assert_allclose(factor, cholesky_factor(matrix), rtol=1e-13)
+    stack[2, :, 0] = stack[2, 0] = stack[2, :, 1]
+    stack[2, 0, 0] = stack[2, 1, 1]
+    factors = cholesky_factors(stack)
+    assert [factor is None for factor in factors] == [False, False, True, False, False]
+
+
+def test_packed_triangles_are_unpacked():
+    square = np.random.default_rng(0).normal(size=(7, 7))
+    matrix = square + square.T
+    packed = packed_triangle(np.tril(matrix))
+    assert packed.shape == (28,)
+    np.testing.assert_array_equal(from_packed_triangle(packed), matrix)
+
+
+def test_gram_root_is_a_root_in_any_units():
+    half = np.random.default_rng(0).normal(size=(3, 6)) * np.logspace(-8, 8, 6)
+    gram = half.T @ half  # of rank 3
+    root = gram_root(gram)
+    scale = np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
+    np.testing.assert_allclose(root.T @ root / scale, gram / scale, atol=1e-14)
+    assert not gram_root(np.zeros((2, 2))).any()

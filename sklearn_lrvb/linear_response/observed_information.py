@@ -133,14 +133,14 @@ _REMEDIES = (
 
 
 def indefinite_information_error(
-    smallest_eigenvalue,
-    direction,
+    smallest_eigenvalue: float,
+    direction: NDArray[np.float64],
     *,
-    subject="The fixed point",
-    where=None,
-    remedies=_REMEDIES,
-    names=None,
-):
+    subject: str = "The fixed point",
+    where: str | None = None,
+    remedies: Sequence[str] = _REMEDIES,
+    names: Sequence[str] | None = None,
+) -> IndefiniteInformationError:
     """The error for a fixed point that is no strict local optimum, with the one message for all callers.
 
     Parameters
@@ -149,18 +149,31 @@ def indefinite_information_error(
         Of S.
     direction : ndarray of shape (D,)
         Its direction in units of the mean-field standard deviations.
-    subject : str
+    subject : str, default="The fixed point"
         What is no strict local optimum.
     where : str, default=None
         Which parameters the direction is about. None lists its largest entries.
     remedies : sequence of str
-        Possible causes with what to do about each; they are lettered (a), (b), and so on.
+        Possible causes, each with what to do about it. The message letters them (a), (b), and so on. By
+        default they are those of a fixed point of which nothing else is known.
     names : sequence of str of length D, default=None
         Labels of the entries; None shows their positions.
 
     Returns
     -------
     IndefiniteInformationError
+        To be raised by the caller.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb.linear_response import indefinite_information_error
+    >>> print(indefinite_information_error(
+    ...     -0.5, np.array([0.0, 1.0]), subject="q", remedies=["Change the start."], names=["a", "b"]
+    ... ))
+    q is no strict local optimum: the smallest eigenvalue of the observed information is -0.5 of the complete
+    information (it must be above round-off), in a direction with the largest entries b (+1) (mean-field
+    standard deviations). (a) Change the start.
     """
     if where is None:
         entries = _largest_entries(direction, names)

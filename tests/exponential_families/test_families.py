@@ -1,4 +1,4 @@
-"""Every family: gradient of the log partition = mean parameters, Hessian = covariance V."""
+"""The functions of families: gradients and Hessians of log partitions, against differences and scipy."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_dirichlet_divergence():
 
 @pytest.mark.parametrize("n_features", [1, 3])
 def test_wishart_log_determinant_is_the_derivative_in_the_degrees_of_freedom(n_features):
-    # the natural parameter of log|Lambda| is (nu - P - 1)/2
+    # The natural parameter of log|Lambda| is (nu - P - 1)/2.
     nu, log_det, step = n_features + 2.3, 0.7, 1e-5
     above, below = (wishart.log_partition(nu + s, log_det, n_features) for s in (step, -step))
     expected = wishart.expected_log_determinant(nu, log_det, n_features)

@@ -186,7 +186,7 @@ def test_domain(family, natural, statistic, message):
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_domain_does_not_depend_on_units(scale):
-    """Nearly singular, and well conditioned but for its units."""
+    """A nearly singular matrix, and one that is well conditioned apart from its units."""
     units = np.array([1.0, scale])
     for correlation, proper in ((1 - 1e-13, True), (1 - 1e-15, False), (-1 + 1e-15, False), (0.0, True)):
         precision = np.array([[1.0, correlation], [correlation, 1.0]]) * np.outer(units, units)
@@ -327,7 +327,7 @@ def test_random_state(family):
 
 
 class TestCheckFamilyFinds:
-    """A family with one fault: the check names it."""
+    """The check names the one fault of a family."""
 
     def check(self, message, **faults):
         faulty = type("Faulty", (Gamma,), faults)()

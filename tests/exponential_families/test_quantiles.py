@@ -83,6 +83,6 @@ def test_extreme_parameters_stay_in_range(size):
 
 
 def test_a_beta_variable_cannot_vary_more_than_zero_or_one():
-    # with 0.3 and 0.7 of the probability near 1 and 0
+    # The probability of a value near 1 is 0.3, that of a value near 0 is 0.7.
     assert beta_quantile(stats.norm.ppf(0.6), 0.3, 2.0) == pytest.approx(0, abs=1e-12)
     assert beta_quantile(stats.norm.ppf(0.8), 0.3, 2.0) == pytest.approx(1, abs=1e-12)

@@ -1,4 +1,4 @@
-"""Eq. lrvb_est, Eq. nuisance_lrvb_est and Eq. influence_score against (I - V H)^-1 V written out."""
+"""Eq. lrvb_est, nuisance_lrvb_est and influence_score against the whole (I - V H)^-1 V by dense algebra."""
 
 import tracemalloc
 
@@ -41,7 +41,7 @@ def model():
 
 
 def whole(V_alpha, H_alpha, H_alpha_z, V_z, H_z=None):
-    """V and H with nothing eliminated."""
+    """V and H of all statistics, with none eliminated."""
     H_z = np.zeros((N_Z, N_Z)) if H_z is None else H_z
     return block_diag(V_alpha, *V_z), np.block([[H_alpha, H_alpha_z], [H_alpha_z.T, H_z]])
 
@@ -61,7 +61,7 @@ def test_no_curvature_is_the_mean_field_answer(model):
 
 
 def test_exact_for_a_multivariate_normal():
-    # Prop. lrvb_mvn: V holds the inverse diagonal blocks of the precision, H minus its off-diagonal ones
+    # Prop. lrvb_mvn: V has the inverses of the diagonal blocks of the precision, H minus its other blocks.
     precision = np.linalg.inv(np.cov(np.random.default_rng(0).normal(size=(5, 9))))
     blocks = block_diag(precision[:2, :2], precision[2:3, 2:3], precision[3:, 3:])
     covariance = linear_response_covariance(np.linalg.inv(blocks), blocks - precision)
@@ -69,7 +69,7 @@ def test_exact_for_a_multivariate_normal():
 
 
 def containers(stack):
-    """The same block diagonal matrix in every container that is taken."""
+    """The same block diagonal matrix in every container that is accepted."""
     dense = block_diag(*stack)
     return {
         "stack": stack,
@@ -120,7 +120,7 @@ def test_permuted_nuisance_variables_change_nothing(model):
 
 
 def test_repeated_and_explicit_zero_entries_of_sparse_matrices():
-    # 0.5 + 0.5 at [0, 0], and a zero that would tie the two variables together
+    # 0.5 + 0.5 at [0, 0], and a stored zero that would connect the two variables.
     V_z = sparse.csr_array(([0.5, 0.5, 0.0, 1.0], [0, 0, 1, 1], [0, 3, 4]), shape=(2, 2))
     before = V_z.data.copy()
     for H_z in (None, -np.eye(2), sparse.csr_array(-np.eye(2))):
@@ -171,7 +171,7 @@ def test_memory_does_not_grow_with_the_square_of_the_nuisance_variables(with_cur
 @pytest.mark.parametrize("curvature", [False, True])
 @pytest.mark.parametrize("container", ["stack", "dense", "csr"])
 def test_influence_is_the_covariance_with_infinitesimal_noise(model, curvature, container):
-    # x as one more factor with V_x = epsilon S_x: Sigma_alpha,x / epsilon, exactly linear in the limit
+    # x is one more factor with V_x = epsilon S_x, and the influence is the limit of Sigma_alpha,x / epsilon.
     V_alpha, H_alpha, H_alpha_z, V_z, H_z = model
     H_z = H_z if curvature else None
     rng = np.random.default_rng(4)
@@ -193,7 +193,7 @@ def test_influence_is_the_covariance_with_infinitesimal_noise(model, curvature, 
 
 
 def test_influence_of_observations_on_a_normal_mean():
-    # x_n ~ N(mu, 1), prior N(0, 1/b): E mu = sum x / (N + b), each row moves it by 1/(N + b)
+    # x_n ~ N(mu, 1) with the prior N(0, 1/b): E mu = sum x / (N + b), and each row moves it by 1/(N + b).
     n, b = 5, 2.0
     influence = linear_response_influence(
         [[1.0 / (n + b)]], np.ones((1, n)), np.zeros((1, 1)), [[1.0]], np.zeros((1, n)), np.eye(n)
@@ -201,7 +201,7 @@ def test_influence_of_observations_on_a_normal_mean():
     np.testing.assert_allclose(influence, np.full((1, n), 1.0 / (n + b)), rtol=1e-15)
 
 
-# Refusals.
+# Errors.
 
 
 def test_unstable_fixed_points_are_refused(model):
@@ -226,7 +226,7 @@ def test_unstable_fixed_points_are_refused(model):
 
 @pytest.mark.parametrize("sparsely", [False, True])
 def test_marginally_unstable_nuisance_variables_are_refused(sparsely):
-    # I - V_z H_z singular to the last digit
+    # I - V_z H_z is exactly singular.
     V_z, H_z = np.diag([1.0, 0.5]), np.diag([1.0, 0.0])
     if sparsely:
         V_z, H_z = sparse.csr_array(V_z), sparse.csr_array(H_z)

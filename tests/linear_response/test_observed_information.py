@@ -1,4 +1,4 @@
-"""Complete minus missing information: every solver's every answer against dense linear algebra."""
+"""Complete minus missing information: all answers of all solvers against dense linear algebra."""
 
 import pickle
 
@@ -71,7 +71,7 @@ def dense_covariance(complete):
 
 
 def missing_root(complete, solver, largest):
-    """B whose G = B B' has as largest eigenvalue a given fraction of the complete information."""
+    """B for which the largest fraction of missing information, an eigenvalue of T' B B' T, is ``largest``."""
     n_columns = 4 if solver == "dual_low_rank" else SIZE
     root = np.random.default_rng(1).normal(size=(SIZE, n_columns))
     half = np.linalg.cholesky(dense_covariance(complete)).T @ root
@@ -232,13 +232,13 @@ def test_an_indefinite_newton_step_goes_where_sweeps_go(complete, solver, share)
 
 
 def test_sums_of_sweeps_are_sums_over_sweeps():
-    # two sweeps let the fastest direction grow threefold
+    # With this eigenvalue two sweeps let the fastest direction grow threefold.
     smallest = 1.0 - np.sqrt(3.0)
     eigenvalues = np.array([smallest, -0.3, -1e-17, 0.0, 0.4, 1.0])
     np.testing.assert_allclose(sums_of_sweeps(eigenvalues), 1.0 + (1.0 - eigenvalues), rtol=1e-12)
-    # where sweeps leave the saddle faster than that, one sweep
+    # Where one sweep lets it grow by more, the sum has one term.
     np.testing.assert_allclose(sums_of_sweeps(np.array([-30.0, 0.2, 1.0])), 1.0, rtol=1e-12)
-    # and where there is no saddle, all sweeps
+    # Without a negative eigenvalue it is the sum of all sweeps.
     np.testing.assert_allclose(sums_of_sweeps(np.array([1e-9, 0.25, 1.0])), [1e9, 4.0, 1.0], rtol=1e-12)
 
 
@@ -255,7 +255,7 @@ def test_arrays_rebuild_the_information(complete, solver):
     information = information_of(complete, solver, root)
     arrays = information.to_arrays()
     twin = information_from_arrays(complete, arrays, lambda own: MatrixFactor(complete, own["root"]))
-    # the smaller one of S's triangle, 78 numbers, and the factor: 48 numbers for four columns, else 144
+    # The smaller form is S's triangle with 78 numbers, or the factor with 12 numbers a column.
     if solver == "dual_low_rank":
         assert {key: array.size for key, array in arrays.items()} == {"root": 48}
         assert twin.name == "dual"
@@ -280,7 +280,7 @@ def test_solvers_answer_for_themselves(complete, solver):
     assert isinstance(information, ObservedInformation)
     assert information.holds_rows == (solver == "matrix_free")
     matrices = {"primal": 2 * SIZE**2, "dual": 3 * SIZE**2, "dual_low_rank": 2 * 4**2 + 4 * SIZE}
-    # R^-1: its diagonal root, a 3 x 3 block and where that stands
+    # R^-1 takes its diagonal root, a 3 x 3 block and the block's index.
     assert information.nbytes == 8 * (SIZE + 9 + 3 + matrices.get(solver, 0))
 
 
@@ -386,7 +386,7 @@ def test_matrix_free_says_when_it_does_not_converge(complete):
 
 @solvers
 def test_answers_keep_their_digits_in_any_units(solver):
-    # one parameter known to 1e-6, one to 1e6, and their correlations
+    # Standard deviations run from 1e-6 to 1e6.
     root = np.logspace(-6, 6, SIZE)
     complete = CompleteInformation(np.zeros(0, dtype=int), np.zeros((0, 0)), root)
     half = np.random.default_rng(1).normal(size=(SIZE, SIZE))
@@ -399,7 +399,7 @@ def test_answers_keep_their_digits_in_any_units(solver):
 
 @solvers
 def test_no_positive_eigenvalue_is_no_optimum(complete, solver):
-    """S with eigenvalues 0 and then 0.1 to 1: the zero is not overlooked."""
+    """S has the eigenvalues 0 and 0.1 to 1: the zero is found."""
     rng = np.random.default_rng(0)
     rotation = np.linalg.qr(rng.normal(size=(SIZE, SIZE)))[0]
     eigenvalues = np.concatenate([[0.0], np.linspace(0.1, 1.0, SIZE - 1)])
@@ -443,7 +443,7 @@ def test_pivots_of_round_off_size_are_no_optimum(complete, solver):
 
 @pytest.mark.parametrize("smallest", [-0.5, -1e-9])
 def test_indefinite_steps_are_bounded(complete, smallest):
-    # a curvature of 1e-12 must not throw the step to infinity, nor one of -1e-9
+    # Neither a curvature of 1e-12 nor one of -1e-9 may make the step huge.
     for solver in ("primal", "dual"):
         rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(SIZE, SIZE)))[0]
         eigenvalues = np.concatenate([[smallest, 1e-12], np.linspace(0.1, 1.0, SIZE - 2)])

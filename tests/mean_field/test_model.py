@@ -1,4 +1,4 @@
-"""Terms and models: what is refused, and in which words; starting and stopping."""
+"""Terms and models: errors and their messages; starts and convergence of coordinate ascent."""
 
 import re
 from dataclasses import dataclass
@@ -172,7 +172,7 @@ def test_ambiguous_axes_of_a_scalar_are_refused(statistics, everything):
     message = str(raised.value)
     assert f"{everything!r} sums over all combinations" in message
     assert all(advice in message for advice in ("',n,n'", "',n,m'", "',pp' (a trace)"))
-    # what it says to write is taken, and is what an array of that value says without subscripts
+    # The subscripts that the error suggests are accepted, and equal an array of that value without any.
     model = MeanFieldModel(AMBIGUOUS, [*PROPER, Term(-0.1, *statistics, subscripts=everything)])
     shape = sum((np.shape(model.fit().mean(s)) for s in statistics), ())
     written = MeanFieldModel(AMBIGUOUS, [*PROPER, Term(np.full(shape, -0.1), *statistics)])
@@ -248,7 +248,7 @@ def test_starts_that_do_not_fit(start, message):
 @pytest.mark.parametrize("rows", [1, 4, 9])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_a_flat_prior_needs_as_many_rows_as_features(rows, scale):
-    """On P - 1 rows the precision is singular but for its round-off, in any units."""
+    """With P - 1 rows the precision is singular up to round-off, in any units."""
     X = np.random.default_rng(rows).normal(size=(rows, rows + 1)) * scale ** np.linspace(0, 1, rows + 1)
     factors = {"w": MultivariateNormal(rows + 1), "tau": Gamma()}
     terms = [
@@ -312,7 +312,7 @@ def test_starts_of_integers_and_of_single_precision():
 
 
 def test_a_start_is_not_forgotten_where_its_factor_comes_first():
-    """The others follow from the indicators before these are updated, wherever they stand."""
+    """The other factors are updated before the indicators, whatever the order of ``factors``."""
     model, start = built("normal mixture")
     others = [name for name in model.factors if name != "z"]
     first = MeanFieldModel({name: model.factors[name] for name in ("z", *others)}, model.terms)
@@ -323,7 +323,7 @@ def test_a_start_is_not_forgotten_where_its_factor_comes_first():
 
 
 def test_order_of_updates():
-    """One sweep: the default of what is updated first does not count, the starts of the rest do."""
+    """After one sweep the starts of the later factors matter, and the default of the first does not."""
     model, _ = built("pumps")
     near = model.fit().natural_parameters
 
@@ -338,7 +338,7 @@ def test_order_of_updates():
         means = {factor: model.factors[factor].family.mean_parameters(1.1 * near[factor])}
         np.testing.assert_array_equal(swept.natural_parameters[other], update(means, other))
         np.testing.assert_array_equal(swept.natural_parameters[factor], update(swept.mean_parameters, factor))
-    # where all have a start, the factors' order
+    # Where all factors have a start, their order counts.
     swept = one_sweep(dict(reversed(near.items())))
     last = list(model.factors)[-1]
     np.testing.assert_array_equal(swept.natural_parameters[last], update(swept.mean_parameters, last))
@@ -363,7 +363,7 @@ def shifted_normal(shift):
 
 def test_data_far_from_zero():
     near = shifted_normal(0.0).fit()
-    # mean over sd is 7 times the shift; the warning is due from 67,000
+    # The mean is 7 times the shift in standard deviations; the warning starts at 67,000.
     posterior = shifted_normal(5e3).fit(tol=1e-6)
     assert posterior.lost_precision is None
     np.testing.assert_allclose(posterior.std("mu.value"), near.std("mu.value"), rtol=1e-6)
@@ -377,8 +377,8 @@ def test_data_far_from_zero():
     np.testing.assert_allclose(posterior.std("mu.value"), near.std("mu.value"), rtol=1e-5)
 
 
-def test_no_alarm_over_what_has_no_origin():
-    """Sure indicators, large counts and small probabilities have means of many standard deviations."""
+def test_statistics_without_an_origin_cause_no_warning():
+    """Certain indicators, large counts and small probabilities are many standard deviations from zero."""
     factors = {
         "z": Factor(Categorical(2), 2),
         "pi": Dirichlet(2),
@@ -397,7 +397,7 @@ def test_no_alarm_over_what_has_no_origin():
 
 
 def test_default_axes_and_subscripts_agree():
-    """A shared letter is the Kronecker delta that the default axes need written out."""
+    """A shared letter equals an explicit Kronecker delta with the default axes."""
     K = 3
     factors = {"x": Factor(UnivariateNormal(), K), "tau": Factor(Gamma(), K)}
     prior = [Term(-0.5, "x.square"), Term(-1.0, "tau.value"), Term(1.0, "tau.log")]
@@ -523,7 +523,7 @@ def test_components_that_coincide_are_a_saddle():
 
 
 def test_causes_of_an_unstable_fixed_point():
-    """A normal precision that is indefinite, of which every update is proper."""
+    """An indefinite normal precision of which every update is proper."""
     terms = [Term(-0.5, "x.square"), Term(-0.5, "y.square")]
     factors = {"x": UnivariateNormal(), "y": UnivariateNormal()}
     improper = MeanFieldModel(factors, [*terms, Term(1.5, "x.value", "y.value")]).fit()

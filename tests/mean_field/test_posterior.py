@@ -1,4 +1,4 @@
-"""What a fitted posterior reports: shapes, names, draws, requests that are refused."""
+"""What a fitted posterior reports: shapes, names, draws, and errors for invalid requests."""
 
 import re
 
@@ -65,7 +65,7 @@ def test_covariance_stacks_what_is_asked_for(method):
 
 
 def test_linear_response_is_that_of_the_formula():
-    """Eq. lrvb_est, solved as it stands."""
+    """Eq. lrvb_est, solved as printed."""
     posterior = fitted("normal mixture")
     V, H = posterior.mean_field_covariance(), posterior.expected_hessian()
     Sigma = np.linalg.solve(np.eye(len(V)) - V @ H, V)

@@ -1,4 +1,4 @@
-"""What holds for every model of the catalogue."""
+"""Identities that hold for every model of the catalogue."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_lower_bound_never_falls(name):
     model, start = built(name)
     bounds = model.fit(start).lower_bounds
     assert np.all(np.diff(bounds) >= -1e-11 * np.abs(bounds).max())
-    # from far away, too
+    # The start is far from the optimum.
     rough = {factor: 3.0 * natural for factor, natural in fitted(name).natural_parameters.items()}
     bounds = model.fit({**(start or {}), **rough}).lower_bounds
     assert np.all(np.diff(bounds) >= -1e-11 * np.abs(bounds).max())
@@ -40,7 +40,7 @@ def test_fixed_point(name):
 def test_lower_bound_is_that_of_the_definition(name):
     posterior = fitted(name)
     means = posterior.mean_parameters
-    # E log q of every factor, from its density
+    # The entropies are those of the densities of the factors.
     entropy = -sum(
         np.vdot(natural, means[factor]) - np.sum(posterior.factors[factor].family.log_partition(natural))
         for factor, natural in posterior.natural_parameters.items()
@@ -89,7 +89,7 @@ def test_expected_hessian_is_the_derivative_of_the_natural_parameters(name):
     for factor, own in means.items():
         for entry in range(own.size):
             moved = own.copy()
-            moved.flat[entry] += 1.0  # exact: natural parameters are multilinear
+            moved.flat[entry] += 1.0  # The difference is exact, as natural parameters are multilinear.
             change = {
                 other: posterior.log_joint.natural_parameters({**means, factor: moved}, other)
                 - posterior.log_joint.natural_parameters(means, other)
@@ -104,7 +104,7 @@ def test_linear_response_is_the_derivative_of_refits(name):
     """Sigma v = d m / dt of the log joint plus t v times the statistics (Eq. perturbed_dens)."""
     model, posterior = built(name)[0], fitted(name)
     Sigma = posterior.covariance(*posterior.factors)
-    scale = np.maximum(np.sqrt(np.diag(Sigma)), 0.01)  # near 0 a probability bends at once
+    scale = np.maximum(np.sqrt(np.diag(Sigma)), 0.01)  # The curvature is large where a probability is near 0.
     rng = np.random.default_rng(0)
     for _ in range(2):
         direction = rng.normal(size=len(scale)) / scale
@@ -163,7 +163,7 @@ def test_newton_decrement_is_the_distance_to_the_optimum(name):
     V, start = posterior.mean_field_covariance(), 0
     nearby = {}
     for factor, natural in posterior.natural_parameters.items():
-        # a change of the mean parameters' dual that V can see: symmetric where the statistics are
+        # V depends on the symmetric part of a matrix statistic's natural parameter alone.
         size = model.factors[factor].size
         response = V[start : start + size, start : start + size] @ rng.normal(size=size)
         scale = 3e-4 * np.abs(natural).max() / np.abs(response).max()

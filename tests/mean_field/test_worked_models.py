@@ -27,7 +27,7 @@ def test_scalar_factors_of_a_normal_are_exact(n):
     np.testing.assert_allclose(posterior.covariance(*values), exact, rtol=1e-12, atol=1e-13)
     mean_field = np.diag(posterior.covariance(*values, method="mean_field"))
     np.testing.assert_allclose(mean_field, 1 / np.diag(precision), rtol=1e-12)
-    # KL(q || p) of normals with the same mean is half of log|Sigma| over the product of the variances of q
+    # For normals with one mean, KL(q || p) is half the log of |Sigma| over the product of q's variances.
     gap = 0.5 * (np.linalg.slogdet(precision)[1] - np.log(np.diag(precision)).sum())
     assert posterior.lower_bound == pytest.approx(gap, abs=1e-10)
 
@@ -59,7 +59,7 @@ def test_normal_with_unknown_mean_and_precision(n):
     x, prior = 1.0 + np.random.default_rng(0).normal(size=n), conjugate["Prior"]()
     exact = conjugate["exact_regression"](np.ones((n, 1)), x, prior)
     posterior = conjugate["regression_model"](np.ones((n, 1)), x, prior, [[0]]).fit()
-    # what is missing falls like 1/n
+    # The error falls like 1/n.
     assert posterior.mean("w0.value") == pytest.approx(
         exact.mean, abs=0.1 * np.sqrt(exact.covariance[0, 0]) / n
     )
@@ -92,7 +92,7 @@ def test_quadrature_is_right_where_everything_is_known():
     """No data: the prior itself."""
     prior = conjugate["Prior"](precision=0.5, shape=3.0, rate=2.0)
     exact = conjugate["exact_regression"](np.zeros((1, 2)), np.zeros(1), prior)
-    # one observation of no leverage at 0 adds 1/2 to tau's shape
+    # One observation without leverage, at 0, adds 1/2 to the shape of tau.
     np.testing.assert_allclose(exact.covariance, 2 * np.eye(2), atol=1e-12)
     assert exact.tau_mean == pytest.approx(3.5 / 2, rel=1e-8)
     assert exact.tau_sd == pytest.approx(np.sqrt(3.5) / 2, rel=1e-8)
@@ -160,7 +160,7 @@ def test_supplemented_em_is_linear_response_for_a_normal():
 
 def test_supplemented_em_of_linkage_is_the_inverse_of_the_observed_information():
     estimate, sd, _ = sem["linkage_case"](1)
-    # Dempster, Laird and Rubin's estimate
+    # The estimate of Dempster, Laird and Rubin.
     assert 1 / (1 + np.exp(-estimate)) == pytest.approx(0.6268215, abs=1e-7)
     cells, counts = np.array([0.5, 0.25, 0.25, 0.0]), sem["LINKAGE_COUNTS"]
     slopes = np.array([0.25, -0.25, -0.25, 0.25])

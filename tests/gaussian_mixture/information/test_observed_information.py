@@ -27,17 +27,21 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
     DiagonalCovariance,
     SphericalCovariance,
 )
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import expect
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, expect
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     AmbiguousColumns,
     missing_information,
     missing_information_from_features,
     missing_information_product,
 )
-from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information, solver_costs
+from sklearn_lrvb.gaussian_mixture.information.observed_information import (
+    complete_information,
+    observed_information,
+    solver_costs,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty import posterior_uncertainty, targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
-from sklearn_lrvb.linear_response import DualInformation
+from sklearn_lrvb.linear_response import DualInformation, information_from_arrays
 from sklearn_lrvb.row_blocks import CentredRows
 from sklearn_lrvb.symmetric_matrices import svec
 
@@ -554,3 +558,24 @@ def test_many_pairs_cost_more_than_their_columns():
     structure = FullCovariance(10, 10)
     few, many = (solver_costs(10_000, structure, 65_000, pairs).gram for pairs in (65_000, 400_000))
     assert many > 1.5 * few
+
+
+@pytest.mark.parametrize(
+    ("distance", "form"), [(9.0, {"whitened", "row", "weights"}), (1.5, {"scaled_triangle"})]
+)
+def test_the_smaller_form_of_a_dual_information_is_stored(distance, form):
+    """The ambiguous rows where there are few of them, and S where there are many."""
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    X[:150, 0] += distance
+    estimator = mixture(MODELS[0]).fit(X)
+    posterior = estimator._uncertainty.map.posterior
+    rows = CentredRows(X, estimator._uncertainty.map.origin)
+    information = observed_information(rows, posterior, e_step(rows, posterior), solver="dual")
+    arrays = information.to_arrays()
+    assert set(arrays) == form
+    twin = information_from_arrays(
+        complete_information(posterior), arrays, lambda own: AmbiguousColumns.from_arrays(posterior, own)
+    )
+    covariance = information.covariance()
+    atol = 1e-10 * np.abs(covariance).max()
+    np.testing.assert_allclose(twin.covariance(), covariance, rtol=1e-8, atol=atol)
