@@ -183,7 +183,10 @@ class PrimalInformation(_FactoredInformation):
 
 
 class MissingInformationFactor(Protocol):
-    """B with G = B B', (D, m), as `DualInformation` uses it; no method needs the matrix B itself."""
+    """B with G = B B', (D, m), as `DualInformation` uses it (see its example).
+
+    No method needs the matrix B itself, which may be too large to form.
+    """
 
     def __len__(self) -> int:
         """m, the number of columns."""
@@ -216,9 +219,8 @@ class DualInformation(_FactoredInformation):
     complete : CompleteInformation
         R^-1, of size D.
     factor : MissingInformationFactor
-        B, of shape (D, m), through its methods ``kernel()`` B' R B, ``responses(index)`` B' R[:, index],
-        ``product(weights)`` and ``transposed_product(array)``; ``len`` is m. ``nbytes`` and ``to_arrays()``
-        are asked for size and storage alone.
+        B, of shape (D, m), through the methods of that class. ``nbytes`` and ``to_arrays()`` serve size and
+        storage alone.
 
     Attributes
     ----------
@@ -236,6 +238,9 @@ class DualInformation(_FactoredInformation):
     >>> from sklearn_lrvb.linear_response import CompleteInformation, DualInformation
     >>> class OneColumn:
     ...     B = np.array([[0.6], [0.0], [0.6]])
+    ...     nbytes = B.nbytes
+    ...     def __len__(self):
+    ...         return 1
     ...     def kernel(self):
     ...         return self.B.T @ self.B
     ...     def responses(self, index):
@@ -244,6 +249,8 @@ class DualInformation(_FactoredInformation):
     ...         return self.B @ weights
     ...     def transposed_product(self, array):
     ...         return self.B.T @ array
+    ...     def to_arrays(self):
+    ...         return {"B": self.B}
     >>> information = DualInformation(CompleteInformation.from_root(np.eye(3)), OneColumn())
     >>> information.covariance([0, 1]).round(4)
     array([[2.2857, 0.    ],

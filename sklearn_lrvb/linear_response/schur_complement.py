@@ -155,6 +155,7 @@ def _dense_or_sparse(name, matrix):
 
 
 def _finite_sparse(name, matrix):
+    """A copy of a sparse matrix, checked to be finite, without repeated or zero entries."""
     matrix = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()  # Stored zeros would connect blocks.
@@ -167,15 +168,32 @@ def _nuisance_root(covariance):
     """R with R R' = V_z, by connected blocks. Raises a ValueError where V_z is no covariance."""
     if not sparse.issparse(covariance):
         return covariance_roots("V_z", covariance[None])[0]
-    entries = covariance.tocoo()
-    _, labels = connected_components(covariance, directed=False)
+    parts = []
+    for stack, members in _connected_blocks(covariance):
+        size = stack.shape[-1]
+        roots = covariance_roots("V_z", stack, members)
+        parts.append((roots.ravel(), np.repeat(members, size), np.tile(members, size).ravel()))
+    values, rows, columns = map(np.concatenate, zip(*parts, strict=True))
+    return sparse.csr_array((values, (rows, columns)), shape=covariance.shape)
+
+
+def _connected_blocks(matrix):
+    """Yield the connected blocks of a sparse matrix, those of one size as a stack.
+
+    Yields
+    ------
+    stack : ndarray of shape (n, b, b)
+    members : int ndarray of shape (n, b)
+        Rows of the matrix that every block holds.
+    """
+    entries = matrix.tocoo()
+    _, labels = connected_components(matrix, directed=False)
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
     first = np.cumsum(sizes) - sizes  # where every block starts in ``order``
     within = np.empty(len(labels), dtype=int)
     within[order] = np.arange(len(labels)) - first[labels[order]]
-    parts = []
-    for size in np.unique(sizes):  # Blocks of one size are a stack.
+    for size in np.unique(sizes):
         chosen = np.flatnonzero(sizes == size)
         position = np.full(len(sizes), -1)
         position[chosen] = np.arange(len(chosen))
@@ -183,11 +201,7 @@ def _nuisance_root(covariance):
         row, column = entries.row[of_size], entries.col[of_size]
         stack = np.zeros((len(chosen), size, size))
         stack[position[labels[row]], within[row], within[column]] = entries.data[of_size]
-        members = order[first[chosen][:, None] + np.arange(size)]
-        roots = covariance_roots("V_z", stack, members)
-        parts.append((roots.ravel(), np.repeat(members, size), np.tile(members, size).ravel()))
-    values, rows, columns = map(np.concatenate, zip(*parts, strict=True))
-    return sparse.csr_array((values, (rows, columns)), shape=covariance.shape)
+        yield stack, order[first[chosen][:, None] + np.arange(size)]
 
 
 def _stable_response(root, H_z):
@@ -216,6 +230,7 @@ def _response(root, H_z):
 
 
 def _sparse_response(root, H_z):
+    """`_response` by a sparse factorization of S."""
     coupled = root.T @ H_z @ root
     asymmetry = abs(coupled - coupled.T).max()
     if asymmetry > SYMMETRY_TOLERANCE * (1.0 + abs(coupled).max()):
@@ -239,7 +254,7 @@ def _stable_factor(matrix):
         factor = splu(
             matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
         )
-    except RuntimeError:  # SuperLU's word for an exactly singular matrix.
+    except RuntimeError:  # SuperLU raises it for an exactly singular matrix.
         return None
     # Without exchanges of rows the pivots have the signs of the eigenvalues.
     is_symmetric_order = np.array_equal(factor.perm_r, factor.perm_c)

@@ -169,6 +169,7 @@ def bind(term, number, factors):
 
 
 def _bind(term, factors):
+    """`bind` without the position of the term in the errors."""
     if not np.all(np.isfinite(term.coefficient)):
         n_wrong = np.count_nonzero(~np.isfinite(term.coefficient))
         raise ValueError(f"{n_wrong} of {term.coefficient.size} coefficients are nan or infinite.")
