@@ -21,7 +21,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws import PosteriorD
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
 from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import (
     covariance,
-    distinct_coordinates,
+    n_coordinates,
     n_coordinates_at_once,
     variance,
 )
@@ -239,7 +239,7 @@ class PosteriorUncertainty:
         if method == "sandwich":
             return self._robust_covariance(names, solver, rows)
         targets = [self.map[name] for name in names]
-        size = len(distinct_coordinates(targets))
+        size = n_coordinates(targets)
         self._require_size(size)
         if method == "mean_field":
             return covariance(targets, self._mean_field_information)

@@ -9,41 +9,47 @@ import itertools
 
 import numpy as np
 
+from sklearn_lrvb.symmetric_matrices import symmetrized
 
-def distinct_coordinates(targets):
-    """Coordinates of the coefficients on which some targets depend, each once: int array (m,)."""
-    return np.unique(np.concatenate([target.coordinates() for target in targets]))
+_COORDINATES_AT_ONCE = 4096  # For which `variance` holds a root: 128 MB where it is square.
+
+
+def n_coordinates(targets):
+    """How many coordinates `covariance` asks a root for."""
+    return sum({target.block: target.n_coordinates for target in targets}.values())
 
 
 def covariance(targets, information):
     """Joint covariance of targets' flat entries, one target after the other: (d, d), exactly symmetric."""
-    distinct = distinct_coordinates(targets)
-    root = information.covariance_root(distinct)
-    columns = [np.searchsorted(distinct, target.coordinates()) for target in targets]
-    responses = [target.respond(root[:, own]) for target, own in zip(targets, columns, strict=True)]
-    responses = np.concatenate(responses, axis=1)
+    blocks = {target.block: target.coordinates() for target in targets}
+    root = information.covariance_root(np.concatenate(list(blocks.values())))
+    stops = np.cumsum([len(coordinates) for coordinates in blocks.values()])
+    root_of = dict(zip(blocks, np.split(root, stops[:-1], axis=1), strict=True))
+    responses = np.concatenate([target.respond(root_of[target.block]) for target in targets], axis=1)
     joint = responses.T @ responses
     stops = np.cumsum([target.size for target in targets])
     own = [slice(stop - target.size, stop) for stop, target in zip(stops, targets, strict=True)]
     for i, j in itertools.combinations_with_replacement(range(len(targets)), 2):
         excess = targets[i].excess_with(targets[j])
+        if not np.any(excess):
+            continue
         if i == j:
-            joint[own[i], own[i]] += 0.5 * (excess + np.transpose(excess))
+            joint[own[i], own[i]] += symmetrized(excess)
         else:
             joint[own[i], own[j]] += excess
-            joint[own[j], own[i]] += np.transpose(excess)
+            joint[own[j], own[i]] += excess.T
     return joint
 
 
 def n_coordinates_at_once(target):
     """How many coordinates `variance` asks a root for, at most."""
-    return len(target.coordinates(target.unit_batches()[0]))
+    return len(target.coordinates(target.unit_batches(_COORDINATES_AT_ONCE)[0]))
 
 
 def variance(target, information):
     """Diagonal of `covariance` for one target, without the matrix, (d,)."""
     variances = []
-    for units in target.unit_batches():
+    for units in target.unit_batches(_COORDINATES_AT_ONCE):
         root = information.covariance_root(target.coordinates(units))
         batches = target.response_batches(root, units)
         variances.append(sum(np.square(responses).sum(axis=0) for responses in batches))

@@ -23,9 +23,10 @@ from sklearn_lrvb.exponential_families.quantiles import (
     negative_gamma_quantile,
     normal_quantile,
 )
+from sklearn_lrvb.row_blocks import slices
 
 _RESPONSE_BYTES = 2**26  # Memory for the responses that are held at once.
-_COORDINATES_AT_ONCE = 4096  # Coordinates for which one root of a covariance is held.
+_JACOBIAN_SIZE = 256  # Coefficients up to which one matrix for several units beats one for each.
 
 
 def count_response(posterior, intercepts):
@@ -98,6 +99,11 @@ class Target(ABC):
     @property
     def size(self):
         """Number of flat entries, d; one for every coefficient unless a target says otherwise."""
+        return self.n_coordinates
+
+    @property
+    def n_coordinates(self):
+        """Number of coefficients on which the target depends."""
         return self.n_units * self._width
 
     @property
@@ -110,7 +116,7 @@ class Target(ABC):
         """Number of coefficients of a unit."""
         return self._units[1]
 
-    @property
+    @cached_property
     def _units(self):
         structure = self.posterior.structure
         return {
@@ -168,13 +174,13 @@ class Target(ABC):
 
     def coordinates(self, units=slice(None)):
         """Coordinates (of D) of the coefficients of some units, unit by unit."""
-        start = self.posterior.structure.coefficient_blocks()[self.block].start
-        return start + np.arange(self.n_units * self._width).reshape(self.n_units, self._width)[units].ravel()
+        block = self.posterior.structure.coefficient_blocks()[self.block]
+        return np.arange(block.start, block.stop).reshape(self._units)[units].ravel()
 
-    def unit_batches(self):
-        """Slices of units that are taken together, the first the longest: all of them if they are coupled."""
-        at_once = self.n_units if self.couples_units else max(1, _COORDINATES_AT_ONCE // self._width)
-        return [slice(start, start + at_once) for start in range(0, self.n_units, at_once)]
+    def unit_batches(self, n_coordinates):
+        """Slices of units with at most so many coordinates, or one unit; all units where they are coupled."""
+        at_once = self.n_units if self.couples_units else max(1, n_coordinates // self._width)
+        return slices(self.n_units, at_once)
 
     def responses(self, coefficients):
         """J beta of some beta: (n, D) -> (n, d)."""
@@ -188,16 +194,14 @@ class Target(ABC):
         """Yield `respond` of some rows after others."""
         n_units = len(range(self.n_units)[units])
         bytes_per_row = 8 * n_units * (self.posterior.n_features + 1) ** 2
-        at_once = max(1, _RESPONSE_BYTES // bytes_per_row)
-        for start in range(0, len(rows), at_once):
-            some = rows[start : start + at_once]
-            yield self.response(some.reshape(len(some), n_units, -1), units)
+        for batch in slices(len(rows), max(1, _RESPONSE_BYTES // bytes_per_row)):
+            yield self.response(rows[batch].reshape(-1, n_units, self._width), units)
 
     def transposed_responses(self, combinations):
         """J' of linear combinations of the flat target: (n, d) -> (D, n)."""
         found = np.zeros((self.posterior.structure.n_coefficients, len(combinations)))
         entries_of_unit = self.size // self.n_units
-        for units in self.unit_batches():
+        for units in self.unit_batches(_JACOBIAN_SIZE):
             own = combinations[:, units.start * entries_of_unit : units.stop * entries_of_unit]
             if own.any():
                 coordinates = self.coordinates(units)
@@ -258,8 +262,12 @@ class WeightTarget(Target):
         """A C (V_pi + C)^-1 V_pi B', the excess of log pi between the two derivatives A and B in E log pi."""
         if not isinstance(other, WeightTarget):
             return 0.0
-        counts = count_response(self.posterior, self.posterior.intercept_excess)  # C (V_pi + C)^-1
-        return self.log_weight_jacobian @ counts @ other.count_jacobian.T
+        return self._excess_per_count @ other.count_jacobian.T
+
+    @cached_property
+    def _excess_per_count(self):
+        """A C (V_pi + C)^-1, (d, K)."""
+        return self.log_weight_jacobian @ count_response(self.posterior, self.posterior.intercept_excess)
 
     def excess_variance(self):
         return np.diag(self.excess_with(self))
@@ -462,9 +470,17 @@ class Targets:
     def __init__(self, posterior, origin):
         self.posterior = posterior
         self.origin = origin
+        self._found = {}
+
+    def __reduce__(self):
+        # without what the targets have cached
+        return Targets, (self.posterior, self.origin)
 
     def __getitem__(self, name):
-        return target_class(name)(self.posterior, self.origin)
+        target = target_class(name)
+        if target not in self._found:
+            self._found[target] = target(self.posterior, self.origin)
+        return self._found[target]
 
     @property
     def theta(self):

@@ -482,7 +482,7 @@ def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
     whole = {target: estimator.influence(X[:7], target) for target in TARGETS}
     scores = estimator.influence_scores(X[:7])
     monkeypatch.setattr(posterior_uncertainty, "_SOURCE_BYTES", 1)
-    monkeypatch.setattr(targets, "_COORDINATES_AT_ONCE", 1)
+    monkeypatch.setattr(targets, "_JACOBIAN_SIZE", 1)
     monkeypatch.setattr(targets, "_RESPONSE_BYTES", 1)
     for target, influence in whole.items():
         scale = np.abs(influence).max()
