@@ -74,9 +74,9 @@ class InfluenceMethods:
 
     def _influence_on(self, X, target, index, perturb):
         """`influence` on the entry at one index of the attribute, without that on the others."""
-        entries = self._uncertainty.map[target]
-        weights = np.zeros((1, entries.size))
-        weights[0, entries.flat_indices()[index]] = 1.0
+        parameters = self._uncertainty.map[target]
+        weights = np.zeros((1, parameters.size))
+        weights[0, parameters.flat_indices()[index]] = 1.0
         axes = self._axes_of(perturb)
         return self._influence_on_combinations(X, target, weights, _PARTS[perturb], axes)[:, 0]
 

@@ -50,13 +50,13 @@ class PosteriorDraws:
 
     Parameters
     ----------
-    parameters : Targets
+    targets : Targets
     information : ObservedInformation, positive definite
     """
 
-    def __init__(self, parameters, information):
-        self._targets = parameters
-        self._posterior = parameters.posterior
+    def __init__(self, targets, information):
+        self._targets = targets
+        self._posterior = targets.posterior
         self._information = information
 
     def draw(self, n_draws, random_state):

@@ -129,7 +129,7 @@ def prior_sensitivity(uncertainty, name):
         of_mean[batch], of_covariance[batch] = response.gradients(coefficients)
     gradients = dict(zip(_SCALARS, of_scalars.T, strict=True))
     gradients |= {"mean_prior": of_mean, "covariance_prior": of_covariance}
-    return {name: _shaped(target, gradient) for name, gradient in gradients.items()}
+    return {changed: _shaped(target, gradient) for changed, gradient in gradients.items()}
 
 
 def _shaped(target, gradient):

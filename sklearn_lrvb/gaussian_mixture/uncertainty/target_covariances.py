@@ -25,7 +25,7 @@ def covariance(targets, information):
     root = information.covariance_root(np.concatenate(list(blocks.values())))
     stops = np.cumsum([len(coordinates) for coordinates in blocks.values()])
     root_of = dict(zip(blocks, np.split(root, stops[:-1], axis=1), strict=True))
-    responses = np.concatenate([target.respond(root_of[target.block]) for target in targets], axis=1)
+    responses = np.concatenate([target.unit_responses(root_of[target.block]) for target in targets], axis=1)
     joint = responses.T @ responses
     stops = np.cumsum([target.size for target in targets])
     own = [slice(stop - target.size, stop) for stop, target in zip(stops, targets, strict=True)]

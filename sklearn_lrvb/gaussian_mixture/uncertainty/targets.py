@@ -49,10 +49,10 @@ class Target(ABC):
 
     Attributes
     ----------
-    name : str, by which users ask for the target; the estimator's attribute has an underscore more
-    entry_name : str, of one entry, with which its label begins
+    name : str, by which users ask for the target, such as "means" for the attribute `means_`
+    entry_name : str, with which the label of an entry begins, such as "mean"
     block : {"intercept", "linear", "quadratic"}, the coefficients on which the target depends
-    n_feature_axes : int, how many features identify an entry of a component: 0, 1 or 2
+    n_feature_axes : {0, 1, 2}, how many features tell the entries of a component apart
     couples_units : bool, whether entries depend on the coefficients of other units than their own
     quantile : function of `exponential_families.quantiles`, the family of credible intervals
     """
@@ -184,14 +184,14 @@ class Target(ABC):
 
     def responses(self, coefficients):
         """J beta of some beta: (n, D) -> (n, d)."""
-        return self.respond(coefficients[:, self.coordinates()])
+        return self.unit_responses(coefficients[:, self.coordinates()])
 
-    def respond(self, rows, units=slice(None)):
-        """`response` of rows of coefficients as `coordinates` has them: (n, m) -> (n, d of the units)."""
+    def unit_responses(self, rows, units=slice(None)):
+        """J beta of some units, from their coefficients in the order of `coordinates`: (n, m) -> (n, d)."""
         return np.concatenate(list(self.response_batches(rows, units)))
 
     def response_batches(self, rows, units=slice(None)):
-        """Yield `respond` of some rows after others."""
+        """Yield `unit_responses`, some rows after others."""
         n_units = len(range(self.n_units)[units])
         bytes_per_row = 8 * n_units * (self.posterior.n_features + 1) ** 2
         for batch in slices(len(rows), max(1, _RESPONSE_BYTES // bytes_per_row)):
@@ -205,7 +205,7 @@ class Target(ABC):
             own = combinations[:, units.start * entries_of_unit : units.stop * entries_of_unit]
             if own.any():
                 coordinates = self.coordinates(units)
-                found[coordinates] = self.respond(np.eye(len(coordinates)), units) @ own.T
+                found[coordinates] = self.unit_responses(np.eye(len(coordinates)), units) @ own.T
         return found
 
 
@@ -473,7 +473,7 @@ class Targets:
         self._found = {}
 
     def __reduce__(self):
-        # without what the targets have cached
+        # A pickle carries neither the targets nor what they have cached.
         return Targets, (self.posterior, self.origin)
 
     def __getitem__(self, name):

@@ -189,7 +189,8 @@ def test_responses_of_some_units_are_those_of_all(model):
     rows = np.random.default_rng(2).normal(size=(3, posterior.structure.n_coefficients))
     for target in made:
         parts = [
-            target.respond(rows[:, target.coordinates(units)], units) for units in target.unit_batches(1)
+            target.unit_responses(rows[:, target.coordinates(units)], units)
+            for units in target.unit_batches(1)
         ]
         np.testing.assert_allclose(np.hstack(parts), target.responses(rows), rtol=1e-13, err_msg=target.name)
         assert len(parts) == (1 if target.couples_units else target.n_units)
