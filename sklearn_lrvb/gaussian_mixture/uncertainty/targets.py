@@ -215,7 +215,7 @@ class WeightTarget(Target):
     block = "intercept"
     couples_units = True
 
-    @cached_property
+    @property
     @abstractmethod
     def count_jacobian(self):
         """d target / d counts, (d, K)."""
@@ -259,7 +259,10 @@ class WeightTarget(Target):
         return scaled.T / scale
 
     def excess_with(self, other):
-        """A C (V_pi + C)^-1 V_pi B', the excess of log pi between the two derivatives A and B in E log pi."""
+        """A C (V_pi + C)^-1 V_pi B': the excess of log pi between the two derivatives A and B in E log pi.
+
+        The last factors, V_pi B', are the other target's derivative in the counts.
+        """
         if not isinstance(other, WeightTarget):
             return 0.0
         return self._excess_per_count @ other.count_jacobian.T

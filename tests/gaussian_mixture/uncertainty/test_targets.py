@@ -486,5 +486,9 @@ def test_a_target_has_to_say_what_it_is():
     class Nothing(Target):
         pass
 
-    with pytest.raises(TypeError, match="abstract"):
-        Nothing(None, None)
+    class WithoutJacobian(WeightTarget):
+        value = concentration_sensitivity = None
+
+    for unfinished, missing in ((Nothing, "response"), (WithoutJacobian, "count_jacobian")):
+        with pytest.raises(TypeError, match=f"abstract.*{missing}"):
+            unfinished(None, None)
