@@ -12,7 +12,7 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.information.observed_information import step, sweep_residual
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, ParameterMap
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Targets
 from sklearn_lrvb.row_blocks import CentredRows
 
 GROUPS = PARAMETERS
@@ -86,8 +86,8 @@ class Refits:
             )
         self.count += 1
         self.largest_last_step = max(self.largest_last_step, float(distance))
-        parameters = ParameterMap(posterior, rows.origin)
-        return {group: parameters.flat(group, parameters.value(group)) for group in GROUPS}
+        targets = Targets(posterior, rows.origin)
+        return {group: targets[group].flat_value() for group in GROUPS}
 
     def _moved(self, row):
         moved = self._X.copy()

@@ -198,7 +198,7 @@ class InformationPass:
 
     def cheapest(self):
         """What the cost model takes for the standard deviations of all means."""
-        swept, n_means = self._swept, len(self._map.coordinates("means"))
+        swept, n_means = self._swept, len(self._map["means"].coordinates())
         costs = solver_costs(
             self._rows.n_samples, self._posterior.structure, swept.n_alternatives, swept.n_ambiguous_pairs
         )
@@ -207,4 +207,4 @@ class InformationPass:
     def mean_std(self, solver):
         """Standard deviation of one mean, up to a factor; all there is to do with the rows included."""
         information = observed_information(self._rows, self._posterior, self._swept, solver=solver)
-        return information.covariance_root(self._map.coordinates("means")[:1])
+        return information.covariance_root(self._map["means"].coordinates()[:1])

@@ -1,9 +1,8 @@
-"""One entry of a posterior mean: where it stands in the estimator's attribute, and what it is called."""
+"""One entry of a posterior mean: where it is in the estimator's attribute, and what it is called."""
+
+import numpy as np
 
 from sklearn_lrvb.displays.axes import checked_index, feature_names, is_index_pair
-from sklearn_lrvb.gaussian_mixture.validation import check_target
-
-_OF_MATRICES = ("precisions", "covariances")
 
 
 def parameter_entry(estimator, target, component, feature):
@@ -11,43 +10,33 @@ def parameter_entry(estimator, target, component, feature):
 
     Parameters
     ----------
-    feature : int; of precisions and covariances that diagonal entry, or a pair for any
+    estimator : LRVBGaussianMixture, fitted
+    target : str
+    component : int
+    feature : int or pair of int
+        Of precisions and covariances an integer stands for the diagonal entry, and a pair for any.
+
+    Raises
+    ------
+    ValueError
+        There is no such target, component or feature, or no such entry off the diagonal.
     """
-    check_target(target)
+    target = estimator._uncertainty.map[target]
     n_components, n_features = estimator.means_.shape
     checked_index("component", component, n_components)
-    row, column = _row_and_column(target, feature, n_features)
-    shared = False
-    if target in _OF_MATRICES:
-        within = _within_matrix(estimator.covariance_type, row, column)
-        shared = estimator.covariance_type == "tied"
-    else:
-        within = (row,) if target == "means" else ()
-    owner = () if shared else (component,)
-    names = feature_names(estimator)
-    return (*owner, *within), f"{target[:-1]}[{','.join(map(str, (*owner, *(names[p] for p in within))))}]"
+    flat_index = target.flat_index(component, *_row_and_column(target, feature, n_features))
+    index = np.argwhere(target.flat_indices() == flat_index)[0]  # in the upper triangle of a matrix
+    return tuple(index.tolist()), target.labels(feature_names(estimator))[flat_index]
 
 
 def _row_and_column(target, feature, n_features):
-    """Row and column in the upper triangle, whose entries have the names."""
+    """The two features of an entry, in the order of the upper triangle."""
     if not isinstance(feature, (tuple, list)):
         return [checked_index("feature", feature, n_features)] * 2
-    if target not in _OF_MATRICES:
-        raise ValueError(f"feature must be one integer for target={target!r}, got {feature!r}.")
+    if target.n_feature_axes < 2:
+        raise ValueError(f"feature must be one integer for target={target.name!r}, got {feature!r}.")
     if not is_index_pair(feature, n_features):
         raise ValueError(
             f"feature must be an integer from 0 to {n_features - 1} or a pair of such, got {feature!r}."
         )
     return sorted(feature)
-
-
-def _within_matrix(covariance_type, row, column):
-    """Features by which the entry of a precision or covariance is found."""
-    if covariance_type in ("full", "tied"):
-        return (row, column)
-    if row != column:
-        raise ValueError(
-            f"covariance_type={covariance_type!r} has no entries off the diagonal: feature must be one "
-            f"integer, got {(row, column)!r}."
-        )
-    return (row,) if covariance_type == "diag" else ()

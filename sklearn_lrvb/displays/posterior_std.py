@@ -182,7 +182,7 @@ class PosteriorStdDisplay:
 
     def _draw_target(self, target, x, lrvb_std, mean_field_std, kwargs):
         """The points of one kind of parameters."""
-        place, name = TARGETS.index(target), target.replace("_", " ")
+        place, name = list(TARGETS).index(target), target.replace("_", " ")
         style = {"s": 26, "marker": MARKERS[place], "color": COLORS[place], "alpha": 0.85, **kwargs}
         if self.reference_std is None:
             self.mean_field_points_[target] = self.ax_.scatter(x, mean_field_std, label=name, **style)

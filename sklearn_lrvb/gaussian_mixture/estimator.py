@@ -533,11 +533,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             f"{'converged' if fit.converged else 'not converged'}"
         )
         self._uncertainty = PosteriorUncertainty(fit, rows, iterations)
-        values = self._uncertainty.map.value
-        self.weights_ = values("weights")
-        self.means_ = values("means")
-        self.covariances_ = values("covariances")
-        self.precisions_ = values("precisions")
+        targets = self._uncertainty.map
+        self.weights_ = targets["weights"].value()
+        self.means_ = targets["means"].value()
+        self.covariances_ = targets["covariances"].value()
+        self.precisions_ = targets["precisions"].value()
         self.precisions_cholesky_ = structure.reported(structure.transposed(posterior.whiteners)).copy()
         self.weight_concentration_ = prior.weights.concentration(posterior.counts)
         self.mean_precision_ = posterior.mean_precision.copy()
@@ -755,14 +755,14 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             )
         random_state = check_random_state(self.random_state)
         parameters = self._uncertainty.map
-        counts = random_state.multinomial(n_samples, parameters.value("weights"))
+        counts = random_state.multinomial(n_samples, parameters["weights"].value())
         structure = parameters.posterior.structure
-        covariances = structure.per_component(structure.by_group(parameters.value("covariances")))
+        covariances = structure.per_component(structure.by_group(parameters["covariances"].value()))
         X = np.vstack(
             [
                 structure.draw(random_state, mean, covariance, int(count))
                 for mean, covariance, count in zip(
-                    parameters.value("means"), covariances, counts, strict=True
+                    parameters["means"].value(), covariances, counts, strict=True
                 )
             ]
         )

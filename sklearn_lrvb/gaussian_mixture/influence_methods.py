@@ -62,12 +62,11 @@ class InfluenceMethods:
         check_target(target)
         check_perturbation(perturb)
         uncertainty = self._uncertainty
-        parameters = uncertainty.map
-        entries = parameters.entries(target)
+        entries = uncertainty.map[target].flat_indices()
         shape = (rows.n_samples, *entries.shape, *self._axes_of(perturb))
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
         batches = uncertainty.coefficients(target)
-        write_influence(rows, parameters.posterior, batches, _PARTS[perturb], out, entries)
+        write_influence(rows, uncertainty.map.posterior, batches, _PARTS[perturb], out, entries)
         return out
 
     def _axes_of(self, perturb):
@@ -75,9 +74,9 @@ class InfluenceMethods:
 
     def _influence_on(self, X, target, index, perturb):
         """`influence` on the entry at one index of the attribute, without that on the others."""
-        parameters = self._uncertainty.map
-        weights = np.zeros((1, parameters.size(target)))
-        weights[0, parameters.entries(target)[index]] = 1.0
+        parameters = self._uncertainty.map[target]
+        weights = np.zeros((1, parameters.size))
+        weights[0, parameters.flat_indices()[index]] = 1.0
         axes = self._axes_of(perturb)
         return self._influence_on_combinations(X, target, weights, _PARTS[perturb], axes)[:, 0]
 
@@ -233,12 +232,6 @@ class InfluenceMethods:
             Unknown target; ``prior="flat"``; or the fit is no strict local optimum.
         """
         check_is_fitted(self)
-        check_target(target)
         uncertainty = self._uncertainty
-        if uncertainty.map.posterior.prior.flat:
-            raise ValueError(
-                "prior='flat' has no hyperparameters, and nothing is sensitive to them: prior='conjugate' "
-                "has, fit with that."
-            )
         sensitivity = prior_sensitivity(uncertainty, target)
         return per_standard_deviation(sensitivity, uncertainty.std(target)) if per_std else sensitivity

@@ -7,8 +7,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.gaussian_mixture.uncertainty.credible_intervals import credible_interval
-from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_reading
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
+from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
 from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
 _COMPUTED_ON_ACCESS = {
@@ -38,8 +37,7 @@ class PosteriorMethods:
     @property
     def posterior_mean_(self):
         check_is_fitted(self)
-        parameters = self._uncertainty.map
-        return np.concatenate([parameters.flat(t, parameters.value(t)) for t in PARAMETERS])
+        return np.concatenate([target.flat_value() for target in self._uncertainty.map.theta])
 
     @property
     def posterior_covariance_(self):
@@ -54,10 +52,7 @@ class PosteriorMethods:
     @property
     def posterior_names_(self):
         check_is_fitted(self)
-        return np.array([label for target in PARAMETERS for label in self._labels_of(target)])
-
-    def _labels_of(self, target):
-        return self._uncertainty.map.labels(target, self._feature_names)
+        return np.concatenate([target.labels(self._feature_names) for target in self._uncertainty.map.theta])
 
     @property
     def _feature_names(self):
@@ -253,13 +248,13 @@ class PosteriorMethods:
         summary.attrs["prior"] = prior_reading(self._uncertainty, self._feature_names, targets)
         return summary
 
-    def _summary_of(self, target, interval):
+    def _summary_of(self, name, interval):
         """Columns and row names of one target's part of the summary."""
         uncertainty = self._uncertainty
-        parameters = uncertainty.map
-        mean = parameters.flat(target, parameters.value(target))
-        sd, mean_field_sd = uncertainty.flat_std(target), uncertainty.flat_mean_field_std(target)
-        lower, upper = credible_interval(target, mean, sd, parameters.on_diagonal(target), interval)
+        target = uncertainty.map[name]
+        mean = target.flat_value()
+        sd, mean_field_sd = uncertainty.flat_std(name), uncertainty.flat_mean_field_std(name)
+        lower, upper = credible_interval(target.quantile, mean, sd, target.on_diagonal(), interval)
         columns = {
             "mean": mean,
             "sd": sd,
@@ -268,4 +263,4 @@ class PosteriorMethods:
             "lower": lower,
             "upper": upper,
         }
-        return columns, self._labels_of(target)
+        return columns, target.labels(self._feature_names)

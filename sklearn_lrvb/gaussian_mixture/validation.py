@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS, target_class
 
 
 def checked_weights(sample_weight, X):
@@ -26,10 +26,9 @@ def checked_counts(sample_weight, X):
     return None if kept.all() else kept, None if np.all(weights == 1) else weights
 
 
-def check_target(target, choices=TARGETS):
-    """Raise ValueError unless the target is one of the choices."""
-    if not isinstance(target, str) or target not in choices:
-        raise ValueError(f"target must be one of {', '.join(choices)}, got {target!r}.")
+def check_target(target):
+    """Raise ValueError unless there is a target of this name."""
+    target_class(target)
 
 
 def check_perturbation(perturb):
@@ -64,6 +63,7 @@ def checked_targets(target):
     named = list(target) if isinstance(target, (list, tuple)) else [target]
     if not named:
         raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
-    for name in named:
-        check_target(name, (*TARGETS, "all"))
-    return [name for t in named for name in (PARAMETERS if t == "all" else (t,))]
+    names = [name for t in named for name in (PARAMETERS if isinstance(t, str) and t == "all" else (t,))]
+    for name in names:
+        target_class(name, also=("all",))
+    return names

@@ -20,6 +20,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import polygamma
 
 from sklearn_lrvb.exponential_families.quantiles import beta_quantile_pair
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import count_response
 from sklearn_lrvb.row_blocks import slices
 from sklearn_lrvb.symmetric_matrices import gram_root
 
@@ -49,13 +50,13 @@ class PosteriorDraws:
 
     Parameters
     ----------
-    parameters : ParameterMap
+    targets : Targets
     information : ObservedInformation, positive definite
     """
 
-    def __init__(self, parameters, information):
-        self._map = parameters
-        self._posterior = parameters.posterior
+    def __init__(self, targets, information):
+        self._targets = targets
+        self._posterior = targets.posterior
         self._information = information
 
     def draw(self, n_draws, random_state):
@@ -69,7 +70,7 @@ class PosteriorDraws:
         at_once = max(1, _DRAW_BYTES // (8 * _ARRAYS * n_normals))
         targets = ("weights", "means", "precisions", "covariances")
         correlated = self._correlation(n_draws)
-        draws = {target: np.empty((n_draws, *self._map.value(target).shape)) for target in targets}
+        draws = {target: np.empty((n_draws, *self._targets[target].value().shape)) for target in targets}
         for batch in slices(n_draws, at_once):
             normals = random_state.standard_normal((batch.stop - batch.start, n_normals))
             for_coefficients, for_means, for_sticks = np.split(normals, parts, axis=1)
@@ -89,9 +90,10 @@ class PosteriorDraws:
 
     def _means(self, linear, normals):
         """(n, K, P), and normals (n, K P) for the excess, -> (n, K, P)."""
-        scale = np.sqrt(self._map.mean_excess_scale)[:, None]
+        means = self._targets["means"]
+        scale = np.sqrt(means.excess_scale)[:, None]
         change = linear + scale * normals.reshape(linear.shape)
-        return self._map.value("means") + self._map.respond("means", change)
+        return means.value() + means.shaped(means.response(change))
 
     # Weights.
 
@@ -102,7 +104,7 @@ class PosteriorDraws:
     @cached_property
     def _logit_jacobian(self):
         """J' = (V_pi + C)^-1 Cov(log pi, l), (K, number of breaks)."""
-        return self._map.count_response(self._logit_covariance).T
+        return count_response(self._posterior, self._logit_covariance).T
 
     @property
     def _logit_covariance(self):
@@ -118,7 +120,7 @@ class PosteriorDraws:
     @cached_property
     def _logit_variance(self):
         """Of linear response, a number for every break."""
-        root = self._information.covariance_root(self._map.coordinates("weights"))
+        root = self._information.covariance_root(self._targets["weights"].coordinates())
         explained = np.square(root @ self._logit_jacobian).sum(axis=0)
         return explained + np.square(self._logit_excess_root).sum(axis=0)
 
@@ -140,7 +142,7 @@ class PosteriorDraws:
     @cached_property
     def _precision_deviations(self):
         """Standard deviations of precisions in their own frames, (S, ...)."""
-        structure, coordinates = self._posterior.structure, self._map.coordinates("precisions")
+        structure, coordinates = self._posterior.structure, self._targets["precisions"].coordinates()
         squares = [
             np.square(self._information.covariance_root(coordinates[some])).sum(axis=0)
             for some in slices(len(coordinates), _COORDINATES)

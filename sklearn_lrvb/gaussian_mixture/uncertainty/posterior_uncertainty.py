@@ -10,12 +10,22 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information, solver_costs
+from sklearn_lrvb.gaussian_mixture.information.observed_information import (
+    complete_information,
+    observed_information,
+    solver_costs,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import robust_covariance
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import leave_one_out_scores
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws import PosteriorDraws
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, ParameterMap
+from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import (
+    covariance,
+    n_coordinates,
+    n_coordinates_at_once,
+    variance,
+)
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Targets
 from sklearn_lrvb.linear_response import (
     MAX_DENSE_SIZE,
     IndefiniteInformationError,
@@ -58,7 +68,7 @@ class PosteriorUncertainty:
     """
 
     def __init__(self, fit, rows, iterations):
-        self.map = ParameterMap(fit.posterior, rows.origin)
+        self.map = Targets(fit.posterior, rows.origin)
         # without the information, whose products hold on to the rows
         self._fit = replace(fit, information=None, direction=None)
         self._rows = rows
@@ -196,9 +206,9 @@ class PosteriorUncertainty:
         """The error in terms of the mixture: which parameters of which components it is about."""
         structure = self.map.posterior.structure
         intercepts, linear, quadratic = (np.square(part) for part in structure.split(error.direction))
-        kind = PARAMETERS[np.argmax([part.sum() for part in (intercepts, linear, quadratic)])].replace(
-            "_", " "
-        )
+        totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
+        kind = next(t.name for t in self.map.theta if t.block == max(totals, key=totals.get))
+        kind = kind.replace("_", " ")
         share = intercepts + linear.sum(axis=1)
         if structure.n_precision_groups == structure.n_components:
             share += quadratic.sum(axis=1)
@@ -217,31 +227,31 @@ class PosteriorUncertainty:
             ],
         )
 
-    def _covariance_root(self, coordinates, solver=None, rows=None):
-        """Y with Y' Y = M^-1[coordinates, coordinates]."""
-        self._require_size(coordinates)
-        information = self._solver(len(coordinates), solver, rows)
-        with blas_threads(self._n_jobs):
-            return information.covariance_root(coordinates)
+    @property
+    def _mean_field_information(self):
+        """The inverse of q's own covariance of the coefficients."""
+        posterior = self.map.posterior
+        return complete_information(posterior, posterior.degrees_of_freedom)
 
-    def _mean_field_root(self, coordinates):
-        self._require_size(coordinates)
-        return self.map.mean_field_root(coordinates)
+    def _require_size(self, n_coordinates):
+        if n_coordinates > MAX_DENSE_SIZE:
+            raise MemoryError(self._too_large_message("The posterior covariance", n_coordinates))
 
-    def _require_size(self, coordinates):
-        if len(coordinates) > MAX_DENSE_SIZE:
-            raise MemoryError(self._too_large_message("The posterior covariance", len(coordinates)))
-
-    def covariance(self, targets, method, solver=None, rows=None):
+    def covariance(self, names, method, solver=None, rows=None):
         """Posterior covariance of the flat targets, (d, d); "sandwich" needs the training rows."""
-        if method == "mean_field":
-            return self.map.covariance(targets, self._mean_field_root)
         if method == "sandwich":
-            return self._robust_covariance(targets, solver, rows)
-        return self.map.covariance(targets, lambda where: self._covariance_root(where, solver, rows))
+            return self._robust_covariance(names, solver, rows)
+        targets = [self.map[name] for name in names]
+        size = n_coordinates(targets)
+        self._require_size(size)
+        if method == "mean_field":
+            return covariance(targets, self._mean_field_information)
+        information = self._solver(size, solver, rows)
+        with blas_threads(self._n_jobs):
+            return covariance(targets, information)
 
     def _robust_covariance(self, targets, solver, rows):
-        size = sum(self.map.size(target) for target in targets)
+        size = sum(self.map[target].size for target in targets)
         if size > MAX_DENSE_SIZE:
             raise MemoryError(self._too_large_message("The robust covariance", size))
         information = self._solver(size, solver, rows)
@@ -269,17 +279,24 @@ class PosteriorUncertainty:
 
     def std(self, target):
         """LRVB standard deviations, in the shape of the attribute."""
-        return self.map.shaped(target, self.flat_std(target))
+        return self.map[target].shaped(self.flat_std(target))
 
-    def flat_std(self, target):
+    def flat_std(self, name):
         """LRVB standard deviations of a flat target, (d,)."""
-        if target not in self._std:
-            self._std[target] = _read_only(np.sqrt(self.map.variance(target, self._covariance_root)))
-        return self._std[target]
+        if name not in self._std:
+            target = self.map[name]
+            size = n_coordinates_at_once(target)
+            self._require_size(size)
+            information = self._solver(size)
+            with blas_threads(self._n_jobs):
+                self._std[name] = _read_only(np.sqrt(variance(target, information)))
+        return self._std[name]
 
-    def flat_mean_field_std(self, target):
+    def flat_mean_field_std(self, name):
         """Standard deviations under q itself of a flat target, (d,)."""
-        return np.sqrt(self.map.variance(target, self._mean_field_root))
+        target = self.map[name]
+        self._require_size(n_coordinates_at_once(target))
+        return np.sqrt(variance(target, self._mean_field_information))
 
     @cached_property
     def parameter_std(self):
@@ -292,18 +309,21 @@ class PosteriorUncertainty:
         with blas_threads(self._n_jobs):
             return PosteriorDraws(self.map, information).draw(n_draws, random_state)
 
-    def coefficients(self, target, information=None):
+    def coefficients(self, name, information=None):
         """Yield rows of J M^-1, (n, D): influence functions of a flat target, batch by batch."""
-        size = self.map.size(target)
+        target = self.map[name]
 
         def sources(batch):
-            return self.map.sources(target, np.eye(batch.stop - batch.start, size, batch.start))
+            return target.transposed_responses(np.eye(batch.stop - batch.start, target.size, batch.start))
 
-        return self.solutions(size, sources, information)
+        return self.solutions(target.size, sources, information)
 
-    def coefficients_of_combinations(self, target, weights):
-        """The same of weights (n, d) times a flat target."""
-        return self.solutions(len(weights), lambda batch: self.map.sources(target, weights[batch]))
+    def coefficients_of_combinations(self, name, combinations):
+        """The same of linear combinations of a flat target, (n, d)."""
+        target = self.map[name]
+        return self.solutions(
+            len(combinations), lambda batch: target.transposed_responses(combinations[batch])
+        )
 
     def solutions(self, n_sources, sources, information=None):
         """Yield M^-1 of sources as rows (n, D), batch by batch: how the coefficients respond.

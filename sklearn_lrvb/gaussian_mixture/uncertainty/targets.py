@@ -1,276 +1,491 @@
-"""The parameters reported to users, as functions of q and of its linear response.
+"""The parameters reported to users, one class each: their estimates, and how they respond to perturbations.
 
-theta = (log pi; mu; the unique precision entries), and pi and Sigma_k = Lambda_k^-1 by the delta method. A
-response beta (..., D) moves each of them linearly, through one part of beta: weights through the
-intercepts, means through the linear coefficients, precisions through the quadratic ones. These maps are J:
-the LRVB covariance of g is J M^-1 J' plus an excess, Cov_q(g) - J R J', that is zero but for log pi and,
-under joint factors, mu (the Student t's).
+A perturbation of the posterior moves its coefficients beta, (..., D) (`information.observed_information`).
+Every target depends on one block of them: log weights and weights on the intercepts, means on the linear
+coefficients, precisions and covariances on the quadratic ones. With J the derivative of targets in beta,
+their LRVB covariance is J M^-1 J' plus an excess, Cov_q - J R J': the part of q's own covariance that the
+coefficients do not carry. Only functions of the weights and, under joint factors, the means (whose
+distribution is then a Student t) have an excess.
+
+A new target is one class derived from `Target`, and one line in `TARGETS`.
 """
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
 from scipy.linalg import block_diag, cho_solve, lstsq
 
-from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
+from sklearn_lrvb.exponential_families.quantiles import (
+    beta_quantile,
+    gamma_quantile,
+    inverse_gamma_quantile,
+    negative_gamma_quantile,
+    normal_quantile,
+)
+from sklearn_lrvb.row_blocks import slices
 
-PARAMETERS = ("log_weights", "means", "precisions")
-TARGETS = (*PARAMETERS, "weights", "covariances")
-
-_PART = {
-    "log_weights": "intercept",
-    "weights": "intercept",
-    "means": "linear",
-    "precisions": "quadratic",
-    "covariances": "quadratic",
-}
-
-_ROOT_BYTES = 2**26  # of responses held at once
-_GROUP = 4096  # coordinates of components or precision groups that are taken together
+_RESPONSE_BYTES = 2**26  # Memory for the responses that are held at once.
+_JACOBIAN_SIZE = 256  # Coefficients up to which one matrix for several units beats one for each.
 
 
-class ParameterMap:
-    """Values, labels and responses of the targets at one posterior.
+def count_response(posterior, intercepts):
+    """(V_pi + C)^-1 b, how the expected counts respond to intercepts: (..., K) -> (..., K)."""
+    flat = intercepts.reshape(-1, intercepts.shape[-1]).T
+    return cho_solve((posterior.intercept_root, True), flat).T.reshape(intercepts.shape)
+
+
+class Target(ABC):
+    """One of the parameters reported to users, at one posterior.
+
+    Its flat form (d,) has every entry once, component by component. Its other form is that of the estimator's
+    attribute, where a symmetric matrix has the entries off its diagonal twice. A unit is a component, or a
+    precision group for targets that depend on quadratic coefficients.
 
     Parameters
     ----------
     posterior : VariationalPosterior
-    origin : (P,), from where the posterior's positions are measured
+    origin : (P,), the point from which the posterior's means are measured
+
+    Attributes
+    ----------
+    name : str, by which users ask for the target, such as "means" for the attribute `means_`
+    entry_name : str, with which the label of an entry begins, such as "mean"
+    block : {"intercept", "linear", "quadratic"}, the coefficients on which the target depends
+    n_feature_axes : {0, 1, 2}, how many features tell the entries of a component apart
+    couples_units : bool, whether entries depend on the coefficients of other units than their own
+    quantile : function of `exponential_families.quantiles`, the family of credible intervals
     """
+
+    name: str
+    entry_name: str
+    block: str
+    n_feature_axes = 0
+    couples_units = False
+    quantile = staticmethod(normal_quantile)
 
     def __init__(self, posterior, origin):
         self.posterior = posterior
         self.origin = origin
 
+    # What a target has to define.
+
+    @abstractmethod
+    def value(self):
+        """Its estimate at q, in the shape of the attribute."""
+
+    @abstractmethod
+    def response(self, coefficients, units=slice(None)):
+        """d target, given changes of some units' coefficients: (..., units, width) -> (..., flat entries)."""
+
+    @abstractmethod
+    def flat(self, values):
+        """Every entry once: (*shape of the attribute) -> (d,)."""
+
+    @abstractmethod
+    def shaped(self, flat):
+        """Inverse of `flat`: (..., d) -> (..., *shape of the attribute)."""
+
+    @abstractmethod
+    def subscripts(self, feature_names):
+        """Which component and which features every flat entry is of, such as "0,x1": (d,) of str."""
+
+    @abstractmethod
+    def flat_index(self, component, row, column):
+        """Position in the flat form of a component's entry at features ``row`` and ``column``."""
+
+    # What follows from that, and may be overridden.
+
+    @property
+    def size(self):
+        """Number of flat entries, d; one for every coefficient unless a target says otherwise."""
+        return self.n_coordinates
+
+    @property
+    def n_coordinates(self):
+        """Number of coefficients on which the target depends."""
+        return self.n_units * self._width
+
+    @property
+    def n_units(self):
+        """Number of components, or of precision groups."""
+        return self._units[0]
+
+    @property
+    def _width(self):
+        """Number of coefficients of a unit."""
+        return self._units[1]
+
     @cached_property
-    def _weight_jacobian(self):
-        """d weights / d counts, (K, K)."""
-        return self.posterior.prior.weights.mean_jacobian(self.posterior.counts)
-
-    def count_response(self, intercepts):
-        """(V_pi + C)^-1 b, how counts respond to intercepts: (..., K) -> (..., K)."""
-        flat = intercepts.reshape(-1, intercepts.shape[-1]).T
-        return cho_solve((self.posterior.intercept_root, True), flat).T.reshape(intercepts.shape)
-
-    def respond(self, target, part, units=slice(None)):
-        """d target, given the part of the coefficients that it depends on, by component or by group.
-
-        (..., units, width) -> (..., units) or (..., units, ...); means and precisions also for some of the
-        components or precision groups alone.
-        """
-        posterior = self.posterior
-        structure = posterior.structure
-        if target == "log_weights":
-            return self.count_response(part[..., 0]) @ posterior.log_weight_covariance
-        if target == "weights":
-            return self.count_response(part[..., 0]) @ self._weight_jacobian.T
-        if target == "means":
-            return structure.mean_response(
-                part, structure.per_component(posterior.covariance_cholesky)[units]
-            )
-        if target == "precisions":
-            return structure.precision_response(part, posterior.whiteners[units])
-        return structure.covariance_response(part, posterior.covariance_cholesky[units])
-
-    def _units(self, target):
-        """How many components or groups a target has entries of, and how many coefficients each of them."""
+    def _units(self):
         structure = self.posterior.structure
         return {
             "intercept": (structure.n_components, 1),
             "linear": (structure.n_components, structure.n_features),
             "quadratic": (structure.n_precision_groups, structure.n_quadratic),
-        }[_PART[target]]
+        }[self.block]
 
-    def coordinates(self, target, units=slice(None)):
-        """Coordinates (of D) of the part that a target depends on, component by component or by group."""
-        n_units, width = self._units(target)
-        start = self.posterior.structure.coefficient_blocks()[_PART[target]].start
-        return start + np.arange(n_units * width).reshape(n_units, width)[units].ravel()
+    def flat_value(self):
+        """`value` with every entry once, (d,)."""
+        return self.flat(self.value())
 
-    def _groups(self, target):
-        """Units whose entries of a target depend on each other: weights all, others as memory allows."""
-        n_units, width = self._units(target)
-        at_once = n_units if _PART[target] == "intercept" else max(1, _GROUP // width)
-        return [slice(start, start + at_once) for start in range(0, n_units, at_once)]
+    def flat_indices(self):
+        """Position in the flat form of every entry of the attribute, int array of its shape."""
+        return self.shaped(np.arange(self.size)).astype(np.intp)
 
-    def value(self, target):
-        """E_q of the target, or its value at E_q Lambda for "covariances", in the shape of the attribute."""
-        posterior, structure = self.posterior, self.posterior.structure
-        if target == "log_weights":
-            return posterior.expected_log_weights
-        if target == "weights":
-            return posterior.prior.weights.mean(posterior.counts)
-        if target == "means":
-            return self.origin + posterior.centred_means
-        if target == "precisions":
-            maps = structure.transposed(posterior.whiteners)
-            return structure.reported(structure.congruence(maps, structure.identity))
-        return structure.reported(structure.congruence(posterior.covariance_cholesky, structure.identity))
-
-    def size(self, target):
-        """Number of flat entries."""
-        return len(self.coordinates(target))
-
-    def responses(self, target, coefficients):
-        """d target of some responses, flat: (n, D) -> (n, d)."""
-        return np.concatenate(list(self._flat_responses(target, coefficients[:, self.coordinates(target)])))
-
-    def flat(self, target, values):
-        """Unique entries, component by component: (*shape of the attribute) -> (d,)."""
-        if _PART[target] == "quadratic":
-            return self._flat_by_group(target, self.posterior.structure.by_group(values))
-        return values.ravel()
-
-    def _flat_by_group(self, target, values):
-        """The same of responses by component or group: (..., units, ...) -> (..., d)."""
-        if _PART[target] == "quadratic":
-            return self.posterior.structure.unique_entries(values)
-        return values if _PART[target] == "intercept" else values.reshape(*values.shape[:-2], -1)
-
-    def shaped(self, target, flat):
-        """Inverse of `flat`: (*lead, d) -> (*lead, *shape of the attribute)."""
-        if _PART[target] == "intercept":
-            return flat
-        if _PART[target] == "linear":
-            return flat.reshape(*flat.shape[:-1], *self.posterior.centred_means.shape)
-        structure = self.posterior.structure
-        return structure.reported(structure.from_unique_entries(flat))
-
-    def entries(self, target):
-        """Which flat entry every place of the attribute reports, int array of its shape."""
-        return self.shaped(target, np.arange(self.size(target))).astype(np.intp)
-
-    def on_diagonal(self, target):
-        """Which flat entries are on a matrix's diagonal; all of those that are in no matrix, bool (d,)."""
-        if _PART[target] != "quadratic":
-            return np.ones(self.size(target), dtype=bool)
-        structure = self.posterior.structure
-        ones = np.broadcast_to(structure.identity, (structure.n_precision_groups, *structure.identity.shape))
-        return structure.unique_entries(ones) > 0
-
-    def labels(self, target, feature_names):
+    def labels(self, feature_names):
         """Names of the flat entries, such as "mean[0,x1]"."""
-        n_components = self.posterior.n_components
-        singular = target[:-1]
-        if target in ("log_weights", "weights"):
-            return [f"{singular}[{k}]" for k in range(n_components)]
-        if target == "means":
-            return [f"mean[{k},{name}]" for k in range(n_components) for name in feature_names]
-        entries = self.posterior.structure.entry_labels(feature_names)
-        return [f"{singular}[{entry}]" for entry in entries]
+        return [f"{self.entry_name}[{subscript}]" for subscript in self.subscripts(feature_names)]
 
-    # Covariances.
+    def on_diagonal(self):
+        """Which flat entries `quantile` is for; others, off a matrix's diagonal, are normal: bool (d,)."""
+        return np.ones(self.size, dtype=bool)
 
-    def _flat_responses(self, target, root, units=slice(None)):
-        """Yield responses (n, d) to some rows after others of ``root``, (rows, coordinates)."""
-        n_units = len(np.arange(self._units(target)[0])[units])
-        width = 8 * n_units * (self.posterior.n_features + 1) ** 2
-        at_once = max(1, _ROOT_BYTES // width)
-        for start in range(0, len(root), at_once):
-            part = root[start : start + at_once]
-            part = part.reshape(len(part), n_units, -1)
-            yield self._flat_by_group(target, self.respond(target, part, units))
+    def informing_counts(self):
+        """Expected number of rows that inform each flat entry, (d,)."""
+        counts = self.posterior.counts
+        if self.block == "quadratic":
+            counts = self.posterior.structure.per_group(counts)
+        return np.repeat(counts, self.size // self.n_units)
 
-    def covariance(self, targets, covariance_root):
-        """J M^-1 J' + excess, (d, d): exactly symmetric.
+    def excess_with(self, other):
+        """Cov_q - J R J' between this target and another, (d, d of the other), or the number 0."""
+        return 0.0
+
+    def excess_variance(self):
+        """Diagonal of the excess of this target with itself, (d,), or the number 0."""
+        return 0.0
+
+    def beyond_coefficients(self, concentration, intercepts):
+        """d target under changes of the prior, less its response to the coefficients that they move.
 
         Parameters
         ----------
-        covariance_root : callable, int array of coordinates (m,) -> Y with Y' Y = M^-1 there, (rows, m)
+        concentration : (n,), changes of the weights' prior concentration
+        intercepts : (n, K), direct effects of all changed hyperparameters on the intercepts
+
+        Returns
+        -------
+        array (n, d)
         """
-        coordinates = [self.coordinates(target) for target in targets]
-        distinct, places = np.unique(np.concatenate(coordinates), return_inverse=True)
-        root = covariance_root(distinct)
-        places = np.split(places.ravel(), np.cumsum([len(part) for part in coordinates])[:-1])
-        responses = np.concatenate(
-            [
-                np.concatenate(list(self._flat_responses(target, root[:, place])))
-                for target, place in zip(targets, places, strict=True)
-            ],
-            axis=1,
-        )
-        covariance = responses.T @ responses
-        stops = np.cumsum([0] + [self.size(target) for target in targets])
-        for i, first in enumerate(targets):
-            for j, second in enumerate(targets):
-                excess = self._excess(first, second)
-                if excess is not None:
-                    covariance[stops[i] : stops[i + 1], stops[j] : stops[j + 1]] += excess
-        return covariance
+        return np.zeros((len(intercepts), self.size))
 
-    def variance(self, target, covariance_root):
-        """Diagonal of `covariance` for one target, without the matrix, (d,)."""
-        variances = []
-        for units in self._groups(target):
-            root = covariance_root(self.coordinates(target, units))
-            responses = self._flat_responses(target, root, units)
-            variances.append(sum(np.square(part).sum(axis=0) for part in responses))
-        variance = np.concatenate(variances)
-        if target == "means":
-            return variance + np.einsum("kpp->kp", self._mean_excess).ravel()
-        excess = self._excess(target, target)
-        return variance if excess is None else variance + np.diag(excess)
+    # The derivative J as a linear map, in batches that fit into memory.
 
-    def sources(self, target, weights):
-        """J' weights': the coefficients of combinations of a flat target, (n, d) -> (D, n)."""
-        sources = np.zeros((self.posterior.structure.n_coefficients, len(weights)))
-        start = 0
-        for units in self._groups(target):
-            coordinates = self.coordinates(target, units)
-            own = weights[:, start : start + len(coordinates)]
-            start += len(coordinates)
+    def coordinates(self, units=slice(None)):
+        """Coordinates (of D) of the coefficients of some units, unit by unit."""
+        block = self.posterior.structure.coefficient_blocks()[self.block]
+        return np.arange(block.start, block.stop).reshape(self._units)[units].ravel()
+
+    def unit_batches(self, n_coordinates):
+        """Slices of units with at most so many coordinates, or one unit; all units where they are coupled."""
+        at_once = self.n_units if self.couples_units else max(1, n_coordinates // self._width)
+        return slices(self.n_units, at_once)
+
+    def responses(self, coefficients):
+        """J beta of some beta: (n, D) -> (n, d)."""
+        return self.unit_responses(coefficients[:, self.coordinates()])
+
+    def unit_responses(self, rows, units=slice(None)):
+        """J beta of some units, from their coefficients in the order of `coordinates`: (n, m) -> (n, d)."""
+        return np.concatenate(list(self.response_batches(rows, units)))
+
+    def response_batches(self, rows, units=slice(None)):
+        """Yield `unit_responses`, some rows after others."""
+        n_units = len(range(self.n_units)[units])
+        bytes_per_row = 8 * n_units * (self.posterior.n_features + 1) ** 2
+        for batch in slices(len(rows), max(1, _RESPONSE_BYTES // bytes_per_row)):
+            yield self.response(rows[batch].reshape(-1, n_units, self._width), units)
+
+    def transposed_responses(self, combinations):
+        """J' of linear combinations of the flat target: (n, d) -> (D, n)."""
+        found = np.zeros((self.posterior.structure.n_coefficients, len(combinations)))
+        entries_of_unit = self.size // self.n_units
+        for units in self.unit_batches(_JACOBIAN_SIZE):
+            own = combinations[:, units.start * entries_of_unit : units.stop * entries_of_unit]
             if own.any():
-                identity = np.eye(len(coordinates))
-                jacobian = np.concatenate(list(self._flat_responses(target, identity, units)))  # J'
-                sources[coordinates] = jacobian @ own.T
-        return sources
+                coordinates = self.coordinates(units)
+                found[coordinates] = self.unit_responses(np.eye(len(coordinates)), units) @ own.T
+        return found
 
-    def _excess(self, first, second):
-        """Cov_q - J R J' between two targets, or None where it is zero."""
-        if first == second == "means":
-            return block_diag(*self._mean_excess)
-        if {first, second} <= {"log_weights", "weights"}:
-            return self._weight_excess[first, second]
-        return None
 
-    @cached_property
-    def _weight_excess(self):
-        """V_pi - V_pi (V_pi + C)^-1 V_pi = C (V_pi + C)^-1 V_pi of log pi, and what it makes of pi."""
-        counts = self.count_response(self.posterior.intercept_excess)  # C (V_pi + C)^-1
-        log_weights = counts @ self.posterior.log_weight_covariance
-        crossed = counts @ self._weight_jacobian.T
-        weights = self._weights_per_log_weights @ crossed
-        return {
-            ("log_weights", "log_weights"): 0.5 * (log_weights + log_weights.T),
-            ("log_weights", "weights"): crossed,
-            ("weights", "log_weights"): crossed.T,
-            ("weights", "weights"): 0.5 * (weights + weights.T),
-        }
+class WeightTarget(Target):
+    """A function of the mixture weights, by way of the expected counts."""
 
-    @cached_property
-    def _weights_per_log_weights(self):
-        """d weights / d E log pi, (K, K)."""
-        covariance = self.posterior.log_weight_covariance
-        scale = np.sqrt(np.diag(covariance))
-        scale = np.where(scale > 0, scale, 1.0)  # V_pi = 0 for one component
-        scaled = lstsq(covariance / np.outer(scale, scale), self._weight_jacobian.T / scale[:, None])[0]
-        return scaled.T / scale
+    block = "intercept"
+    couples_units = True
 
     @property
-    def mean_excess_scale(self):
-        """Excess of the Student t over the normal in every mean's covariance, in units of E Sigma, (K,)."""
+    @abstractmethod
+    def count_jacobian(self):
+        """d target / d counts, (d, K)."""
+
+    @abstractmethod
+    def concentration_sensitivity(self):
+        """d target / d prior concentration at fixed counts, (d,)."""
+
+    def response(self, coefficients, units=slice(None)):
+        return count_response(self.posterior, coefficients[..., 0]) @ self.count_jacobian.T
+
+    def flat(self, values):
+        return values
+
+    def shaped(self, flat):
+        return flat
+
+    def subscripts(self, feature_names):
+        return [f"{k}" for k in range(self.posterior.n_components)]
+
+    def flat_index(self, component, row, column):
+        return component
+
+    def informing_counts(self):
+        """As for every target, but rows do not inform the weight of a single component."""
+        counts = super().informing_counts()
+        return counts if self.posterior.n_components > 1 else np.zeros_like(counts)
+
+    def beyond_coefficients(self, concentration, intercepts):
+        # The prior's direct effect on the intercepts moves no counts.
+        direct = np.outer(concentration, self.concentration_sensitivity())
+        return direct - self.response(intercepts[..., None])
+
+    @cached_property
+    def log_weight_jacobian(self):
+        """d target / d E log pi, (d, K)."""
+        covariance = self.posterior.log_weight_covariance
+        scale = np.sqrt(np.diag(covariance))
+        scale = np.where(scale > 0, scale, 1.0)  # One component has V_pi = 0.
+        scaled = lstsq(covariance / np.outer(scale, scale), self.count_jacobian.T / scale[:, None])[0]
+        return scaled.T / scale
+
+    def excess_with(self, other):
+        """A C (V_pi + C)^-1 V_pi B': the excess of log pi between the two derivatives A and B in E log pi.
+
+        The last factors, V_pi B', are the other target's derivative in the counts.
+        """
+        if not isinstance(other, WeightTarget):
+            return 0.0
+        return self._excess_per_count @ other.count_jacobian.T
+
+    @cached_property
+    def _excess_per_count(self):
+        """A C (V_pi + C)^-1, (d, K)."""
+        return self.log_weight_jacobian @ count_response(self.posterior, self.posterior.intercept_excess)
+
+    def excess_variance(self):
+        return np.diag(self.excess_with(self))
+
+
+class LogWeights(WeightTarget):
+    """E log pi."""
+
+    name = "log_weights"
+    entry_name = "log_weight"
+    quantile = staticmethod(negative_gamma_quantile)
+
+    def value(self):
+        return self.posterior.expected_log_weights
+
+    @property
+    def count_jacobian(self):
+        return self.posterior.log_weight_covariance
+
+    @property
+    def log_weight_jacobian(self):
+        return np.eye(self.posterior.n_components)
+
+    def concentration_sensitivity(self):
+        return self.posterior.prior.weights.expected_log_sensitivity(self.posterior.counts)
+
+
+class Weights(WeightTarget):
+    """E pi, with the variance of the delta method."""
+
+    name = "weights"
+    entry_name = "weight"
+    quantile = staticmethod(beta_quantile)
+
+    def value(self):
+        return self.posterior.prior.weights.mean(self.posterior.counts)
+
+    @cached_property
+    def count_jacobian(self):
+        return self.posterior.prior.weights.mean_jacobian(self.posterior.counts)
+
+    def concentration_sensitivity(self):
+        return self.posterior.prior.weights.mean_sensitivity(self.posterior.counts)
+
+
+class Means(Target):
+    """E mu."""
+
+    name = "means"
+    entry_name = "mean"
+    block = "linear"
+    n_feature_axes = 1
+
+    def value(self):
+        return self.origin + self.posterior.centred_means
+
+    def response(self, coefficients, units=slice(None)):
+        posterior, structure = self.posterior, self.posterior.structure
+        roots = structure.per_component(posterior.covariance_cholesky)[units]
+        return self.flat(structure.mean_response(coefficients, roots))
+
+    def flat(self, values):
+        return values.reshape(*values.shape[:-2], -1)
+
+    def shaped(self, flat):
+        return flat.reshape(*flat.shape[:-1], *self.posterior.centred_means.shape)
+
+    def subscripts(self, feature_names):
+        return [f"{k},{name}" for k in range(self.posterior.n_components) for name in feature_names]
+
+    def flat_index(self, component, row, column):
+        return component * self.posterior.n_features + row
+
+    @property
+    def excess_scale(self):
+        """Excess of a mean's Student t over the normal variance, in units of E Sigma, (K,)."""
         posterior = self.posterior
         factor = posterior.structure.mean_excess_factor(posterior.effective_degrees_of_freedom)
         return factor * (not posterior.prior.independent) / posterior.mean_precision
 
-    @property
-    def _mean_excess(self):
-        """The same in the units of the means, (K, P, P)."""
-        covariance_cholesky, structure = self.posterior.covariance_cholesky, self.posterior.structure
-        covariances = structure.dense(structure.congruence(covariance_cholesky, structure.identity))
-        return self.mean_excess_scale[:, None, None] * covariances
+    def _excess_of_components(self):
+        """Excess of every mean's covariance, (K, P, P)."""
+        posterior, structure = self.posterior, self.posterior.structure
+        covariances = structure.congruence(posterior.covariance_cholesky, structure.identity)
+        return self.excess_scale[:, None, None] * structure.dense(covariances)
 
-    def mean_field_root(self, coordinates):
-        """`covariance_root` of q's own covariance, in place of that of M^-1."""
-        complete = complete_information(self.posterior, self.posterior.degrees_of_freedom)
-        return complete.covariance_root(coordinates)
+    def excess_with(self, other):
+        return block_diag(*self._excess_of_components()) if isinstance(other, Means) else 0.0
+
+    def excess_variance(self):
+        return np.einsum("kpp->kp", self._excess_of_components()).ravel()
+
+
+class MatrixTarget(Target):
+    """A symmetric matrix, or its diagonal alone, for every precision group."""
+
+    block = "quadratic"
+    n_feature_axes = 2
+
+    def flat(self, values):
+        structure = self.posterior.structure
+        return structure.unique_entries(structure.by_group(values))
+
+    def shaped(self, flat):
+        structure = self.posterior.structure
+        return structure.reported(structure.from_unique_entries(flat))
+
+    def subscripts(self, feature_names):
+        return self.posterior.structure.entry_labels(feature_names)
+
+    def flat_index(self, component, row, column):
+        structure = self.posterior.structure
+        by_group = structure.from_unique_entries(np.arange(self.size))
+        own = by_group[structure.precision_group(component)].astype(np.intp)
+        if own.ndim == 2:
+            return int(own[row, column])
+        if row != column:
+            raise ValueError(
+                f"target={self.name!r} has no entries off the diagonal under this covariance_type: feature "
+                f"must be one integer, got {(row, column)!r}."
+            )
+        return int(np.broadcast_to(own, structure.n_features)[row])
+
+    def on_diagonal(self):
+        structure = self.posterior.structure
+        identities = np.broadcast_to(structure.identity, (self.n_units, *structure.identity.shape))
+        return structure.unique_entries(identities) > 0
+
+
+class Precisions(MatrixTarget):
+    """E Lambda."""
+
+    name = "precisions"
+    entry_name = "precision"
+    quantile = staticmethod(gamma_quantile)
+
+    def value(self):
+        structure = self.posterior.structure
+        maps = structure.transposed(self.posterior.whiteners)
+        return structure.reported(structure.congruence(maps, structure.identity))
+
+    def response(self, coefficients, units=slice(None)):
+        structure = self.posterior.structure
+        changes = structure.precision_response(coefficients, self.posterior.whiteners[units])
+        return structure.unique_entries(changes)
+
+
+class Covariances(MatrixTarget):
+    """(E Lambda)^-1, with the variance of the delta method."""
+
+    name = "covariances"
+    entry_name = "covariance"
+    quantile = staticmethod(inverse_gamma_quantile)
+
+    def value(self):
+        structure = self.posterior.structure
+        return structure.reported(
+            structure.congruence(self.posterior.covariance_cholesky, structure.identity)
+        )
+
+    def response(self, coefficients, units=slice(None)):
+        structure = self.posterior.structure
+        changes = structure.covariance_response(coefficients, self.posterior.covariance_cholesky[units])
+        return structure.unique_entries(changes)
+
+
+# theta, the parameters of the model, in the order of `posterior_names_` and of every covariance of theta.
+PARAMETERS = tuple(target.name for target in (LogWeights, Means, Precisions))
+
+TARGETS = {target.name: target for target in (LogWeights, Means, Precisions, Weights, Covariances)}
+
+
+def target_class(name, also=()):
+    """The class of a target, by the name that users give.
+
+    Parameters
+    ----------
+    name : str
+    also : tuple of str, other answers that the caller takes, for the error message
+
+    Raises
+    ------
+    ValueError
+        There is no target of this name.
+    """
+    if not isinstance(name, str) or name not in TARGETS:
+        raise ValueError(f"target must be one of {', '.join((*TARGETS, *also))}, got {name!r}.")
+    return TARGETS[name]
+
+
+class Targets:
+    """The targets at one posterior, by name, as in ``Targets(posterior, origin)["means"].value()``.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    origin : (P,), the point from which the posterior's means are measured
+    """
+
+    def __init__(self, posterior, origin):
+        self.posterior = posterior
+        self.origin = origin
+        self._found = {}
+
+    def __reduce__(self):
+        # A pickle carries neither the targets nor what they have cached.
+        return Targets, (self.posterior, self.origin)
+
+    def __getitem__(self, name):
+        target = target_class(name)
+        if target not in self._found:
+            self._found[target] = target(self.posterior, self.origin)
+        return self._found[target]
+
+    @property
+    def theta(self):
+        """The targets that make up theta, in its order."""
+        return [self[name] for name in PARAMETERS]

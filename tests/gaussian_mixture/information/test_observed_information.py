@@ -356,10 +356,10 @@ def test_outliers_count_by_their_features():
 def test_every_solver_gives_the_same_covariance(model, n_components):
     X = three_blobs(90, n_features=2)
     estimator = mixture(model, n_components).fit(X)
-    expected = estimator.get_posterior_covariance(TARGETS, information_solver="primal", X=X)
+    expected = estimator.get_posterior_covariance(list(TARGETS), information_solver="primal", X=X)
     sd = np.sqrt(np.maximum(np.diag(expected), 1e-24))
     for solver in ("dual", "matrix_free"):
-        covariance = estimator.get_posterior_covariance(TARGETS, information_solver=solver, X=X)
+        covariance = estimator.get_posterior_covariance(list(TARGETS), information_solver=solver, X=X)
         np.testing.assert_array_equal(covariance, covariance.T)
         assert (np.abs(covariance - expected) / np.outer(sd, sd)).max() < 1e-8
         means = estimator.get_posterior_covariance(["means"], information_solver=solver, X=X)
@@ -486,8 +486,8 @@ def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
     whole = {target: estimator.influence(X[:7], target) for target in TARGETS}
     scores = estimator.influence_scores(X[:7])
     monkeypatch.setattr(posterior_uncertainty, "_SOURCE_BYTES", 1)
-    monkeypatch.setattr(targets, "_GROUP", 1)
-    monkeypatch.setattr(targets, "_ROOT_BYTES", 1)
+    monkeypatch.setattr(targets, "_JACOBIAN_SIZE", 1)
+    monkeypatch.setattr(targets, "_RESPONSE_BYTES", 1)
     for target, influence in whole.items():
         scale = np.abs(influence).max()
         np.testing.assert_allclose(estimator.influence(X[:7], target), influence, atol=1e-8 * scale)
@@ -502,11 +502,11 @@ def test_solvers_agree_where_variances_differ_by_many_orders(weights):
     X = overlapping()
     model = {"weight_concentration_prior": 1e-3, "weight_concentration_prior_type": weights}
     estimator = mixture({**model, "tol": 1e-6}, 4).fit(X)
-    expected = estimator.get_posterior_covariance(TARGETS, information_solver="primal", X=X)
+    expected = estimator.get_posterior_covariance(list(TARGETS), information_solver="primal", X=X)
     sd = np.sqrt(np.diag(expected))
     assert sd.max() > 100 * sd.min()
     for solver in ("dual", "matrix_free"):
-        covariance = estimator.get_posterior_covariance(TARGETS, information_solver=solver, X=X)
+        covariance = estimator.get_posterior_covariance(list(TARGETS), information_solver=solver, X=X)
         assert (np.abs(covariance - expected) / np.outer(sd, sd)).max() < 1e-8
 
 

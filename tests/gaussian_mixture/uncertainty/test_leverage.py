@@ -131,7 +131,7 @@ def test_spreads_are_those_of_the_density_under_the_posterior_of_the_parameters(
 
     def predicted(theta):
         log_weights, means = theta[:2], theta[2:6].reshape(2, 2)
-        precisions = estimator._uncertainty.map.shaped("precisions", theta[6:])
+        precisions = estimator._uncertainty.map["precisions"].shaped(theta[6:])
         dense = np.broadcast_to(precisions, (2, 2, 2)) if covariance_type in ("full", "tied") else None
         if dense is None:
             dense = precisions.reshape(2, -1, 1) * np.eye(2)
