@@ -21,12 +21,11 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import EStepResult, e_step
 from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves, occupied
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
+from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs, sweep_cost
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
-    solver_costs,
     step,
-    sweep_cost,
     sweep_residual,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (

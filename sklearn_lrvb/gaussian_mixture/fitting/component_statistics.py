@@ -25,9 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sklearn_lrvb.row_blocks import slices
-
-_BATCH_BYTES = 2**25  # of the scatter matrices of pairs that are formed at once
+from sklearn_lrvb.row_blocks import batches
 
 
 class ComponentStatistics:
@@ -68,7 +66,7 @@ class ComponentStatistics:
         """
         n_numbers = max(self._posterior.n_components, np.size(self._structure.identity))
         gains = np.empty(len(pairs))
-        for batch in slices(len(pairs), max(1, _BATCH_BYTES // (8 * n_numbers))):
+        for batch in batches(len(pairs), 8 * n_numbers):
             gains[batch] = self._gains(pairs[batch])
         return np.where(np.isnan(gains), -np.inf, gains)
 
