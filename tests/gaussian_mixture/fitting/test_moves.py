@@ -10,7 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, expect, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.assignment_sums import assignment_sums
 from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import emptied
@@ -54,8 +56,8 @@ def test_sums_over_assignments_are_their_definitions(model, weighted):
     rows, fit = state(model, weighted)
     pairs, deleted = np.array([[0, 3], [4, 1]]), np.array([2, 4])
     sums = assignment_sums(rows, fit.posterior, pairs, deleted)
-    r = expect(fit.posterior, rows.block(slice(0, rows.n_samples))).responsibilities
-    w = np.ones(rows.n_samples) if rows.weights is None else rows.weights
+    block = rows.block(slice(0, rows.n_samples))
+    r, w = expect(OwnFrames(fit.posterior), block).responsibilities, block.counts
     for (k, l), found in zip(pairs, sums.entropy_losses, strict=True):
         share = r[k] / (r[k] + r[l])
         binary = -share * np.log(share) - (1 - share) * np.log1p(-share)
