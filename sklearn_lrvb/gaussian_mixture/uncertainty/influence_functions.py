@@ -157,10 +157,11 @@ def robust_covariance(rows, posterior, batches, n_targets):
 
 def _products_of_block(functions, n_targets, block):
     """The same as `_products_of_influence`, from the influence functions one after the other."""
-    influence = np.empty((block.n_rows, n_targets))
-    stops = np.cumsum([part.n_functions for part in functions])
-    for part, own in zip(functions, np.split(influence, stops[:-1], axis=1), strict=True):
-        part.values(block, own)
+    influence, start = np.empty((block.n_rows, n_targets)), 0
+    for part in functions:
+        stop = start + part.n_functions
+        part.values(block, influence[:, start:stop])
+        start = stop
     return _products_of_influence(block, influence)
 
 
