@@ -12,13 +12,13 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normal
 
 @dataclass(frozen=True)
 class AssignmentSums:
-    """Sums over the rows, each as often as it counts.
+    """Sums over the rows, each counted as often as its weight says.
 
     Attributes
     ----------
     entropy_losses : (n_groups,), entropy of the assignments that is lost if a group of components is merged
-    log_kept : (n_deleted,), sum of log(1 - r_k), what the rows lose if component k is no longer there
-    taken_over : (n_deleted, K), sum of r_k r_l/(1 - r_k), rows of component k that then fall to component l
+    log_kept : (n_deleted,), sum of log(1 - r_k), by which the rows' scores fall if component k is deleted
+    taken_over : (n_deleted, K), sum of r_k r_l/(1 - r_k), rows of component k that then go to component l
     """
 
     entropy_losses: np.ndarray

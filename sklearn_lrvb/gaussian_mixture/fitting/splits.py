@@ -1,12 +1,12 @@
 """Splits of components: two halves fitted to the rows of one, all others staying as they are.
 
 *Mathematics.* Let component k give the shares u and 1 - u of its responsibilities to two halves. All other
-responsibilities stay, so the lower bound depends on u as that of a mixture of two components, fitted to the
-rows counted w r_k times under the same prior of means and precisions: a small fit of its own. Its weights
-have a Dirichlet prior that stands for what the halves' counts change; the order of sticks is accounted for
-afterwards. A precision that all components share has there the prior that the rows of all other components
-make of it: Wishart with c - N_k degrees of freedom, its inverse scale A less the scatter of the rows of
-component k.
+responsibilities stay. As a function of u, the lower bound is then that of a mixture of two components, fitted
+to the rows counted w r_k times under the same prior of means and precisions: a small fit of its own. Its
+weights have a Dirichlet prior in place of the prior of all weights; the order of sticks is accounted for
+afterwards. A precision that all components share has, in this fit, its posterior given the rows of all other
+components for a prior: Wishart with c - N_k degrees of freedom, its inverse scale A minus the scatter of the
+rows of component k.
 """
 
 import functools
@@ -49,7 +49,7 @@ class Split:
 
 
 class RowsOfComponents:
-    """Which rows each component holds, and with which shares: one pass over the rows.
+    """The rows that belong to each component, and with which shares: one pass over the rows.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _rows_held(frames, block):
 
 
 def split(rows, posterior, component):
-    """The best split of one component found from halves along two axes, or None.
+    """The better of two splits of one component, started from halves along different axes; or None.
 
     Parameters
     ----------
@@ -124,17 +124,17 @@ def _fitted_halves(rows, prior, sides):
 
 
 def _bound_without_weights(rows, posterior):
-    """The lower bound less what the weights add to it at best, a float."""
+    """The lower bound without the most that the weights can add to it, a float."""
     of_weights = posterior.prior.weights.log_evidence(posterior.counts)
     return float(e_step(rows, posterior).lower_bound - of_weights)
 
 
 def _prior_of_rows(rows, posterior, component):
-    """The prior of means and precisions that stands for all rows but those of one component."""
+    """The prior of means and precisions, given all rows except those of one component."""
     prior, structure = posterior.prior, posterior.structure
     if structure.has_own_precisions:
         return prior
-    # What these rows alone add to C0 is what they add to the scatter of all.
+    # These rows add the same to C0 alone as to the scatter of all rows.
     alone = _of_one_component(rows, prior)
     of_all, of_these = (
         q.effective_degrees_of_freedom[0] * structure.congruence(q.covariance_cholesky, structure.identity)[0]
@@ -163,11 +163,12 @@ def _prior_of(prior, n_components):
 
 
 def _starting_sides(rows, prior):
-    """Yield rows on either side of their mean, along each of two axes: (n, 2).
+    """Yield the rows on either side of their mean, along each of two axes: (n, 2).
 
-    One is the axis of largest variance in the frame of the prior. It shows nothing where the prior's
-    covariance is that of these rows, as that of all rows is by default. The other is the axis along which
-    the rows, in the component's own frame, have the smallest fourth moments: two clusters are flat there.
+    The first is the axis of largest variance in the frame of the prior. It is arbitrary where the prior's
+    covariance is that of these rows, which it is by default if they are all rows. The second is the axis
+    along which the rows, in the component's own frame, have the smallest fourth moments: those of two
+    clusters are small along the axis that joins them.
     """
     # A prior mean far from the rows would enlarge the component's covariance towards it.
     mean = rows.total(sum_of_rows) / rows.total_weight
@@ -180,7 +181,7 @@ def _starting_sides(rows, prior):
 
 
 def _even_moments(rows, posterior):
-    """Sums of weight y y' and of weight |y|^2 y y' in the one component's frame, (P, P) each."""
+    """Sums of weight y y' and of weight |y|^2 y y' in the frame of the only component, (P, P) each."""
     return rows.total(functools.partial(_even_moments_of_block, OwnFrames(posterior)))
 
 
@@ -196,7 +197,7 @@ def _eigenvector(matrix, number):
 
 
 def _sides(rows, posterior, axis):
-    """On which side of their mean rows lie along an axis of the one component's frame, (n, 2)."""
+    """On which side of their mean rows lie along an axis of the only component's frame, (n, 2)."""
     sides = rows.concatenated(functools.partial(_sides_of_block, OwnFrames(posterior), axis))
     return np.column_stack([sides, ~sides]).astype(float)
 

@@ -173,7 +173,8 @@ class AmbiguousColumns:
         """Rows whose features in all components are formed at once."""
         structure, n_rows = self._posterior.structure, self._whitened.shape[2]
         n_features = structure.n_components * (1 + structure.n_features + structure.n_quadratic)
-        return batches(n_rows, 8 * n_features) or [slice(0, 0)]
+        # Up to three temporary arrays of the same size are needed to form them.
+        return batches(n_rows, 4 * 8 * n_features) or [slice(0, 0)]
 
     @property
     def _features(self):

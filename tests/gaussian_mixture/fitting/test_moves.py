@@ -16,7 +16,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.assignment_sums import assignment_sums
 from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import emptied
-from sklearn_lrvb.gaussian_mixture.fitting.moves import Look, Move, Moves
+from sklearn_lrvb.gaussian_mixture.fitting.moves import Move, MoveProposals, Moves
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.row_blocks import CentredRows
 
@@ -75,12 +75,12 @@ def test_sums_over_assignments_are_their_definitions(model, weighted):
 @pytest.mark.parametrize("n_sweeps", [1, 30])
 def test_a_deletion_gains_what_it_promises(model, weighted, n_sweeps):
     rows, fit = state(model, weighted, n_sweeps=n_sweeps)
-    look, weights = Look(rows, fit), fit.posterior.prior.weights
+    proposals, weights = MoveProposals(rows, fit), fit.posterior.prior.weights
     components = np.arange(5)
     sums = assignment_sums(rows, fit.posterior, np.zeros((0, 2), dtype=int), components)
     counts = fit.e_step_result.moments.counts + sums.taken_over
     counts[components, components] = 0.0
-    promised = sums.log_kept + look._freed + look._gains_of_weights(counts)
+    promised = sums.log_kept + proposals._freed + proposals._gains_of_weights(counts)
     for k in components:
         without = emptied(fit.posterior, k)
         posterior = without.m_step(e_step(rows, without, without=k).moments)
