@@ -16,7 +16,8 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information, solver_costs
+from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
+from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information
 from sklearn_lrvb.row_blocks import CentredRows
 
 PARAMETERS = ("weights", "means", "precisions")

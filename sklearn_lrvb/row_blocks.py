@@ -1,8 +1,17 @@
-"""Rows of X in blocks: the only file that knows how X is stored and how blocks are scheduled.
+"""Passes over the rows of X, as two verbs. No other file knows how X is stored or how blocks are scheduled.
 
-A block is handed out centred, in float64 and feature-major, (n_features, n_rows): reductions over
-rows then run along contiguous memory, and nothing of the size of X is ever copied. Blocks depend
-on their size alone and come back in row order, so results depend on ``n_jobs`` by round-off at most.
+* A *total* adds up the small results of a function over blocks of rows (`CentredRows.total`).
+* A *map* collects results that have a row each (`CentredRows.map`, `CentredRows.concatenated`, and
+  `CentredRows.write` for results that go straight into a given array).
+
+The functions are pure and can be pickled without the rows: functions of a module, `functools.partial` of
+these over picklable arguments, or objects with ``__call__``; never closures over rows. They get everything
+that belongs to some rows from the `RowBlock`. How many rows a block has is decided here alone: a caller says
+how many numbers its function makes of a row.
+
+A block is centred, in float64 and feature-major, (n_features, n_rows): reductions over rows then run along
+contiguous memory, and nothing of the size of X is ever copied. Blocks depend on their size alone and come
+back in row order, so results depend on ``n_jobs`` by round-off at most.
 """
 
 import collections
@@ -17,18 +26,21 @@ from threadpoolctl import ThreadpoolController
 
 from sklearn_lrvb.symmetric_matrices import cholesky_factor
 
-_BLOCK_BYTES = 2**20  # of the arrays that are made of one block: they stay in cache
-_MIN_ROWS = 256  # below this, matrix products lose to their overhead
-_MAX_ROWS = 2**14
+# The arrays that a function makes of one block take this much at most, so that they stay in cache ...
+_BLOCK_BYTES = 2**20
+# ... unless that leaves fewer rows than this: matrix products of fewer lose more to their overhead.
+_MIN_ROWS = 512
+_MAX_ROWS = 2**14  # More rows gain nothing, and would leave threads without work.
+_BATCH_BYTES = 2**25  # memory for work that is done in batches (`batches`)
 
 
-_thread_pools = functools.cache(ThreadpoolController)  # finding the libraries takes a millisecond
+_thread_pools = functools.cache(ThreadpoolController)  # Finding the libraries takes a millisecond.
 
 
 def blas_threads(n_jobs):
     """Context in which BLAS uses as many threads as ``n_jobs`` asks for, in joblib's reading.
 
-    BLAS threads of its own choosing slow small products down, and collapse on a busy machine.
+    Left to itself, BLAS slows small products down by its threads, and collapses on a busy machine.
     """
     return _thread_pools().limit(limits=effective_n_jobs(n_jobs), user_api="blas")
 
@@ -38,78 +50,125 @@ def openmp_threads(number):
     return _thread_pools().limit(limits=number, user_api="openmp")
 
 
-def rows_of_size(n_numbers, least=_MIN_ROWS):
-    """Rows a block holds so that ``n_numbers`` for each stay in cache; at least ``least``."""
-    return min(max(_BLOCK_BYTES // (8 * n_numbers), least), _MAX_ROWS)
+def slices(n, size):
+    """Consecutive slices of at most ``size`` items that cover ``range(n)``."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def slices(n_rows, size):
-    """Consecutive slices of at most ``size`` rows that cover ``range(n_rows)``."""
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+def batches(n, bytes_each):
+    """Consecutive slices that cover ``range(n)``, each of so many items as fit into 32 MiB; at least one.
+
+    This is the one rule for work whose temporary arrays would not fit into memory for all items at once.
+
+    Parameters
+    ----------
+    n : int, number of items
+    bytes_each : int, temporary memory for one item
+    """
+    return slices(n, max(1, _BATCH_BYTES // bytes_each))
+
+
+def rows_of_size(numbers_per_row, least=None):
+    """Rows in a block that stays in cache with so many float64 numbers a row; at least ``least``."""
+    least = _MIN_ROWS if least is None else least
+    return min(max(_BLOCK_BYTES // (8 * numbers_per_row), least), _MAX_ROWS)
 
 
 @dataclass(frozen=True)
-class RowTotals:
-    """Sums over all rows x = R v, each as often as it counts; nearly dependent columns lose no digits in v.
+class RowBlock:
+    """Some consecutive rows, and all that belongs to them.
 
     Attributes
     ----------
-    root : (n_features, n_features), R, lower triangular, with R R' the scatter of x but for round-off
-    weight : float, of the rows
-    sums : (n_features,), of v
-    scatter : (n_features, n_features), of v v'
+    rows : float64 array of shape (n_features, n_rows), C-contiguous, measured from the origin
+    sample_weight : float64 array of shape (n_rows,), how often each row counts; None for once
+    start : int, number of the first row among all rows
+    """
+
+    rows: np.ndarray
+    sample_weight: np.ndarray | None = None
+    start: int = 0
+
+    @property
+    def n_rows(self):
+        return self.rows.shape[1]
+
+    @property
+    def stop(self):
+        """Number of the last row among all rows, plus one."""
+        return self.start + self.n_rows
+
+    @property
+    def counts(self):
+        """How often each row counts, (n_rows,)."""
+        return np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight
+
+    def weighted(self, values):
+        """Values of the rows (..., n_rows) times how often these count."""
+        return values if self.sample_weight is None else values * self.sample_weight
+
+
+@dataclass(frozen=True)
+class TotalScatter:
+    """Second moments of all rows x = R v, each as often as it counts.
+
+    They are kept as moments of v, in which nearly dependent columns of X lose no digits.
+
+    Attributes
+    ----------
+    root : (n_features, n_features), R, lower triangular, with R R' the scatter of x up to round-off
+    total_weight : float, how many rows there are
+    sums : (n_features,), sum of v
+    scatter : (n_features, n_features), sum of v v'
     """
 
     root: np.ndarray
-    weight: float
+    total_weight: float
     sums: np.ndarray
     scatter: np.ndarray
 
-    def seen_through(self, whitener, center):
+    def whitened(self, whitener, center):
         """Sum of y y' with y = W (x - center): (P, P), (P,) -> (P, P)."""
         own_center = solve_triangular(self.root, center, lower=True)
         crossed = np.outer(self.sums, own_center)
-        scatter = self.scatter - crossed - crossed.T + self.weight * np.outer(own_center, own_center)
+        about_center = (
+            self.scatter - crossed - crossed.T + self.total_weight * np.outer(own_center, own_center)
+        )
         turn = whitener @ self.root
-        return turn @ scatter @ turn.T
+        return turn @ about_center @ turn.T
 
 
 @dataclass(frozen=True)
 class CentredRows:
-    """X seen from ``origin``: everything inside is measured from there.
+    """The rows of X, measured from ``origin``: so is everything that is computed from them.
 
     Attributes
     ----------
     X : array of shape (n_samples, n_features), any float dtype; not copied
     origin : float64 array of shape (n_features,)
     n_jobs : int or None, threads over blocks, as in joblib
-    weights : float64 array of shape (n_samples,), how often each row counts; None for once
+    sample_weight : float64 array of shape (n_samples,), how often each row counts; None for once
     """
 
     X: np.ndarray
     origin: np.ndarray
     n_jobs: int | None = None
-    weights: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None
 
     @classmethod
-    def around_mean(cls, X, n_jobs=None, weights=None):
+    def around_mean(cls, X, n_jobs=None, sample_weight=None):
         """Centre X at its mean, accumulated in float64 block by block."""
-        rows = cls(X, X[0].astype(np.float64), n_jobs, weights)
+        rows = cls(X, X[0].astype(np.float64), n_jobs, sample_weight)
         # The second pass removes the rounding of the first one's sums.
         return rows._recentred()._recentred()
 
     def _recentred(self):
-        sums = sum(self.map(lambda selected, block: self.weighted(block, selected).sum(axis=1)))
-        return replace(self, origin=self.origin + sums / self.total_weight)
+        return replace(self, origin=self.origin + self.total(sum_of_rows) / self.total_weight)
 
     @property
     def total_weight(self):
-        """How many rows there are, counted by weight."""
-        return self.n_samples if self.weights is None else float(self.weights.sum())
-
-    def weighted(self, values, selected):
-        """Values of selected rows (..., n) times how often these count."""
-        return values if self.weights is None else values * self.weights[selected]
+        """How many rows there are, each as often as it counts."""
+        return self.n_samples if self.sample_weight is None else float(self.sample_weight.sum())
 
     @property
     def n_samples(self):
@@ -120,49 +179,93 @@ class CentredRows:
         return self.X.shape[1]
 
     @functools.cached_property
-    def totals(self):
-        """`RowTotals`, from two passes at first need; None where the columns are dependent."""
-        root = cholesky_factor(self._totals_through(np.eye(self.n_features))[1])
+    def total_scatter(self):
+        """`TotalScatter`, by two passes at first need; None where the columns are dependent."""
+        root = cholesky_factor(self._moments_through(np.eye(self.n_features))[1])
         if root is None:
             return None
         whitener = solve_triangular(root, np.eye(self.n_features), lower=True)
-        return RowTotals(root, self.total_weight, *self._totals_through(whitener))
+        return TotalScatter(root, self.total_weight, *self._moments_through(whitener))
 
-    def _totals_through(self, whitener):
+    def _moments_through(self, whitener):
         """Sums of v and of v v' with v = W x."""
+        return self.total(functools.partial(_moments_of_block, whitener))
 
-        def one_block(selected, block):
-            rows = whitener @ block
-            weighted = self.weighted(rows, selected)
-            return weighted.sum(axis=1), weighted @ rows.T
+    def selected(self, index, sample_weight=None):
+        """Some of the rows, (n,) int array or slice, with weights of their own: CentredRows."""
+        return replace(self, X=self.X[index], sample_weight=sample_weight)
 
-        sums = scatter = 0.0
-        for block_sums, block_scatter in self.map(one_block):
-            sums, scatter = sums + block_sums, scatter + block_scatter
-        return sums, scatter
+    def block(self, place):
+        """The rows in one slice, as `RowBlock`."""
+        centred = np.empty((self.n_features, place.stop - place.start))
+        np.subtract(self.X[place].T, self.origin[:, None], out=centred)
+        weights = None if self.sample_weight is None else self.sample_weight[place]
+        return RowBlock(centred, weights, place.start)
 
-    def block(self, rows):
-        """One centred block, (n_features, n_rows), C-contiguous float64."""
-        centred = np.empty((self.n_features, rows.stop - rows.start))
-        np.subtract(self.X[rows].T, self.origin[:, None], out=centred)
-        return centred
+    def blocks(self, bytes_each):
+        """Yield blocks to the caller itself, as large as `batches` allows.
 
-    def map(self, function, block_rows=None):
-        """Yield ``function(rows, block)`` for every block, in row order.
-
-        Threads where ``n_jobs`` asks for them, then one BLAS thread each.
+        For work that cannot go to where the rows are, because it makes passes over rows of its own.
         """
-        blocks = slices(self.n_samples, block_rows or rows_of_size(2 * self.n_features))
+        return map(self.block, batches(self.n_samples, bytes_each))
 
-        def call(rows):
-            return function(rows, self.block(rows))
+    # The two verbs.
 
-        n_threads = min(effective_n_jobs(self.n_jobs), len(blocks))
+    def total(self, function, numbers_per_row=None, along=None):
+        """Sum of ``function(block)`` over all blocks.
+
+        Parameters
+        ----------
+        function : callable
+            Its results are arrays, numbers, objects with ``+``, or None for nothing to add; or tuples or
+            lists of these. Arrays are added into, so they must be the function's own.
+        numbers_per_row, along : as in `map`
+        """
+        return functools.reduce(_added, self.map(function, numbers_per_row, along))
+
+    def map(self, function, numbers_per_row=None, along=None):
+        """Yield ``function(block)`` for every block, in row order.
+
+        A bounded number of results waits at a time. Blocks go to threads where ``n_jobs`` asks for them, with
+        one BLAS thread each.
+
+        Parameters
+        ----------
+        function : callable
+        numbers_per_row : int
+            How many float64 numbers the function makes of a row, at its largest; by default twice the row.
+        along : array or sparse array with a row for every row of X
+            The function then gets its block's rows of it as second argument.
+        """
+        if along is None:
+            return self._in_order(lambda place: function(self.block(place)), numbers_per_row)
+        return self._in_order(lambda place: function(self.block(place), along[place]), numbers_per_row)
+
+    def concatenated(self, function, numbers_per_row=None):
+        """The results of `map` as one array, whose last axis runs over the rows."""
+        return np.concatenate(list(self.map(function, numbers_per_row)), axis=-1)
+
+    def write(self, function, out, numbers_per_row=None):
+        """Call ``function(block, out=...)`` for every block, to fill its rows of ``out``.
+
+        Parameters
+        ----------
+        function : callable, which writes an entry of ``out`` for every row of the block
+        out : array (n_samples, ...), may be a memmap
+        numbers_per_row : as in `map`
+        """
+        calls = self._in_order(lambda place: function(self.block(place), out=out[place]), numbers_per_row)
+        collections.deque(calls, maxlen=0)
+
+    def _in_order(self, call, numbers_per_row):
+        """Yield ``call(place)`` for the places of all blocks."""
+        places = slices(self.n_samples, rows_of_size(numbers_per_row or 2 * self.n_features))
+        n_threads = min(effective_n_jobs(self.n_jobs), len(places))
         if n_threads == 1:
-            yield from map(call, blocks)
+            yield from map(call, places)
             return
         with blas_threads(1):
-            yield from _threaded(call, blocks, n_threads)
+            yield from _threaded(call, places, n_threads)
 
 
 def _threaded(function, items, n_threads):
@@ -175,3 +278,30 @@ def _threaded(function, items, n_threads):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def _added(total, part):
+    """Sum of two results of a function of blocks (`CentredRows.total`); ``total`` is used up."""
+    if total is None or part is None:
+        return part if total is None else total
+    if isinstance(total, (tuple, list)):
+        return type(total)(_added(*both) for both in zip(total, part, strict=True))
+    if isinstance(total, np.ndarray):
+        total += part
+        return total
+    return total + part
+
+
+# Functions of a block.
+
+
+def sum_of_rows(block):
+    """Sum of the rows, each as often as it counts, (n_features,)."""
+    return block.weighted(block.rows).sum(axis=1)
+
+
+def _moments_of_block(whitener, block):
+    """Sums of v and of v v' with v = W x."""
+    rows = whitener @ block.rows
+    weighted = block.weighted(rows)
+    return weighted.sum(axis=1), weighted @ rows.T

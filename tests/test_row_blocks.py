@@ -1,14 +1,17 @@
-"""Blocks cover the rows once, in order, centred and in float64, with any number of threads."""
+"""Blocks cover the rows once, in order, centred and in float64; totals and maps are those of all rows."""
 
+import functools
 import math
+import operator
 
 import numpy as np
 import pytest
 from joblib import parallel_config
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_lrvb import row_blocks
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import CentredRows, RowBlock, batches
 
 
 @pytest.fixture(params=[np.float64, np.float32])
@@ -16,19 +19,73 @@ def X(request):
     return (np.random.default_rng(0).normal(size=(1000, 3)) + 1e4).astype(request.param)
 
 
-def collected(rows, size=None):
-    parts = list(rows.map(lambda selected, block: (selected, block), size))
-    assert [part.start for part, _ in parts] == sorted(part.start for part, _ in parts)
-    return np.concatenate([block for _, block in parts], axis=1)
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of ten rows, whatever is made of them."""
+    monkeypatch.setattr(row_blocks, "_MAX_ROWS", 10)
 
 
-@pytest.mark.parametrize("size", [None, 1, 7, 999, 1000, 5000])
+def itself(block):
+    return block
+
+
+# Blocks.
+
+
+@pytest.mark.parametrize("size", [1, 7, 999, 1000, 5000])
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_blocks_cover_the_rows_in_order(X, size, n_jobs):
+def test_blocks_cover_the_rows_in_order(X, size, n_jobs, monkeypatch):
+    monkeypatch.setattr(row_blocks, "_MAX_ROWS", size)
     origin = np.array([1e4, -3.0, 0.5])
-    blocks = collected(CentredRows(X, origin, n_jobs), size)
-    np.testing.assert_array_equal(blocks.T, X.astype(np.float64) - origin)
-    assert blocks.dtype == np.float64
+    weights = np.arange(1000.0)
+    blocks = list(CentredRows(X, origin, n_jobs, weights).map(itself))
+    assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
+    rows = np.concatenate([block.rows for block in blocks], axis=1)
+    np.testing.assert_array_equal(rows.T, X.astype(np.float64) - origin)
+    assert rows.dtype == np.float64
+    np.testing.assert_array_equal(np.concatenate([block.sample_weight for block in blocks]), weights)
+
+
+def test_blocks_are_contiguous_over_rows(X):
+    block = CentredRows(X, np.zeros(3)).block(slice(10, 20))
+    assert block.rows.shape == (3, 10)
+    assert block.rows.flags.c_contiguous
+    assert (block.start, block.stop, block.n_rows) == (10, 20, 10)
+
+
+@pytest.mark.parametrize("weights", [None, np.array([0.5, 2.0])])
+def test_a_block_weights_values_by_how_often_its_rows_count(weights):
+    block = RowBlock(np.array([[1.0, 2.0]]), weights)
+    counts = [1.0, 1.0] if weights is None else weights
+    np.testing.assert_array_equal(block.counts, counts)
+    np.testing.assert_array_equal(
+        block.weighted(np.array([[3.0, 5.0]])), [[3.0 * counts[0], 5.0 * counts[1]]]
+    )
+
+
+def test_rows_of_size_stays_in_cache_and_worth_a_product():
+    sizes = [row_blocks.rows_of_size(p) for p in (1, 2, 25, 100, 784, 10_000)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 512
+    assert all(8 * p * n <= 2**20 for p, n in zip((1, 2, 25, 100), sizes, strict=False))
+
+
+def test_batches_fit_into_memory_and_hold_one_item_at_least():
+    for n, bytes_each in ((0, 8), (10, 8), (1000, 2**20), (3, 2**30)):
+        parts = batches(n, bytes_each)
+        assert [i for part in parts for i in range(n)[part]] == list(range(n))
+        assert all(
+            part.stop - part.start == 1 or (part.stop - part.start) * bytes_each <= 2**25 for part in parts
+        )
+
+
+def test_the_caller_gets_blocks_as_large_as_memory_allows(X):
+    rows = CentredRows(X, np.zeros(3))
+    assert [block.n_rows for block in rows.blocks(8)] == [1000]
+    assert {block.n_rows for block in rows.blocks(2**23)} == {4}
+
+
+# The origin.
 
 
 def test_mean_is_accurate_from_a_far_first_row():
@@ -37,19 +94,78 @@ def test_mean_is_accurate_from_a_far_first_row():
     assert CentredRows.around_mean(X).origin[0] == pytest.approx(math.fsum(X[:, 0]) / len(X), rel=1e-15)
 
 
-def test_blocks_are_contiguous_over_rows(X):
-    block = CentredRows(X, np.zeros(3)).block(slice(10, 20))
-    assert block.shape == (3, 10)
-    assert block.flags.c_contiguous
-
-
 def test_mean_is_accurate_far_from_zero():
     X = np.random.default_rng(0).normal(size=(20_000, 2)) + 1e9
     exact = 1e9 + (X - 1e9).mean(axis=0)
     np.testing.assert_allclose(CentredRows.around_mean(X).origin, exact, rtol=3e-16)
 
 
-def test_threads_use_one_blas_thread_each():
+# The verbs.
+
+
+class Products:
+    """Something that adds itself."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __add__(self, other):
+        return Products(self.values + other.values)
+
+
+def nested_sums(block):
+    rows = block.rows
+    early = rows.sum(axis=1) if block.start < 500 else None
+    return rows.sum(axis=1), [block.n_rows, early], Products(rows @ rows.T), None
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_total_adds_arrays_numbers_and_objects_however_nested(n_jobs, small_blocks):
+    X = np.random.default_rng(0).integers(-9, 9, size=(1000, 3)).astype(float)
+    sums, counted, products, nothing = CentredRows(X, np.zeros(3), n_jobs).total(nested_sums)
+    np.testing.assert_array_equal(sums, X.sum(axis=0))
+    assert counted[0] == 1000
+    np.testing.assert_array_equal(counted[1], X[:500].sum(axis=0))
+    np.testing.assert_array_equal(products.values, X.T @ X)
+    assert nothing is None
+
+
+def weighted_sums(block, own):
+    own = own.toarray() if hasattr(own, "toarray") else own
+    return block.rows @ own
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_a_function_gets_its_blocks_rows_of_what_runs_along(kind, small_blocks):
+    rng = np.random.default_rng(0)
+    X, along = rng.normal(size=(105, 3)), rng.uniform(size=(105, 2))
+    found = CentredRows(X, np.zeros(3)).total(weighted_sums, along=kind(along))
+    np.testing.assert_allclose(found, X.T @ along, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_map_is_concatenated_over_the_rows(X, n_jobs, small_blocks):
+    rows = CentredRows(X, np.zeros(3), n_jobs)
+    np.testing.assert_array_equal(rows.concatenated(operator.attrgetter("rows")), X.T.astype(float))
+
+
+def write_rows(factor, block, out):
+    out[...] = factor * block.rows.T
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_what_is_written_lands_at_the_places_of_the_rows(n_jobs, small_blocks, tmp_path):
+    X = np.random.default_rng(0).normal(size=(105, 3))
+    out = np.memmap(tmp_path / "out", dtype=float, mode="w+", shape=(105, 4, 3))
+    CentredRows(X, np.zeros(3), n_jobs).write(functools.partial(write_rows, 2.0), out[:, 1])
+    np.testing.assert_array_equal(out[:, 1], 2.0 * X)
+    assert not out[:, [0, 2, 3]].any()
+
+
+# Threads.
+
+
+def test_threads_use_one_blas_thread_each(small_blocks):
     rows = CentredRows(np.ones((100, 2)), np.zeros(2), n_jobs=2)
 
     def blas_threads(*_):
@@ -58,29 +174,22 @@ def test_threads_use_one_blas_thread_each():
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         assert 2 in before
-        for pools in rows.map(blas_threads, 10):
+        for pools in rows.map(blas_threads):
             assert all(number == 1 for number in pools)
         assert blas_threads() == before
 
 
-def test_joblib_context_is_respected():
+def test_joblib_context_is_respected(small_blocks):
     rows = CentredRows(np.ones((100, 2)), np.zeros(2))
     with parallel_config(backend="threading", n_jobs=2):
-        assert len(list(rows.map(lambda *_: None, 10))) == 10
+        assert len(list(rows.map(itself))) == 10
 
 
-def test_an_error_in_a_block_reaches_the_caller():
-    def fail(selected, _):
-        if selected.start == 50:
+def test_an_error_in_a_block_reaches_the_caller(small_blocks):
+    def fail(block):
+        if block.start == 50:
             raise ArithmeticError("block 50")
 
     for n_jobs in (1, 2):
         with pytest.raises(ArithmeticError, match="block 50"):
-            list(CentredRows(np.ones((100, 2)), np.zeros(2), n_jobs).map(fail, 10))
-
-
-def test_rows_of_size_stays_in_cache_and_worth_a_product():
-    sizes = [row_blocks.rows_of_size(p) for p in (1, 2, 25, 100, 784, 10_000)]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-1] == 256
-    assert all(8 * p * n <= 2**21 for p, n in zip((1, 2, 25, 100, 784), sizes, strict=False))
+            list(CentredRows(np.ones((100, 2)), np.zeros(2), n_jobs).map(fail))

@@ -14,8 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import normalized, posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
+    most_probable_components,
+    responsibilities_of_rows,
+    scores_of_rows,
+)
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
     checked_responsibilities,
@@ -501,7 +505,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         def drawn():
             responsibilities = starting_responsibilities(
-                rows.X, n_components, init_params, random_state, not prior.flat, rows.weights
+                rows, n_components, init_params, random_state, not prior.flat
             )
             return (posterior_from_responsibilities(rows, prior, responsibilities),)
 
@@ -623,19 +627,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """Training rows that are given again, without those of no weight."""
         rows = self._rows(X)
         kept, weights = checked_counts(sample_weight, rows.X)
-        return replace(rows, X=rows.X if kept is None else rows.X[kept], weights=weights)
-
-    def _expected(self, rows, part):
-        """``part`` of responsibilities and normalisers of every block, concatenated over rows (last axis)."""
-        frames = OwnFrames(self._uncertainty.map.posterior)
-
-        def one_block(_, block):
-            return part(*normalized(frames.log_densities(frames.whiten(block))))
-
-        return np.concatenate(list(rows.map(one_block, frames.block_rows)), axis=-1)
+        return replace(rows, X=rows.X if kept is None else rows.X[kept], sample_weight=weights)
 
     def _labels(self, rows):
-        return self._expected(rows, lambda responsibilities, _: responsibilities.argmax(axis=0))
+        return most_probable_components(rows, self._uncertainty.map.posterior)
 
     def predict(self, X):
         """Most probable component of every row.
@@ -674,7 +669,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             On bad input, or (`return_std`) a fit that is no strict local optimum.
         """
         rows = self._rows(X)
-        by_component = self._expected(rows, lambda responsibilities, _: responsibilities)
+        by_component = responsibilities_of_rows(rows, self._uncertainty.map.posterior)
         responsibilities = np.ascontiguousarray(by_component.T)
         if not return_std:
             return responsibilities
@@ -706,7 +701,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             On bad input, or (`return_std`) a fit that is no strict local optimum.
         """
         rows = self._rows(X)
-        scores = self._expected(rows, lambda _, log_normalizer: log_normalizer)
+        scores = scores_of_rows(rows, self._uncertainty.map.posterior)
         if not return_std:
             return scores
         return scores, np.sqrt(self._uncertainty.of_rows(rows, leverages))

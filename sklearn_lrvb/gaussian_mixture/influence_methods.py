@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import InfluenceFunctions, write_influence
+from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import largest_shares
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
     per_standard_deviation,
@@ -170,7 +171,7 @@ class InfluenceMethods:
         kept_rows = self._counted_rows(X, sample_weight)
         rows = self._rows(X)
         weights = checked_weights(sample_weight, rows.X)
-        scores = self._uncertainty.leave_one_out_scores(replace(rows, weights=weights), kept_rows)
+        scores = self._uncertainty.leave_one_out_scores(replace(rows, sample_weight=weights), kept_rows)
         self._warn_of_rows(
             np.isnan(scores),
             "cannot be left out ({first}): a component has no proper posterior without them, and their score "
@@ -185,12 +186,10 @@ class InfluenceMethods:
 
     def _most_of_their_component(self, rows, weights):
         """Whether the half of a component's expected count, or more, is one row: bool (n_samples,)."""
-        counts = self._uncertainty.map.posterior.counts[:, None]
-        if len(counts) == 1:  # whose score is exact
+        posterior = self._uncertainty.map.posterior
+        if posterior.n_components == 1:  # The scores are exact.
             return np.zeros(rows.n_samples, dtype=bool)
-        most = np.where(counts > 0, 0.5 * counts, np.inf)
-        shares = self._expected(rows, lambda r, _: ((r > 0.5) * r / most).max(axis=0))
-        return shares * (1.0 if weights is None else weights) >= 1.0
+        return largest_shares(rows, posterior) * (1.0 if weights is None else weights) >= 0.5
 
     @staticmethod
     def _warn_of_rows(concerned, message):

@@ -1,5 +1,7 @@
 """From the user's prior arguments and the data to a MixturePrior, by scikit-learn's defaults."""
 
+import functools
+
 import numpy as np
 from sklearn.utils import check_array
 
@@ -65,8 +67,18 @@ def _given_covariance(covariance_prior, structure, covariance_type):
 
 def _resolution(rows):
     """What rounding makes of a constant's standard deviation, (P,)."""
-    squares = sum(rows.map(lambda _, block: np.square(block).sum(axis=1))) / rows.n_samples
+    squares = rows.total(_squares_of_block) / rows.n_samples
     return _ROUNDING * np.sqrt(squares + np.square(rows.origin))
+
+
+def _squares_of_block(block):
+    """Sums of the squares of a block's rows, (P,)."""
+    return np.square(block.rows).sum(axis=1)
+
+
+def _scatter_of_block(structure, block):
+    """Sum of w x x' over a block's rows, as the structure keeps it."""
+    return structure.scatter(block.rows, block.sample_weight)
 
 
 def _empirical_covariance(rows, structure, reg_covar):
@@ -78,13 +90,10 @@ def _empirical_covariance(rows, structure, reg_covar):
             "that they count rows. (b) Pass a covariance_prior."
         )
 
-    def scatter(selected, block):
-        return structure.scatter(block, None if rows.weights is None else rows.weights[selected])
-
     def diagonal(covariance):
         return np.diag(covariance) if covariance.ndim == 2 else covariance
 
-    covariance = sum(rows.map(scatter)) / (rows.total_weight - 1)
+    covariance = rows.total(functools.partial(_scatter_of_block, structure)) / (rows.total_weight - 1)
     # what the rounding of the rows alone makes of a constant column
     resolution = np.square(_ROUNDING) * structure.scatter(rows.origin[:, None], None)
     constant = np.flatnonzero(diagonal(covariance) <= diagonal(resolution))

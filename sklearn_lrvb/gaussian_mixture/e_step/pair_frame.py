@@ -1,31 +1,31 @@
-"""Two components with full precisions in the frame where both are diagonal: a sweep at half the products.
+"""Two components with full precisions in the frame where both are diagonal, at half the products of a sweep.
 
 With the singular value decomposition W_2 W_1^-1 = U S V' the rows u = V'W_1 (x - m_1) have y_1 = V u and
-y_2 = U (S u + g). One product brings rows there, and one sums the second moments of the first component;
-those of the second are what is left of all rows', which are the same in every sweep.
+y_2 = U (S u + g). One matrix product brings rows there, and one sums the second moments of the first
+component. Those of the second component are the difference to the second moments of all rows, which are the
+same in every sweep. What frames offer is said in `own_frames`; linear response does not use this one.
 """
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.frames import AMPLIFICATION, LEAST_ROWS
+from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
-from sklearn_lrvb.row_blocks import rows_of_size
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
-_ROWS_PER_FEATURE = 64  # from which the decomposition costs little beside a sweep
+_ROWS_PER_FEATURE = 64  # From here on the singular value decomposition costs little beside a sweep.
 
 
 class PairFrame:
-    """Rows in the frame where two components are diagonal, as `frames.OwnFrames` in a sweep.
+    """Rows in the frame where two components are diagonal, as (1, u, u^2).
 
     Parameters
     ----------
     posterior : VariationalPosterior of two components
-    totals : RowTotals
+    total_scatter : TotalScatter
     order : the component whose second moments are summed, and the one that gets the rest
     """
 
-    def __init__(self, posterior, totals, order):
+    def __init__(self, posterior, total_scatter, order):
         self._order = summed, rest = order
         self._center = posterior.centred_means[summed]
         turn = posterior.whiteners[rest] @ posterior.covariance_cholesky[summed]
@@ -35,8 +35,8 @@ class PairFrame:
         gap = self._center - posterior.centred_means[rest]
         self._shift = self._rest_axes.T @ (posterior.whiteners[rest] @ gap)
         self._coefficients = self._polynomials(posterior.log_density_constants)
-        self._total = totals.seen_through(self._whitener, self._center)
-        self.block_rows = rows_of_size(4 * posterior.n_features, LEAST_ROWS)
+        self._scatter_of_all = total_scatter.whitened(self._whitener, self._center)
+        self.numbers_per_row = 4 * posterior.n_features
 
     def _polynomials(self, constants):
         """The log densities' coefficients of (1, u, u^2), (2, 1 + 2 P)."""
@@ -50,34 +50,34 @@ class PairFrame:
 
     @classmethod
     def if_accurate(cls, rows, posterior):
-        """The frame where it is cheaper than `OwnFrames` and keeps digits as they do, else None."""
+        """The frame, where it is cheaper than `OwnFrames` and keeps digits as they do; else None."""
         n_features = posterior.n_features
         if not posterior.structure.prefers_pair_frame or rows.n_samples < _ROWS_PER_FEATURE * n_features:
             return None
-        totals = rows.totals
-        if totals is None:
+        total_scatter = rows.total_scatter
+        if total_scatter is None:
             return None
         rest = int(np.argmax(posterior.counts))
-        if not _spread(posterior, rest, totals) < AMPLIFICATION:
+        if not _spread(posterior, rest, total_scatter) < MAX_AMPLIFICATION:
             rest = 1 - rest
-            if not _spread(posterior, rest, totals) < AMPLIFICATION:
+            if not _spread(posterior, rest, total_scatter) < MAX_AMPLIFICATION:
                 return None
-        frame = cls(posterior, totals, (1 - rest, rest))
+        frame = cls(posterior, total_scatter, (1 - rest, rest))
         return frame if frame._keeps_digits() else None
 
     def _keeps_digits(self):
-        is_near = self._shift @ self._shift < AMPLIFICATION * len(self._shift)
-        return is_near and self._stretch[0] < AMPLIFICATION * self._stretch[-1]
+        is_near = self._shift @ self._shift < MAX_AMPLIFICATION * len(self._shift)
+        return is_near and self._stretch[0] < MAX_AMPLIFICATION * self._stretch[-1]
 
-    def whiten(self, block):
+    def whiten(self, rows):
         """(1, u, u^2): (P, n) -> (1 + 2 P, n)."""
-        n_features, n_rows = block.shape
+        n_features, n_rows = rows.shape
         monomials = np.empty((1 + 2 * n_features, n_rows))
         monomials[0] = 1.0
-        rows = monomials[1 : 1 + n_features]
-        np.matmul(self._whitener, block, out=rows)
-        rows -= (self._whitener @ self._center)[:, None]
-        np.square(rows, out=monomials[1 + n_features :])
+        turned = monomials[1 : 1 + n_features]
+        np.matmul(self._whitener, rows, out=turned)
+        turned -= (self._whitener @ self._center)[:, None]
+        np.square(turned, out=monomials[1 + n_features :])
         return monomials
 
     def log_densities(self, monomials):
@@ -100,7 +100,7 @@ class PairFrame:
         second[summed] = self._summed_axes @ moments.second @ self._summed_axes.T
 
         mean = moments.first[rest] / (counts[rest] or 1.0)
-        scatter = self._total - moments.second - counts[rest] * np.outer(mean, mean)
+        scatter = self._scatter_of_all - moments.second - counts[rest] * np.outer(mean, mean)
         seen_mean = self._stretch * mean + self._shift
         seen_second = self._stretch[:, None] * scatter * self._stretch
         seen_second += counts[rest] * np.outer(seen_mean, seen_mean)
@@ -109,8 +109,8 @@ class PairFrame:
         return Moments(counts, first, symmetrized(second))
 
 
-def _spread(posterior, k, totals):
-    """Mean square of all rows along a component's axes, as many times over as it has fewer rows than all."""
-    squared = np.trace(totals.seen_through(posterior.whiteners[k], posterior.centred_means[k]))
-    least_count = 1e-9 * squared  # that an empty component be far off, not at a division by zero
+def _spread(posterior, k, total_scatter):
+    """Sum of the squares of all rows along a component's axes, for each of its own rows and axes."""
+    squared = np.trace(total_scatter.whitened(posterior.whiteners[k], posterior.centred_means[k]))
+    least_count = 1e-9 * squared  # Floor the count, so that an empty component does not divide by zero.
     return squared / max(posterior.n_features * posterior.counts[k], least_count)

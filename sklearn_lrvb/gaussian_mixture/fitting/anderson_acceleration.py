@@ -1,8 +1,9 @@
-"""Anderson's acceleration of the sweep, and how far it is from home.
+"""Anderson's acceleration of the sweeps, and the number of steps that are still to go.
 
 *Conventions.* Sufficient statistics s of several q are compared in the frame of one of them, q_0, and in
-units of its mean-field standard deviations: x = T'(s - s_0), R = T T' the complete information's inverse at
-q_0. There the sweep contracts by a symmetric matrix, I - S, whose slowest directions a few differences span.
+units of its mean-field standard deviations: x = T'(s - s_0), where R = T T' is the inverse of the complete
+information at q_0. In these coordinates a sweep contracts by a symmetric matrix, I - S, whose slowest
+directions are spanned by a few differences of successive x.
 """
 
 import numpy as np
@@ -13,25 +14,25 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     step,
 )
 
-_DEPTH = 10  # differences that are combined
-_HISTORY_BYTES = 2**26
-_DEPENDENT = 1e-10  # of a difference that others make up for
-_LONGEST_REST = 7  # sweeps
-_RATE_OVER = 5  # steps
-_STALLED_OVER = 10
+_DEPTH = 10  # differences that are combined, if they fit into ...
+_HISTORY_BYTES = 2**26  # ... this memory
+# Singular values, relative to the largest, of differences that depend on the others.
+_DEPENDENT_BELOW = 1e-10
+_MAX_PAUSE = 7  # plain sweeps after a rejected proposal
+_RATE_OVER = 5  # steps over which the rate of convergence is estimated
+_STALLED_OVER = 10  # steps in which the distance must halve, or the sweeps are stalled
 
 
 class Acceleration:
-    """Combinations of the last sweeps, proposed in place of the next.
+    """Combinations of the last sweeps, proposed in place of the next one.
 
-    A proposal that was turned down is followed by plain sweeps, twice as many each time: what the
-    acceleration costs where it does not help fades out.
-
+    A rejected proposal is followed by plain sweeps, twice as many each time. So the cost of the acceleration
+    fades out where it does not help.
     """
 
     def __init__(self):
         self._distances = []
-        self._pause = self._rest = 0
+        self._pause = self._pause_left = 0
         self._forget()
 
     def _forget(self):
@@ -41,15 +42,15 @@ class Acceleration:
     def arrive(self, distance):
         """Note the distance of a state from the sweep's fixed point, in mean-field standard deviations."""
         self._distances.append(distance)
-        self._rest -= 1
+        self._pause_left -= 1
 
     @property
     def n_steps(self):
-        """Steps that were taken so far."""
+        """Number of steps so far."""
         return len(self._distances) - 1
 
     def steps_to_go(self, distance):
-        """Steps until ``distance`` at the rate of the last ones; infinite where there is none."""
+        """Steps until ``distance`` at the rate of the last ones; infinite where they do not converge."""
         over = min(_RATE_OVER, len(self._distances) - 1)
         if over < 1:
             return np.inf
@@ -63,12 +64,13 @@ class Acceleration:
         recent = self._distances[-_STALLED_OVER:]
         return len(recent) == _STALLED_OVER and 2.0 * min(recent) > recent[0]
 
-    def proposal(self, posterior, result):
-        """Where the last sweeps lead, or None.
+    def proposal(self, posterior, next_posterior):
+        """The posterior that the last sweeps lead to, or None.
 
         Parameters
         ----------
-        posterior, e_step_result : VariationalPosterior, the state and the one after a sweep
+        posterior : VariationalPosterior, the state
+        next_posterior : VariationalPosterior, the state after a sweep
 
         Raises
         ------
@@ -78,14 +80,14 @@ class Acceleration:
         if self._frame is None:
             self._frame, self._complete = posterior, complete_information(posterior)
         point = self._point(posterior)
-        residual = self._point(result) - point
+        residual = self._point(next_posterior) - point
         kept = int(np.clip(_HISTORY_BYTES // (16 * len(point)), 2, _DEPTH))
         self._points = [*self._points[-kept:], point]
         self._residuals = [*self._residuals[-kept:], residual]
-        if len(self._points) == 1 or self._rest > 0:
+        if len(self._points) == 1 or self._pause_left > 0:
             return None
         steps, changes = (np.diff(history, axis=0).T for history in (self._points, self._residuals))
-        shares = np.linalg.lstsq(changes, residual, rcond=_DEPENDENT)[0]
+        shares = np.linalg.lstsq(changes, residual, rcond=_DEPENDENT_BELOW)[0]
         combined = point + residual - (steps + changes) @ shares
         return step(self._frame, self._complete.solve_root_transposed(combined[:, None])[:, 0])
 
@@ -93,12 +95,12 @@ class Acceleration:
         statistics = statistics_from(self._frame, posterior)
         return self._complete.times_root_transposed(statistics[:, None])[:, 0]
 
-    def turn_down(self):
+    def reject(self):
         """The last proposal was no improvement."""
-        self._pause = min(2 * self._pause + 1, _LONGEST_REST)
-        self._rest = self._pause
+        self._pause = min(2 * self._pause + 1, _MAX_PAUSE)
+        self._pause_left = self._pause
         self._forget()
 
     def accept(self):
-        """The last proposal was taken."""
+        """The last proposal was an improvement."""
         self._pause = 0

@@ -1,14 +1,15 @@
 """Fitting q: coordinate ascent, its acceleration, and Newton's method on the sufficient statistics.
 
-With s the sufficient statistics and EM(s) one sweep, Newton's step for s = EM(s) is
-R^-1 M^-1 (EM(s) - s) in the current frames: the matrix of the linear response covariance. Its decrement
-is the distance to the optimum in posterior standard deviations, half its square the ELBO to be gained.
+With s the sufficient statistics and EM(s) those after one sweep, Newton's step for s = EM(s) is
+R^-1 M^-1 (EM(s) - s) in the current frames, where M is the observed information of linear response. The
+Newton decrement is the distance to the optimum in posterior standard deviations, and half its square the
+lower bound that is still to be gained.
 
-Accelerated sweeps cost one sweep each and come within round-off of the optimum. That it is one shows in a few
-products with the matrix, or in the matrix itself where that costs no more; the covariance forms it at first
-need. Newton's steps are taken before that where a matrix is cheaper than the sweeps to go.
+Accelerated sweeps cost one sweep each and come within round-off of a stationary point. A few matrix-vector
+products verify that the end point is a strict optimum; where a factorization is cheaper, it does. Newton's
+steps are taken earlier where a factorization is cheaper than the sweeps still to go.
 
-Moves between optima (`moves`, `search`) interrupt the climb; each is made only where the bound rises by it.
+Moves between optima (`moves`, `search`) interrupt the ascent; each is made only if it raises the lower bound.
 """
 
 from collections.abc import Callable
@@ -21,12 +22,11 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import EStepResult, e_step
 from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves, occupied
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
+from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs, sweep_cost
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
-    solver_costs,
     step,
-    sweep_cost,
     sweep_residual,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
@@ -35,30 +35,53 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
 )
 from sklearn_lrvb.linear_response import Definiteness
 
-_LEAST_FIRST_SWEEPS = 4  # before anything else, while sweeps gain most
-_MOST_FIRST_SWEEPS = 30  # sweeps granted to find the way to an optimum
-_LOCAL_REGIME_SHIFT = 0.03  # of a component's standard deviation
-_MOST_HALVINGS = 5
-_LEAST_SHARE_KEPT = 0.1  # of any component by one larger step: further out the models of it are void
-_TRIAL_STEPS = 20
-_NEWTON_MARGIN = (
-    5.0  # steps foreseen for one saved: acceleration gathers speed, and Newton takes two or three steps
-)
-_FIXED_POINT_TOLERANCE = 1e-10  # distance, in mean-field standard deviations, at which acceleration ends
-_REUSE_FACTOR_BELOW = (
-    0.1  # decrement, in posterior standard deviations, from which the factor at hand serves to the end
-)
-_SLOW_CONTRACTION = 0.4  # of the decrement left by a Newton step
-_POLISHED_DECREMENT = 1e-9  # decrement at which polishing stops: float64 sees no further gain
-_ACCEPTED_DECREMENT = (
-    1e-8  # decrement that is not polished, and that polishing must reach while it makes progress
-)
+# Plain sweeps come first: at least these, because early sweeps gain most, and at most these, to find the way
+# to an optimum.
+_MIN_FIRST_SWEEPS = 4
+_MAX_FIRST_SWEEPS = 30
+
+# Shift of the components in a sweep, in their own standard deviations, below which the fit is in the local
+# regime of one optimum: from further out, larger steps end in another optimum than sweeps do.
+_LOCAL_REGIME_SHIFT = 0.03
+
+# A step that lowers the bound is halved so many times before a sweep replaces it.
+_MAX_HALVINGS = 5
+
+# No larger step may leave a component with less than this share of its rows: the quadratic model of the bound
+# says nothing so far out.
+_MIN_SHARE_KEPT = 0.1
+
+_TRIAL_STEPS = 20  # of a start that competes with others (`restarts`)
+
+# Newton's method takes over if it saves so many times the sweeps that it costs. Acceleration gathers speed,
+# so that its rate so far overstates the sweeps to go; and Newton takes two or three steps, not one.
+_NEWTON_MARGIN = 5.0
+
+# Distance from the fixed point, in mean-field standard deviations, at which acceleration ends.
+_FIXED_POINT_TOLERANCE = 1e-10
+
+# Decrement below which M hardly changes up to the optimum, so that its factor is used again.
+_REUSE_FACTOR_BELOW = 0.1
+
+# A Newton step that leaves more than this share of the decrement is too slow to pay.
+_SLOW_CONTRACTION = 0.4
+
+# Polishing stops at the first decrement, where float64 shows no further gain. At a fixed point of the sweeps
+# the second is good enough, and polishing must reach it as long as it makes progress.
+_POLISHED_DECREMENT = 1e-9
+_ACCEPTED_DECREMENT = 1e-8
 _POLISHING_STEPS = 5
-_NEGATIVE_CURVATURE = 1e-6  # smallest eigenvalue of S, downwards, that is a way out
-_ROUND_OFF = 1e-14  # of the lower bound, per unit and row
-_STEPS_BETWEEN_LOOKS = 10  # for moves; looking every 5 or 20 steps made no difference over 219 fits
+
+# The smallest eigenvalue of M, relative to the complete information, below minus which a saddle is escaped.
+_NEGATIVE_CURVATURE = 1e-6
+
+# Round-off of the lower bound, relative to its size and the number of rows.
+_ROUND_OFF = 1e-14
+
+# Steps after which moves are tried again. Every 5 or 20 steps made no difference over 219 fits.
+_STEPS_BETWEEN_MOVES = 10
 _SWEEPS_AFTER_A_MOVE = 2
-_SWEEPS_ON_TRIAL = 5  # that a merge which loses at first has to make up for it
+_SWEEPS_ON_TRIAL = 5  # in which a merge that lowers the bound at first has to make up for it
 
 
 @dataclass(frozen=True)
@@ -72,7 +95,7 @@ class Fit:
     path : tuple of float, the lower bound at the start and after every step
     n_before : int, steps at the head of the path that earlier fits took
     converged : bool
-    finished : bool, converged or nowhere to go
+    finished : bool, whether no further step is to be taken
     information : ObservedInformation at the posterior, or None
     direction : Newton's step at the posterior, (D,), or None
     decrement : float, Newton decrement at the posterior, or NaN
@@ -116,7 +139,7 @@ class Fit:
 
     @cached_property
     def distance(self):
-        """From the sweep's fixed point, in mean-field standard deviations."""
+        """Distance from the fixed point of the sweeps, in mean-field standard deviations."""
         complete = complete_information(self.posterior)
         return np.linalg.norm(complete.times_root_transposed(self.residual[:, None]))
 
@@ -139,24 +162,24 @@ class Fit:
 
 @dataclass(frozen=True)
 class NewtonOffer:
-    """What a Newton step would cost.
+    """The cost of a Newton step.
 
     Attributes
     ----------
-    solver : str, the cheapest of the observed information
-    n_sweeps : float, its price in sweeps
+    solver : str, the cheapest solver of the observed information
+    n_sweeps : float, the cost of a step with it, in sweeps
     """
 
     solver: str
     n_sweeps: float
 
     def pays(self, acceleration):
-        """Whether it is cheaper than the sweeps to go.
+        """Whether it is cheaper than the sweeps still to go.
 
-        It is not tried before sweeps have cost as much: where it fails, it at most doubles the cost of a fit.
+        It is not taken before sweeps have cost as much, so that a failure at most doubles the cost of a fit.
         """
-        tried = acceleration.n_steps >= self.n_sweeps
-        return tried and acceleration.steps_to_go(_FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN * self.n_sweeps
+        is_due = acceleration.n_steps >= self.n_sweeps
+        return is_due and acceleration.steps_to_go(_FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN * self.n_sweeps
 
 
 @dataclass(frozen=True)
@@ -166,11 +189,11 @@ class Ascent:
     Attributes
     ----------
     rows : CentredRows
-    tol : float, ELBO still to be gained ("newton") or gained last ("coordinate_ascent")
+    tol : float, lower bound still to be gained ("newton") or gained last ("coordinate_ascent")
     max_iter : int, steps of either kind
-    on_step : callable(n_iter, gain), told of every step
+    on_step : callable(n_iter, gain), called after every step
     moves : Moves or None, which moves between optima `newton` may make
-    on_move : callable(n_iter, name), told of every move
+    on_move : callable(n_iter, name), called after every move
     """
 
     rows: object
@@ -181,15 +204,22 @@ class Ascent:
     on_move: Callable = lambda n_iter, name: None
 
     def start(self, posterior, path=()):
-        """State before the first step; ``path`` is that of the fit that this one may continue."""
+        """The state before the first step.
+
+        Parameters
+        ----------
+        posterior : VariationalPosterior
+        path : sequence of float, lower bounds of the fit that this one continues, if it ended here
+        """
         result = e_step(self.rows, posterior)
         fit = Fit(posterior, result, (result.lower_bound,))
         if path and abs(path[-1] - fit.lower_bound) <= self._round_off(fit):
-            path = path[-_MOST_FIRST_SWEEPS - 1 :]
+            path = path[-_MAX_FIRST_SWEEPS - 1 :]
             fit = replace(fit, path=path, n_before=len(path) - 1)
         return fit
 
     def _accepted(self, fit, posterior, result):
+        """The state at a posterior; a fall of the lower bound by round-off is not recorded."""
         fell = fit.lower_bound - result.lower_bound
         lower_bound = fit.lower_bound if 0 < fell <= self._round_off(fit) else result.lower_bound
         arrived = Fit(posterior, result, (*fit.path, lower_bound), fit.n_before)
@@ -200,7 +230,7 @@ class Ascent:
         return self._accepted(fit, fit.next_posterior, e_step(self.rows, fit.next_posterior))
 
     def _sweep_in_order(self, fit):
-        """A sweep that leaves the components in their best order, where moves may act."""
+        """A sweep that leaves the components in their best order, if moves may act."""
         posterior = fit.next_posterior if self.moves is None else self.moves.in_order(fit.next_posterior)
         return self._accepted(fit, posterior, e_step(self.rows, posterior))
 
@@ -212,9 +242,9 @@ class Ascent:
         return fit
 
     def newton(self, fit):
-        """Sweeps, accelerated sweeps, and Newton steps where they pay, until ``tol`` and polished.
+        """Sweeps, accelerated sweeps, and Newton steps where they pay, to the optimum up to round-off.
 
-        Where the moves include a search, every climb from one of its moves may take ``max_iter`` steps.
+        Where the moves include a search, the ascent from each of its moves may take ``max_iter`` steps.
         """
         fit = self._newton(fit)
         while self.moves is not None and self.moves.searches and fit.finished:
@@ -232,79 +262,79 @@ class Ascent:
         try:
             return self._climb(fit, acceleration)
         except DegenerateComponentError:
-            # Under an improper prior the bound rises without limit as a component empties. Larger steps
-            # can run up there where sweeps stop at an optimum on the way.
+            # Under an improper prior the bound rises without limit as a component empties. Sweeps may stop at
+            # an optimum on the way where larger steps run on.
             result = self.coordinate_ascent(fit)
             return self._climb(replace(result, converged=False), Acceleration())
 
     def _in_local_regime(self, fit):
-        """Whether sweeps gain less and less, and move the components little beside their size.
+        """Whether sweeps gain less and less, and move the components little relative to their size.
 
-        Larger steps from further out would end in another optimum than sweeps do, as often a worse one as
-        a better.
+        Larger steps from further out would end in another optimum than sweeps do, which is worse as often as
+        it is better.
         """
         if fit.n_steps and fit.gain <= self._round_off(fit):
             return True
-        if fit.n_steps < _LEAST_FIRST_SWEEPS or fit.n_steps >= _MOST_FIRST_SWEEPS:
-            return fit.n_steps >= _MOST_FIRST_SWEEPS
+        if fit.n_steps < _MIN_FIRST_SWEEPS or fit.n_steps >= _MAX_FIRST_SWEEPS:
+            return fit.n_steps >= _MAX_FIRST_SWEEPS
         slows_down = fit.gain < fit.path[-2] - fit.path[-3]
         return slows_down and fit.distance < _LOCAL_REGIME_SHIFT * np.sqrt(self.rows.total_weight)
 
     def trial(self, fit):
-        """A few steps of `newton`, until it is near its optimum or at least it shows where it leads."""
-        acceleration, has_looked = Acceleration(), False
+        """A few steps of `newton`, enough to compare the optima that several starts lead to."""
+        acceleration, moves_were_tried = Acceleration(), False
         while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > _REUSE_FACTOR_BELOW:
             try:
                 if not self._in_local_regime(fit):
                     fit = self._sweep_in_order(fit)
-                elif not has_looked:
-                    has_looked = True
+                elif not moves_were_tried:
+                    moves_were_tried = True
                     fit = self._moved(fit) or fit
                 else:
                     acceleration.arrive(fit.distance)
                     fit = self._accelerated_sweep(fit, acceleration)
-            except DegenerateComponentError:  # `newton` knows what to do
+            except DegenerateComponentError:  # `newton` will handle it, if this start is continued.
                 break
         return self._moved(fit) or fit
 
     def _climb(self, fit, acceleration):
-        """Accelerated sweeps until they stand still; Newton steps there, and before where they pay.
+        """Accelerated sweeps up to their fixed point; Newton steps there, and earlier where they pay.
 
-        Moves are looked for at the start, every few steps, where the sweeps stand still, and at the end.
+        Moves are tried at the start, every few steps, at the fixed point, and at the end.
         """
-        looked = -np.inf
+        last_tried = -np.inf  # step at which moves were tried last
         while fit.n_iter < self.max_iter:
             if not fit.finished:
                 acceleration.arrive(fit.distance)
-            is_still = fit.finished or self._stands_still(fit, acceleration)
-            if fit.n_iter - looked >= (1 if is_still else _STEPS_BETWEEN_LOOKS):
-                looked = fit.n_iter
-                moved = self._moved(fit, is_still)
+            at_rest = fit.finished or self._is_at_rest(fit, acceleration)
+            if fit.n_iter - last_tried >= (1 if at_rest else _STEPS_BETWEEN_MOVES):
+                last_tried = fit.n_iter
+                moved = self._moved(fit, at_rest)
                 if moved is not None:
-                    fit, acceleration, looked = moved, Acceleration(), -np.inf
+                    fit, acceleration, last_tried = moved, Acceleration(), -np.inf
                     continue
             if fit.finished:
                 break
-            fit, acceleration = self._climbing_step(fit, acceleration, is_still)
+            fit, acceleration = self._climbing_step(fit, acceleration, at_rest)
         return fit
 
-    def _stands_still(self, fit, acceleration):
+    def _is_at_rest(self, fit, acceleration):
         """Whether sweeps have nothing left to gain."""
         return fit.distance < _FIXED_POINT_TOLERANCE or (
             acceleration.stalls() and fit.gain <= self._round_off(fit)
         )
 
-    def _climbing_step(self, fit, acceleration, is_still):
+    def _climbing_step(self, fit, acceleration, at_rest):
         """The state after one sweep, after Newton's steps or at the end; and the acceleration from there."""
-        if is_still and self._seems_optimum(fit):
+        if at_rest and self._seems_optimum(fit):
             return self._finished(fit), acceleration
-        offer = None if is_still else self._newton_offer(fit)
-        if is_still or offer.pays(acceleration):
+        offer = None if at_rest else self._newton_offer(fit)
+        if at_rest or offer.pays(acceleration):
             return self._newton_phase(fit, offer), Acceleration()
         return self._accelerated_sweep(fit, acceleration), acceleration
 
     def _moved(self, fit, at_rest=False):
-        """The state after the first move on offer that raises the lower bound, and a few sweeps; or None."""
+        """The state after the first proposed move that raises the lower bound, and a few sweeps; or None."""
         if self.moves is None or fit.n_iter >= self.max_iter:
             return None
         moved = self._first_accepted(fit, self.moves.proposals(self.rows, fit, at_rest))
@@ -312,10 +342,15 @@ class Ascent:
 
     def _first_accepted(self, fit, moves, n_sweeps=0):
         """The state after the first move that raises the bound, together with some sweeps; or None."""
-        try:
-            return next(filter(None, (self._after_move(fit, move, n_sweeps) for move in moves)), None)
-        except DegenerateComponentError:
-            return None
+        moves = iter(moves)
+        while True:
+            try:
+                move = next(moves, None)
+                moved = None if move is None else self._after_move(fit, move, n_sweeps)
+            except DegenerateComponentError:
+                continue  # with the next move; without one, if there was no state to propose moves from
+            if move is None or moved is not None:
+                return moved
 
     def _after_move(self, fit, move, n_sweeps):
         """The state after a move and some sweeps, or None where the lower bound has not risen by then."""
@@ -337,7 +372,7 @@ class Ascent:
         return fit
 
     def _searched(self, fit):
-        """The state after the first split, or merge on trial, that raises the lower bound; or None."""
+        """The state after the first split, or trial merge, that raises the lower bound; or None."""
         if fit.posterior.n_components == 1:
             return None
         search = Search(self.rows, fit)
@@ -345,7 +380,7 @@ class Ascent:
         return moved or self._first_accepted(fit, search.trial_merges(), _SWEEPS_ON_TRIAL)
 
     def _accelerated_sweep(self, fit, acceleration):
-        """A step of the acceleration; a sweep where there is none, or none that raises the lower bound."""
+        """A step of the acceleration; a plain sweep where none is proposed, or where it lowers the bound."""
         try:
             posterior = acceleration.proposal(fit.posterior, fit.next_posterior)
             if posterior is None:
@@ -356,7 +391,7 @@ class Ascent:
         except DegenerateComponentError:
             moved = None
         if moved is None:
-            acceleration.turn_down()
+            acceleration.reject()
             return self._sweep(fit)
         acceleration.accept()
         return moved
@@ -378,7 +413,10 @@ class Ascent:
         )
 
     def _seems_optimum(self, fit):
-        """Whether the end of the sweeps shows as an optimum for less than the matrix would cost."""
+        """Whether a few products verify that the end of the sweeps is a strict optimum.
+
+        False where they do not, or would cost more than a factorization.
+        """
         n_products = self._solver_costs(fit).products_for_a_matrix()
         if fit.distance > _FIXED_POINT_TOLERANCE or n_products < 1:
             return False
@@ -386,10 +424,11 @@ class Ascent:
         return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
 
     def _newton_phase(self, fit, offer=None):
-        """Newton and polishing steps to the end, or until sweeps of the price on offer are the better buy.
+        """Newton and polishing steps to the end, or until sweeps are worth more than a step costs.
 
-        That is, where M is indefinite, if they gain more; and where it is not, if the decrement falls no
-        faster than a sweep may make it: a component on its way out is halved by every step.
+        Sweeps are worth more if M is indefinite and they gain more for the same cost; or if M is definite and
+        the decrement falls no faster than by sweeps, as while a component empties, whose count every step
+        halves.
         """
         gain_of_sweeps = offer.n_sweeps * fit.gain if offer else -np.inf
         decrement = np.inf
@@ -411,29 +450,29 @@ class Ascent:
         return fit
 
     def _is_near(self, fit):
-        """Whether M hardly changes from here to the optimum."""
+        """Whether M hardly changes between here and the optimum."""
         return fit.decrement < _REUSE_FACTOR_BELOW or 0.5 * fit.decrement**2 < self.tol
 
     def _confirm_optimum(self, fit):
-        """The end of the fit at an optimum; from another stationary point, a step up where there is one."""
+        """The end of the fit at a strict optimum; at a saddle, the state after a step that escapes it."""
         proved = fit.probed().is_strict_optimum
         moved = None if proved else self._escape_saddle(fit)
         return self._finished(fit, proved) if moved is None else moved
 
     def _finished(self, fit, converged=True):
-        if not fit.n_iter:  # a step that goes nowhere counts where it is the only one
+        if not fit.n_iter:  # The fit started at its end; finding that out counts as a step.
             fit = replace(fit, path=(*fit.path, fit.lower_bound))
             self.on_step(fit.n_iter, fit.gain)
         return replace(fit, converged=converged, finished=True)
 
     def _escape_saddle(self, fit):
-        """A step along the eigenvector of a negative eigenvalue, or None."""
+        """The state after a step along the eigenvector of a negative eigenvalue, or None."""
         information = fit.information
         eigenvalue, eigenvector = information.smallest_eigenvalue()
         if eigenvalue > -_NEGATIVE_CURVATURE:
             return None
         away = information.complete.solve_root_transposed(eigenvector[:, None])[:, 0]
-        for halving in range(_MOST_HALVINGS):
+        for halving in range(_MAX_HALVINGS):
             moved = self._try(fit, 0.5**halving * away)
             if moved is not None and moved.gain > self._round_off(fit):
                 return moved
@@ -454,19 +493,19 @@ class Ascent:
         )
 
     def _round_off(self, fit):
-        """Differences of the lower bound below this mean nothing."""
+        """Differences of the lower bound below this are not significant."""
         return _ROUND_OFF * (abs(fit.lower_bound) + self.rows.total_weight)
 
     def _newton_step(self, fit):
         """One safeguarded Newton step; a sweep where no fraction of it raises the lower bound."""
-        for halving in range(_MOST_HALVINGS):
+        for halving in range(_MAX_HALVINGS):
             moved = self._try(fit, 0.5**halving * fit.direction)
             if moved is not None:
                 return moved
         return self._sweep(fit)
 
     def _try(self, fit, coefficients):
-        """The state after ``coefficients``; None where infeasible, too far, or where the ELBO falls."""
+        """The state after a step; None where it is infeasible, too long, or lowers the bound."""
         try:
             posterior = step(fit.posterior, coefficients)
         except DegenerateComponentError:
@@ -474,17 +513,17 @@ class Ascent:
         return None if _starves(fit.posterior, posterior) else self._evaluated(fit, posterior)
 
     def _evaluated(self, fit, posterior):
-        """The state at a posterior; None where the ELBO falls."""
+        """The state at a posterior; None where the lower bound is lower there."""
         result = e_step(self.rows, posterior)
         if not result.lower_bound >= fit.lower_bound - self._round_off(fit):
             return None
         return self._accepted(fit, posterior, result)
 
     def _polish(self, fit):
-        """Steps with the factor at hand; converged once they end where the optimum is.
+        """Steps with the factor at the start; converged if they end at the optimum.
 
-        Every step shrinks the distance manyfold for the price of one sweep, as it would not if M changed its
-        sign on the way. Where they come to a halt before, M at the end tells how well it went.
+        Every step costs one sweep and shrinks the distance manyfold, which it would not if M became
+        indefinite on the way. Where the steps come to a halt earlier, M is formed again at the end.
         """
         start, direction, distance = fit, fit.direction, fit.decrement
         for _ in range(_POLISHING_STEPS):
@@ -513,9 +552,10 @@ class Ascent:
 
 
 def _starves(before, after):
-    """Whether a component loses most of its rows.
+    """Whether a component loses most of its rows in one step.
 
-    Under a proper prior that of an empty one means nothing: its count is a tail of its density.
+    Under a proper prior this is asked only of occupied components: the count of an empty one is a tail of its
+    density, and may change by any factor.
     """
     is_model_of_rows = before.prior.flat | occupied(before.counts)
-    return np.any(is_model_of_rows & (after.counts < _LEAST_SHARE_KEPT * before.counts))
+    return np.any(is_model_of_rows & (after.counts < _MIN_SHARE_KEPT * before.counts))

@@ -1,23 +1,24 @@
-"""What one pass over the rows tells of merges and deletions: sums over the rows' assignments at q."""
+"""Sums over the rows' assignments at q, from which the gains of merges and deletions follow: one pass."""
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import xlogy
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import normalized, sums_over_blocks
-from sklearn_lrvb.gaussian_mixture.e_step.frames import frames_of
+from sklearn_lrvb.gaussian_mixture.e_step.common_frame import frames_of
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normalized
 
 
 @dataclass(frozen=True)
 class AssignmentSums:
-    """Sums over the rows, each as often as it counts.
+    """Sums over the rows, each counted as often as its weight says.
 
     Attributes
     ----------
     entropy_losses : (n_groups,), entropy of the assignments that is lost if a group of components is merged
-    log_kept : (n_deleted,), sum of log(1 - r_k), what the rows lose if component k is no longer there
-    taken_over : (n_deleted, K), sum of r_k r_l/(1 - r_k), rows of component k that then fall to component l
+    log_kept : (n_deleted,), sum of log(1 - r_k), by which the rows' scores fall if component k is deleted
+    taken_over : (n_deleted, K), sum of r_k r_l/(1 - r_k), rows of component k that then go to component l
     """
 
     entropy_losses: np.ndarray
@@ -30,28 +31,31 @@ def assignment_sums(rows, posterior, groups, deleted):
 
     Parameters
     ----------
+    rows : CentredRows
+    posterior : VariationalPosterior
     groups : sequence of int sequences, components that may be merged
     deleted : int sequence (n_deleted,), components that may be deleted one by one
+
+    Returns
+    -------
+    sums : AssignmentSums
     """
     frames = frames_of(posterior)
-
-    def one_block(selected, block):
-        log_densities = frames.log_densities(frames.whiten(block))
-        rest = [_without(log_densities, k) for k in deleted]
-        r, log_normalizer = normalized(log_densities)
-        losses = rows.weighted(_entropy_losses(r, groups), selected).sum(axis=1)
-        kept, taken = np.zeros(len(deleted)), np.zeros((len(deleted), len(r)))
-        for i, (k, (shares, log_normalizer_without)) in enumerate(zip(deleted, rest, strict=True)):
-            kept[i] = rows.weighted(log_normalizer_without - log_normalizer, selected).sum()
-            taken[i, np.arange(len(r)) != k] = rows.weighted(shares * r[k], selected).sum(axis=1)
-        return losses, kept, taken
-
-    return AssignmentSums(*sums_over_blocks(rows.map(one_block, frames.block_rows)))
+    function = functools.partial(_sums_of_block, frames, groups, deleted)
+    return AssignmentSums(*rows.total(function, frames.numbers_per_row))
 
 
-def _without(log_densities, component):
-    """Responsibilities (K - 1, n) and normaliser (n,) without one component."""
-    return normalized(np.delete(log_densities, component, axis=0))
+def _sums_of_block(frames, groups, deleted, block):
+    """The attributes of `AssignmentSums`, summed over a block."""
+    expectation = expect(frames, block, keep_log_densities=len(deleted) > 0)
+    r, n_components = expectation.responsibilities, len(expectation.responsibilities)
+    entropy_losses = block.weighted(_entropy_losses(r, groups)).sum(axis=1)
+    log_kept, taken_over = np.zeros(len(deleted)), np.zeros((len(deleted), n_components))
+    for i, k in enumerate(deleted):
+        others, log_normalizer = normalized(np.delete(expectation.log_densities, k, axis=0))
+        log_kept[i] = block.weighted(log_normalizer - expectation.log_normalizer).sum()
+        taken_over[i, np.arange(n_components) != k] = block.weighted(others * r[k]).sum(axis=1)
+    return entropy_losses, log_kept, taken_over
 
 
 def _entropy_losses(responsibilities, groups):

@@ -1,4 +1,4 @@
-"""The lower bound as a function of the components' sufficient statistics, and what a merge of two changes.
+"""The lower bound as a function of the components' sufficient statistics, and its change by merges.
 
 *Mathematics.* Let q be optimal for responsibilities r. Conjugacy makes the lower bound a sum of closed forms,
 
@@ -10,24 +10,23 @@ and known noise included)
 
     tau_k = b0 + N_k,    d_k = m_k - m0,    c = nu0 + power N_k,    A_k = c E(Lambda_k)^-1.
 
-A component that takes over the rows of components k and l has
+The component that holds the rows of both components k and l has
 
     N = N_k + N_l,    d = (tau_k d_k + tau_l d_l)/tau,    A = A_k + A_l - C0 + between,
     between = (tau_k tau_l s(d_k - d_l) - b0 tau_k s(d_k) - b0 tau_l s(d_l))/tau,
 
-and the other one falls to its prior. With "tied" covariances the one A gains ``between`` and nothing else.
+and the other one returns to its prior. With "tied" covariances, ``between`` is added to the one A, and
+nothing else changes.
 
 *Conventions.* All positions and scatters are in the frame of the prior, where C0 is the identity and every
-A_k is at least the identity: sums of them are well conditioned in whatever units the rows come.
+A_k is at least the identity: sums of them are well conditioned whatever the units of the rows.
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from sklearn_lrvb.row_blocks import slices
-
-_BATCH_BYTES = 2**25  # of the scatter matrices of pairs that are formed at once
+from sklearn_lrvb.row_blocks import batches
 
 
 class ComponentStatistics:
@@ -53,10 +52,10 @@ class ComponentStatistics:
             self._scatter, posterior.effective_degrees_of_freedom
         )
 
-    # What merges change.
+    # Changes of the lower bound by merges.
 
     def merge_gains(self, pairs):
-        """How much each merge would raise the bound, were it not for the entropy of the assignments it loses.
+        """How much each merge raises the bound, without the entropy of the assignments that it loses.
 
         Parameters
         ----------
@@ -68,7 +67,7 @@ class ComponentStatistics:
         """
         n_numbers = max(self._posterior.n_components, np.size(self._structure.identity))
         gains = np.empty(len(pairs))
-        for batch in slices(len(pairs), max(1, _BATCH_BYTES // (8 * n_numbers))):
+        for batch in batches(len(pairs), 8 * n_numbers):
             gains[batch] = self._gains(pairs[batch])
         return np.where(np.isnan(gains), -np.inf, gains)
 
@@ -81,7 +80,7 @@ class ComponentStatistics:
         return gaussian + self.gains_of_weights(counts)
 
     def gain_of_all(self, pairs):
-        """The same of disjoint merges made at once, a float."""
+        """How much disjoint merges raise the bound when made at once, as `merge_gains`: a float."""
         if self._structure.has_own_precisions:
             of_precisions = self._gains_of_precisions(pairs).sum()
         else:
@@ -159,7 +158,7 @@ class ComponentStatistics:
     # The posteriors that moves lead to.
 
     def merged_posterior(self, pairs):
-        """q with the first component of every disjoint pair in place of both, the second at its prior."""
+        """q where the first component of every disjoint pair replaces both; the second is at its prior."""
         posterior, structure = self._posterior, self._structure
         centred_means = posterior.centred_means.copy()
         least, (first, second) = self._prior.mean_precision, pairs.T
@@ -208,10 +207,10 @@ def emptied(posterior, components):
 
 
 def divergence_of_emptied(posterior):
-    """What a component without rows adds to the divergence of q from the prior.
+    """Contribution of a component without rows to the divergence of q from the prior.
 
-    Nothing, except with independent factors of means and precisions: the prior has joint ones, so that no
-    such q equals it.
+    It is zero, except with independent factors of means and precisions: the factors of the prior are joint,
+    so that no such q equals it.
     """
     if not posterior.prior.independent:
         return 0.0
@@ -222,7 +221,7 @@ def divergence_of_emptied(posterior):
 
 
 def own_divergences(posterior):
-    """What every component's mean, and a precision of its own, add to the divergence from the prior, (K,)."""
+    """Contributions of every component's mean, and own precision, to the divergence from the prior, (K,)."""
     if posterior.structure.has_own_precisions:
         return posterior.mean_divergences + posterior.precision_divergences
     return posterior.mean_divergences

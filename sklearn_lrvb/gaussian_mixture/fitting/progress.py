@@ -4,7 +4,13 @@ from time import perf_counter
 
 
 class Progress:
-    """Prints of ``verbose``, in scikit-learn's words."""
+    """Prints what ``verbose`` asks for, in scikit-learn's words.
+
+    Parameters
+    ----------
+    verbose : int, 0 for nothing, 1 for the steps, more for their times and gains too
+    interval : int, steps between prints
+    """
 
     def __init__(self, verbose, interval):
         self._verbose = verbose
@@ -37,7 +43,7 @@ class Progress:
             print(f"Initialization failed: {error}")
 
     def pause(self, fit):
-        """A start was tried, and waits for the others."""
+        """A start was tried, and waits until the others are."""
         self._close(fit, "tried")
 
     def end(self, fit):

@@ -1,21 +1,21 @@
-"""Several starts of one fit: all are tried, the promising ones are run to the end."""
+"""Several starts of one fit: all are tried for a few steps, and the promising ones are run to the end."""
 
 from dataclasses import dataclass
 from math import ceil
 
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import DegenerateComponentError
 
-_SHARE_FINISHED = 1 / 2  # of the starts beside the first
+_SHARE_FINISHED = 1 / 2  # of the starts after the first
 
 
 @dataclass(frozen=True)
 class Starts:
-    """The starts of a fit, and what to do with each.
+    """Runs a fit from several starts.
 
     Attributes
     ----------
     ascent : Ascent
-    accelerated : bool, Newton's method and acceleration, or plain sweeps
+    accelerated : bool, whether Newton's method and acceleration are used, or plain sweeps alone
     progress : Progress
     """
 
@@ -26,18 +26,22 @@ class Starts:
     def best(self, starts):
         """The state with the highest lower bound.
 
-        The first start is run to the end, as it would be alone. Of the others, which are tried for a few
-        steps, the better half is; of plain sweeps, as in scikit-learn, all. So the result is never worse
-        than that of the first.
+        The first start is run to the end, as it would be alone. The others are tried for a few steps, and
+        the better half of them is run to the end; with plain sweeps all of them are, as in scikit-learn. So
+        the result is never worse than that of the first.
 
         Parameters
         ----------
-        starts : sequence of callables, what `Ascent.start` takes
+        starts : sequence of callables that return the arguments of `Ascent.start`
+
+        Returns
+        -------
+        fit : Fit
 
         Raises
         ------
         DegenerateComponentError
-            Where all starts end in one: the last.
+            Where all starts fail: the error of the last one.
         """
         failures = []
 

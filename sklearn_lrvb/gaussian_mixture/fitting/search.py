@@ -1,6 +1,6 @@
-"""The search from the end of a fit: splits of components, and merges that lose a little at first.
+"""The search from the end of a fit: splits of components, and merges that lower the bound a little at first.
 
-A split needs an empty component for its second half. Where there is none, it goes together with the merge of
+A split needs an empty component for its second half. Where there is none, it is combined with the merge of
 two other components: the gains of a split and of a merge of other components add up.
 """
 
@@ -18,12 +18,12 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
 from sklearn_lrvb.gaussian_mixture.fitting.moves import LEAST_GAIN, Move, occupied
 from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, split
 
-_LARGEST_LOSS = 10.0  # nats, of a merge that sweeps may make up for
-_TRIALS = 3
+_MAX_LOSS = 10.0  # nats that a merge may lose before a few sweeps make up for it
+_TRIALS = 3  # merges on trial, the most promising ones
 
 
 class Search:
-    """Proposals from one optimum.
+    """The moves that the search proposes from one optimum.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class Search:
         self._pairs, self._gains = self._merges()
 
     def _merges(self):
-        """The likeliest merges of occupied components, and their gains, the best first: (n, 2), (n,)."""
+        """The most promising merges of occupied components, and their gains, the best first: (n, 2), (n,)."""
         components = np.flatnonzero(occupied(self._posterior.counts))
-        pairs = np.array(list(itertools.combinations(components, 2)), dtype=int).reshape(-1, 2)
+        pairs = components[np.stack(np.triu_indices(len(components), 1), axis=1)]
         gains = self._statistics.merge_gains(pairs)
         likely = np.argsort(-gains, kind="stable")[: 2 * len(components)]
         pairs, gains = pairs[likely], gains[likely]
@@ -51,7 +51,11 @@ class Search:
         return pairs[order], gains[order]
 
     def splits(self):
-        """Yield splits that gain: as many at once as there are empty components, else the best, or a swap."""
+        """Yield splits that gain.
+
+        Where there are empty components, these are as many splits at once as there are empty components, then
+        the best one alone; where there are none, the best split that is combined with a merge.
+        """
         halves = self._halves()
         empty = np.flatnonzero(~occupied(self._posterior.counts))
         if len(empty):
@@ -65,31 +69,31 @@ class Search:
 
     def trial_merges(self):
         """Yield merges that lose little, the best first."""
-        near = (self._gains > -_LARGEST_LOSS) & (self._gains <= LEAST_GAIN)
+        near = (self._gains > -_MAX_LOSS) & (self._gains <= LEAST_GAIN)
         for pair in self._pairs[near][:_TRIALS]:
             yield Move(
                 f"merged components {pair[0]} and {pair[1]}", self._statistics.merged_posterior(pair[None])
             )
 
     def _halves(self):
-        """What splitting each component leads to, where it leads anywhere: list of Split."""
+        """The splits of all components that can be split: list of Split."""
         held = RowsOfComponents(self._rows, self._fit.posterior)
         components = np.flatnonzero(occupied(self._posterior.counts))
         found = (split(held.of(k), self._posterior, int(k)) for k in components)
         return [halves for halves in found if halves is not None]
 
     def _gaining(self, halves, empty):
-        """Those that gain with their second half in an empty component, the best first."""
+        """The splits that gain with their second half in an empty component, the best first."""
         gains = np.array([self._gain(one, self._counts_after(one, empty)) for one in halves])
         return [halves[i] for i in np.argsort(-gains, kind="stable") if gains[i] > LEAST_GAIN]
 
     def _gain(self, halves, counts):
-        """Gain of a split, given the counts (K,) that it and what goes with it lead to."""
+        """Gain of a split, given the counts (K,) that it and a merge combined with it lead to."""
         return halves.gain + self._divergence_of_empty + self._statistics.gains_of_weights(counts)
 
     @cached_property
     def _divergence_of_empty(self):
-        """What the empty component that a split fills has added to the divergence from the prior."""
+        """The contribution to the divergence from the prior of the empty component that a split fills."""
         return divergence_of_emptied(self._posterior)
 
     def _counts_after(self, halves, empty, counts=None):
@@ -100,7 +104,10 @@ class Search:
         return counts
 
     def _split(self, splits, empty, posterior=None):
-        """Some splits, each with an empty component for its second half; of a shared precision one alone."""
+        """The move that makes some splits, each with an empty component for its second half.
+
+        Components that share a precision are split one at a time.
+        """
         posterior = self._posterior if posterior is None else posterior
         counts, centred_means, covariance_cholesky = (
             posterior.counts,
@@ -123,7 +130,7 @@ class Search:
         )
 
     def _swaps(self, halves):
-        """Yield the split of one component and the merge of two others that together gain most."""
+        """Yield the split of one component, with the merge of two others, that together gain most."""
         best, swap = LEAST_GAIN, None
         merges = list(zip(self._pairs, self._gains, strict=True))
         for one, (pair, gain) in itertools.product(halves, merges):

@@ -1,35 +1,33 @@
 """Splits of components: two halves fitted to the rows of one, all others staying as they are.
 
 *Mathematics.* Let component k give the shares u and 1 - u of its responsibilities to two halves. All other
-responsibilities stay, so the lower bound depends on u as that of a mixture of two components, fitted to the
-rows counted w r_k times under the same prior of means and precisions: a small fit of its own. Its weights
-have a Dirichlet prior that stands for what the halves' counts change; the order of sticks is accounted for
-afterwards. A precision that all components share has there the prior that the rows of all other components
-make of it: Wishart with c - N_k degrees of freedom, its inverse scale A less the scatter of the rows of
-component k.
+responsibilities stay. As a function of u, the lower bound is then that of a mixture of two components, fitted
+to the rows counted w r_k times under the same prior of means and precisions: a small fit of its own. Its
+weights have a Dirichlet prior in place of the prior of all weights; the order of sticks is accounted for
+afterwards. A precision that all components share has, in this fit, its posterior given the rows of all other
+components for a prior: Wishart with c - N_k degrees of freedom, its inverse scale A minus the scatter of the
+rows of component k.
 """
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import (
-    e_step,
-    normalized,
-    posterior_from_responsibilities,
-    sums_over_blocks,
-)
-from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     DegenerateComponentError,
     VariationalPosterior,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights, StickBreakingWeights
+from sklearn_lrvb.row_blocks import sum_of_rows
 
-_LEAST_SHARE = 1e-3  # responsibility from which a row takes part
-_LEAST_ROWS = 4.0  # of a component that is split, and half as many of either half
-_SWEEPS = 10
+_LEAST_RESPONSIBILITY = 1e-3  # Rows that belong to a component by less take no part in its split.
+_LEAST_ROWS = 4.0  # expected rows of a component that is split; either half has half as many at least
+_SWEEPS = 10  # that fit the halves before their lower bound is compared with that of the whole
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Split:
 
 
 class RowsOfComponents:
-    """Which rows each component holds, and with which shares: one pass over the rows.
+    """The rows that belong to each component, and with which shares: one pass over the rows.
 
     Parameters
     ----------
@@ -61,31 +59,32 @@ class RowsOfComponents:
 
     def __init__(self, rows, posterior):
         self._rows, frames = rows, OwnFrames(posterior)
-
-        def one_block(selected, block):
-            r, _ = normalized(frames.log_densities(frames.whiten(block)))
-            component, row = np.nonzero(r > _LEAST_SHARE)
-            return component, row + selected.start, rows.weighted(r, selected)[component, row]
-
-        parts = zip(*rows.map(one_block, frames.block_rows), strict=True)
-        self._component, self._row, self._weight = (np.concatenate(part) for part in parts)
+        parts = rows.map(functools.partial(_rows_held, frames), frames.numbers_per_row)
+        self._component, self._row, self._weight = map(np.concatenate, zip(*parts, strict=True))
 
     def of(self, component):
         """The rows of one component, counted by their shares in it: CentredRows.
 
-        Of more than half of all rows no copy is made: the others are counted zero times.
+        Where these are more than half of all rows, no copy is made, and the others are counted zero times.
         """
         held = self._component == component
-        row, weights, X = self._row[held], self._weight[held], self._rows.X
-        if 2 * len(row) < len(X):
-            return replace(self._rows, X=X[row], weights=weights)
-        of_all = np.zeros(len(X))
+        row, weights, n_samples = self._row[held], self._weight[held], self._rows.n_samples
+        if 2 * len(row) < n_samples:
+            return self._rows.selected(row, weights)
+        of_all = np.zeros(n_samples)
         of_all[row] = weights
-        return replace(self._rows, weights=of_all)
+        return replace(self._rows, sample_weight=of_all)
+
+
+def _rows_held(frames, block):
+    """Pairs of a component and a row that it holds: the component, the number of the row, and its weight."""
+    r = expect(frames, block).responsibilities
+    component, row = np.nonzero(r > _LEAST_RESPONSIBILITY)
+    return component, row + block.start, block.weighted(r)[component, row]
 
 
 def split(rows, posterior, component):
-    """The best split of one component found from halves along two axes, or None.
+    """The better of two splits of one component, started from halves along different axes; or None.
 
     Parameters
     ----------
@@ -125,17 +124,17 @@ def _fitted_halves(rows, prior, sides):
 
 
 def _bound_without_weights(rows, posterior):
-    """The lower bound less what the weights add to it at best, a float."""
+    """The lower bound without the most that the weights can add to it, a float."""
     of_weights = posterior.prior.weights.log_evidence(posterior.counts)
     return float(e_step(rows, posterior).lower_bound - of_weights)
 
 
 def _prior_of_rows(rows, posterior, component):
-    """The prior of means and precisions that stands for all rows but those of one component."""
+    """The prior of means and precisions, given all rows except those of one component."""
     prior, structure = posterior.prior, posterior.structure
     if structure.has_own_precisions:
         return prior
-    # What these rows alone add to C0 is what they add to the scatter of all.
+    # These rows add the same to C0 alone as to the scatter of all rows.
     alone = _of_one_component(rows, prior)
     of_all, of_these = (
         q.effective_degrees_of_freedom[0] * structure.congruence(q.covariance_cholesky, structure.identity)[0]
@@ -164,15 +163,16 @@ def _prior_of(prior, n_components):
 
 
 def _starting_sides(rows, prior):
-    """Yield rows on either side of their mean, along each of two axes: (n, 2).
+    """Yield the rows on either side of their mean, along each of two axes: (n, 2).
 
-    One is the axis of largest variance in the frame of the prior. It shows nothing where the prior's
-    covariance is that of these rows, as that of all rows is by default. The other is the axis along which
-    the rows, in the component's own frame, have the smallest fourth moments: two clusters are flat there.
+    The first is the axis of largest variance in the frame of the prior. It is arbitrary where the prior's
+    covariance is that of these rows, which it is by default if they are all rows. The second is the axis
+    along which the rows, in the component's own frame, have the smallest fourth moments: those of two
+    clusters are small along the axis that joins them.
     """
     # A prior mean far from the rows would enlarge the component's covariance towards it.
-    sums = sum(rows.map(lambda selected, block: rows.weighted(block, selected).sum(axis=1)))
-    own_frame = _of_one_component(rows, replace(prior, mean=sums / rows.total_weight))
+    mean = rows.total(sum_of_rows) / rows.total_weight
+    own_frame = _of_one_component(rows, replace(prior, mean=mean))
     prior_frame = replace(own_frame, covariance_cholesky=own_frame.structure.cholesky(prior.covariance[None]))
     variances, _ = _even_moments(rows, prior_frame)
     yield _sides(rows, prior_frame, _eigenvector(variances, len(variances) - 1))
@@ -180,22 +180,15 @@ def _starting_sides(rows, prior):
     yield _sides(rows, own_frame, _eigenvector(fourth_moments, 0))
 
 
-def _seen_by_one(posterior):
-    """A function of a block: its rows in the frame of the one component, (P, n)."""
-    frames = OwnFrames(posterior)
-    return lambda block: frames.whiten(block)[0]
-
-
 def _even_moments(rows, posterior):
-    """Sums of weight y y' and of weight |y|^2 y y' in the one component's frame, (P, P) each."""
-    seen = _seen_by_one(posterior)
+    """Sums of weight y y' and of weight |y|^2 y y' in the frame of the only component, (P, P) each."""
+    return rows.total(functools.partial(_even_moments_of_block, OwnFrames(posterior)))
 
-    def one_block(selected, block):
-        y = seen(block)
-        weighted = rows.weighted(y, selected)
-        return weighted @ y.T, (np.square(y).sum(axis=0) * weighted) @ y.T
 
-    return sums_over_blocks(rows.map(one_block))
+def _even_moments_of_block(frames, block):
+    y = frames.whiten(block.rows)[0]
+    weighted = block.weighted(y)
+    return weighted @ y.T, (np.square(y).sum(axis=0) * weighted) @ y.T
 
 
 def _eigenvector(matrix, number):
@@ -204,7 +197,10 @@ def _eigenvector(matrix, number):
 
 
 def _sides(rows, posterior, axis):
-    """On which side of their mean rows lie along an axis of the one component's frame, (n, 2)."""
-    seen = _seen_by_one(posterior)
-    sides = np.concatenate(list(rows.map(lambda _, block: axis @ seen(block) > 0)))
+    """On which side of their mean rows lie along an axis of the only component's frame, (n, 2)."""
+    sides = rows.concatenated(functools.partial(_sides_of_block, OwnFrames(posterior), axis))
     return np.column_stack([sides, ~sides]).astype(float)
+
+
+def _sides_of_block(frames, axis, block):
+    return axis @ frames.whiten(block.rows)[0] > 0

@@ -1,1 +1,1 @@
-"""The observed information of the mixture, and what it costs to form it or to solve with it."""
+"""The observed information of the mixture: what linear response and Newton's method solve with."""

@@ -6,30 +6,32 @@ statistics by (Woodbury's identity)
 
     R^-1 M^-1 H q,        q = -w (I + w (diag r - r r') T)^-1 r,        T = H' M^-1 H,
 
-and there the row is scored exactly, expected log weights, precisions and all. The step is of first order in
-the statistics, where the bound is close to a quadratic; the score is far from linear in them (x' A^-1 x for a
-row that is much of A itself). Exact for one component; some ten times closer to refits than score - w
-leverage, which is of first order throughout.
+and the row is scored exactly at the posterior with these statistics. The step is of first order in the
+statistics, in which the lower bound is close to a quadratic. The score is far from linear in them (x' A^-1 x,
+where the row may be much of A itself), so it is not linearized. The result is exact for one component, and
+some ten times closer to refits than score - w leverage, which is of first order throughout.
 """
+
+import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import normalized
-from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.certainty import COUNTS_IN_SCORE
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import Expectation, expect, normalized
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
-from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import LEAST_SHARE
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import WithoutResponse
+from sklearn_lrvb.row_blocks import batches
 
-# Of a component's covariance, in units of what it was with the row: less is what rounding leaves of nothing.
+# Determinant of a component's covariance without the row, relative to that with it, below which what is left
+# is the rounding of a singular matrix.
 _LEAST_LOG_DETERMINANT = np.log(1e-11)
-
-_MOVED_BYTES = 2**24  # of covariances, one for every row of a block
 
 
 def leave_one_out_scores(rows, posterior, responses):
     """Scores of the training rows, each under the posterior without it: (n_samples,).
 
-    NaN where there is none: a component that is left without a proper posterior.
+    NaN where there is none, because a component is left without a proper posterior.
 
     Parameters
     ----------
@@ -37,32 +39,57 @@ def leave_one_out_scores(rows, posterior, responses):
     posterior : VariationalPosterior
     responses : ResponsesOfRows
     """
+    function = functools.partial(_leave_one_out_of_block, posterior, OwnFrames(posterior))
+    return responses.concatenated(function, rows)
+
+
+def _leave_one_out_of_block(posterior, frames, responses, block):
+    expectation = expect(frames, block, keep_log_densities=True)
+    whitened, r = expectation.whitened, expectation.responsibilities
+    counts = block.counts
+    own = responses.of_block(whitened, _used(posterior, r))
+    left_out = -counts * _own_response(r, counts, own.covariances())
+    scores = _scores_at(posterior, expectation, own, left_out)
+    failed = np.flatnonzero(np.isnan(scores))
+    if failed.size:
+        # The full step leaves the feasible set. Drop the response of the other rows: that step is feasible
+        # whenever a refit is.
+        expectation = _selected(expectation, failed)
+        whitened, r = expectation.whitened, expectation.responsibilities
+        own = WithoutResponse(posterior, whitened, _used(posterior, r))
+        scores[failed] = _scores_at(posterior, expectation, own, -counts[failed] * r)
+    return scores
+
+
+def _selected(expectation, some):
+    """The E-step of some rows of a block, int array."""
+    return Expectation(
+        expectation.whitened[:, :, some],
+        expectation.responsibilities[:, some],
+        expectation.log_normalizer[some],
+        expectation.log_densities[:, some],
+    )
+
+
+def largest_shares(rows, posterior):
+    """The largest share of a component's expected count that each row has, if it counts once: (n_samples,).
+
+    Only the component that the row most probably belongs to is looked at.
+    """
     frames = OwnFrames(posterior)
+    function = functools.partial(_largest_shares_of_block, posterior.counts, frames)
+    return rows.concatenated(function, frames.numbers_per_row)
 
-    def one_block(selected, block):
-        whitened = frames.whiten(block)
-        log_densities = frames.log_densities(whitened)
-        r, _ = normalized(log_densities.copy())
-        counted = rows.weighted(np.ones(len(block[0])), selected)
-        own = responses.of_block(whitened, _used(posterior, r))
-        left_out = -counted * _own_response(r, counted, own.covariances())
-        scores = _scores_at(posterior, whitened, log_densities, r, own, left_out)
-        failed = np.flatnonzero(np.isnan(scores))
-        if failed.size:
-            # the others' response would leave no posterior: without it there is one wherever a refit has one
-            whitened, log_densities, r = whitened[:, :, failed], log_densities[:, failed], r[:, failed]
-            own = WithoutResponse(posterior, whitened, _used(posterior, r))
-            left_out = -counted[failed] * r
-            scores[failed] = _scores_at(posterior, whitened, log_densities, r, own, left_out)
-        return scores
 
-    block_rows = min(responses.block_rows, max(1, _MOVED_BYTES // (8 * posterior.structure.identity.size)))
-    return np.concatenate(list(rows.map(one_block, block_rows)))
+def _largest_shares_of_block(counts, frames, block):
+    r = expect(frames, block).responsibilities
+    shares = np.divide(r, counts[:, None], out=np.zeros_like(r), where=counts[:, None] > 0)
+    return np.where(r > 0.5, shares, 0.0).max(axis=0)
 
 
 def _used(posterior, responsibilities):
     """Components whose statistics a row is part of, (K, n): those of a group together."""
-    used = responsibilities > LEAST_SHARE
+    used = responsibilities > COUNTS_IN_SCORE
     if posterior.structure.n_precision_groups < posterior.n_components:
         used[...] = used.any(axis=0)
     return used
@@ -78,39 +105,41 @@ def _own_response(r, weights, covariances):
     return np.linalg.solve(system, r_by_row[:, :, None])[:, :, 0].T
 
 
-def _scores_at(posterior, whitened, log_densities, r, own, left_out):
+def _scores_at(posterior, expectation, own, left_out):
     """Scores with the statistics moved by rows of weight ``left_out`` and by what responds to them: (n,).
 
     Parameters
     ----------
-    own : responses of the block's rows
+    expectation : Expectation of the rows, with their log densities
+    own : responses of the rows
     left_out : (K, n)
     """
+    r, structure = expectation.responsibilities, posterior.structure
     counts = posterior.counts[:, None] + own.counts(left_out, np.arange(r.shape[1]))
-    # under a proper prior an empty component falls back to it
+    # An empty component falls back to its prior, if that is proper.
     counts = np.where(counts > 0.0, counts, np.nan if posterior.prior.flat else 0.0)
     log_weights = posterior.prior.weights.expected_log(counts.T).T
-    moved = log_densities + log_weights - posterior.expected_log_weights[:, None]
-    for group in range(posterior.structure.n_precision_groups):
-        components_sharing_precision = posterior.structure.components_sharing_precision(group)
-        columns = np.flatnonzero((r[list(components_sharing_precision)] > LEAST_SHARE).any(axis=0))
-        if columns.size:
-            sums = {l: own.moments(l, left_out[:, columns], columns) for l in components_sharing_precision}
-            rows = whitened[:, :, columns]
-            moved[np.ix_(components_sharing_precision, columns)] = log_weights[
-                np.ix_(components_sharing_precision, columns)
-            ] + _log_densities(posterior, group, rows, counts[:, columns], sums)
+    moved = expectation.log_densities + log_weights - posterior.expected_log_weights[:, None]
+    for group in range(structure.n_precision_groups):
+        components = [k for k in range(len(r)) if structure.precision_group(k) == group]
+        columns = np.flatnonzero((r[components] > COUNTS_IN_SCORE).any(axis=0))
+        for batch in batches(columns.size, 8 * structure.identity.size):
+            some = columns[batch]
+            sums = {l: own.moments(l, left_out[:, some], some) for l in components}
+            place, rows = np.ix_(components, some), expectation.whitened[:, :, some]
+            log_densities = _log_densities(posterior, group, rows, counts[:, some], sums)
+            moved[place] = log_weights[place] + log_densities
     return normalized(moved)[1]
 
 
 def _log_densities(posterior, group, whitened, counts, sums):
-    """Expected log densities but for log weights, in a group whose statistics moved for every row: (L, n).
+    """Expected log densities without log weights, in a group whose statistics moved for every row: (L, n).
 
     Parameters
     ----------
     whitened : (K, P, n)
     counts : (K, n), moved
-    sums : component -> changes of its other statistics (P, n), (Q, n); L components
+    sums : component -> changes of its other statistics (P, n), (Q, n); the L components of the group
     """
     prior, structure = posterior.prior, posterior.structure
     information = structure.effective_degrees_of_freedom(counts.T, prior.degrees_of_freedom)

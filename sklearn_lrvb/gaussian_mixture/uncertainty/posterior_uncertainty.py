@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
-    solver_costs,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import robust_covariance
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import leave_one_out_scores

@@ -1,4 +1,4 @@
-"""Linear response for single rows: how their log densities covary, and what their weight moves.
+"""Linear response for single rows: the covariance of their log densities, and what their weight moves.
 
 *Conventions.* rho_k(x) is the expected log density of a row at x in component k; h_k(x) are its features
 there (`covariance_structures`), as columns of H (D, K). Then
@@ -8,16 +8,14 @@ there (`covariance_structures`), as columns of H (D, K). Then
                              component k, and all other assignments respond.
 
 One number of T costs 2 F^2 flops and the second 2 (K F)^2, with F features a component; where few rows are
-uncertain (`DualInformation`) both cost kernels with these rows alone, and no feature is formed for T.
+ambiguous (`DualInformation`) both cost kernels with these rows alone, and no feature is formed for T.
 Components in which a row has no part are passed over (``used``).
 """
 
+import functools
+
 import numpy as np
 from scipy.linalg import cho_solve
-
-from sklearn_lrvb.row_blocks import rows_of_size
-
-_SOLVED_BYTES = 2**25  # of solutions held at once
 
 
 class _Rows:
@@ -50,7 +48,7 @@ class _Rows:
 
 
 class _RowResponses(_Rows):
-    """Rows of one block, whose images M^-1 h are at hand."""
+    """Rows of one block, whose images M^-1 h are known."""
 
     def _places(self, k):
         """Where a component's coefficients stand, int array (F,)."""
@@ -110,7 +108,7 @@ class _ByInverse(_RowResponses):
 
 
 class _BySolutions(_RowResponses):
-    """M^-1 h solved for, every row and component."""
+    """M^-1 h, solved for every row and component."""
 
     def __init__(self, information, *rows):
         super().__init__(*rows)
@@ -131,7 +129,7 @@ class _BySolutions(_RowResponses):
 
 
 class _ByKernels(_RowResponses):
-    """M^-1 = R + R B (I - B' R B)^-1 B' R, few columns in B: kernels of the rows with the uncertain ones."""
+    """M^-1 = R + R B (I - B' R B)^-1 B' R, few columns in B: kernels of the rows with the ambiguous ones."""
 
     def __init__(self, information, *rows):
         super().__init__(*rows)
@@ -139,7 +137,7 @@ class _ByKernels(_RowResponses):
         self._halves = [self._half(k) for k in range(len(self._used))]
 
     def _half(self, k):
-        """z with z'z what B adds to T_kk, zero where the row has no part: (m, n)."""
+        """z whose square z'z is what B adds to T_kk, zero where the row has no part: (m, n)."""
         halves = np.zeros((len(self._information.factor), self._used.shape[1]))
         columns = np.flatnonzero(self._used[k])
         if columns.size:
@@ -161,7 +159,7 @@ class _ByKernels(_RowResponses):
         return covariance
 
     def _reassigned(self, weights, columns):
-        """(I - B' R B)^-1 B' R H q, how the uncertain rows' assignments respond: (m, n)."""
+        """(I - B' R B)^-1 B' R H q, how the ambiguous rows' assignments respond: (m, n)."""
         halves = sum(own * half[:, columns] for own, half in zip(weights, self._halves, strict=True))
         return self._information.half_transposed(halves)
 
@@ -184,7 +182,7 @@ class _ByKernels(_RowResponses):
 
 
 class WithoutResponse(_Rows):
-    """Rows that take nothing with them but themselves: no other assignment responds (M = R)."""
+    """Rows whose weight moves no other row's assignment (M = R)."""
 
     def counts(self, weights, columns):
         """Changes of the expected counts: (K, n), int array (n,) -> (K, n)."""
@@ -213,23 +211,35 @@ class ResponsesOfRows:
     def __init__(self, information, posterior, n_rows):
         self._posterior = posterior
         n_targets = n_rows * posterior.n_components
-        self._way, self._known, self.block_rows = information.response_route(n_targets, self)
+        self._way, self._known, self._size = information.response_route(n_targets, self)
 
     def by_kernels(self, information):
-        """The responses' class, what it is made from, and rows of a block (`ResponseRoutes`)."""
+        """The responses' class, what it is made from, and the size of a row's share (`ResponseRoutes`)."""
         numbers = len(information.factor) + self._posterior.n_features
-        return _ByKernels, information, rows_of_size(self._posterior.n_components * numbers)
+        return _ByKernels, information, {"numbers_per_row": self._posterior.n_components * numbers}
 
     def by_solutions(self, information):
         """The same where every row and component is solved for."""
         numbers = len(information) * self._posterior.n_components
-        return _BySolutions, information, max(1, _SOLVED_BYTES // (8 * numbers))
+        return _BySolutions, information, {"bytes_of_solutions": 8 * numbers}
 
     def by_inverse(self, inverse):
         """The same from the matrix M^-1."""
         structure = self._posterior.structure
         n_features = 1 + structure.n_features + structure.n_quadratic
-        return _ByInverse, inverse, rows_of_size(2 * n_features)
+        return _ByInverse, inverse, {"numbers_per_row": 2 * n_features}
+
+    def concatenated(self, function, rows):
+        """``function(responses, block)`` of all blocks of some rows, as `CentredRows.concatenated`.
+
+        Solving for rows may itself take passes over the training rows, so it is done here, for as many rows
+        at once as memory allows; otherwise, the function goes to where the rows are.
+        """
+        function = functools.partial(function, self)
+        if "numbers_per_row" in self._size:
+            return rows.concatenated(function, self._size["numbers_per_row"])
+        blocks = rows.blocks(self._size["bytes_of_solutions"])
+        return np.concatenate([function(block) for block in blocks], axis=-1)
 
     def of_block(self, whitened, used):
         """Responses of the rows of one block: (K, P, n), bool array (K, n)."""

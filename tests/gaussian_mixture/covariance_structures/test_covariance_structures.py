@@ -6,12 +6,8 @@ from catalogue import COVARIANCE_TYPES, mixture
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.information.observed_information import (
-    solver_costs,
-    step,
-    sweep_cost,
-    sweep_residual,
-)
+from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs, sweep_cost
+from sklearn_lrvb.gaussian_mixture.information.observed_information import step, sweep_residual
 from sklearn_lrvb.row_blocks import CentredRows
 
 K, P = 3, 4

@@ -7,8 +7,10 @@ import pytest
 from catalogue import COVARIANCE_TYPES, MODELS, fitted, mixture, model_id, overlapping, three_blobs
 
 from sklearn_lrvb import LRVBGaussianMixture, row_blocks
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, normalized
-from sklearn_lrvb.gaussian_mixture.e_step.frames import CommonFrame, OwnFrames, frames_of
+from sklearn_lrvb.gaussian_mixture.e_step.common_frame import CommonFrame, frames_of
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import normalized
 from sklearn_lrvb.row_blocks import CentredRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -23,7 +25,7 @@ def state(model, X, n_components=2, **parameters):
 
 def seen_by(frames, block):
     """Log densities, and the moments of the responsibilities that follow, in the components' own frames."""
-    seen = frames.whiten(block)
+    seen = frames.whiten(block.rows)
     densities = frames.log_densities(seen)
     responsibilities, _ = normalized(densities.copy())
     moments = frames.in_own_frames(frames.moments(seen, responsibilities))

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from catalogue import mixture
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, normalized
-from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import PairFrame
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.row_blocks import CentredRows
 
 N_FEATURES = 12  # from 11 on, monomials of degree two cost more than the frame
@@ -32,17 +33,15 @@ def state(X, start, weights=None, **parameters):
     with pytest.warns(UserWarning, match="did not converge"):
         estimator.set_params(tol=0.0).fit(X, sample_weight=weights)
     parameters = estimator._uncertainty.map
-    return parameters.posterior, CentredRows(X, parameters.origin, weights=weights)
+    return parameters.posterior, CentredRows(X, parameters.origin, sample_weight=weights)
 
 
 def swept_by(frames, rows, posterior):
     """Log densities of all rows, and the moments of their responsibilities, in the components' own frames."""
-    everything = slice(0, rows.n_samples)
-    seen = frames.whiten(rows.block(everything))
-    densities = frames.log_densities(seen)
-    responsibilities, _ = normalized(densities.copy())
-    moments = frames.moments(seen, rows.weighted(responsibilities, everything))
-    return densities, frames.in_own_frames(moments)
+    block = rows.block(slice(0, rows.n_samples))
+    expectation = expect(frames, block, keep_log_densities=True)
+    moments = frames.moments(expectation.whitened, block.weighted(expectation.responsibilities))
+    return expectation.log_densities, frames.in_own_frames(moments)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
@@ -96,7 +95,7 @@ def test_nearly_dependent_columns_keep_the_digits_that_each_component_sees(rng):
         one, other = getattr(moments, name), getattr(expected, name)
         np.testing.assert_allclose(one, other, atol=1e-9 * np.abs(other).max())
     X[:, -1] = X[:, 0]
-    assert CentredRows(X, X.mean(axis=0)).totals is None
+    assert CentredRows(X, X.mean(axis=0)).total_scatter is None
 
 
 def test_an_empty_component_is_no_obstacle(rng):
@@ -108,14 +107,14 @@ def test_an_empty_component_is_no_obstacle(rng):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_totals_are_sums_over_all_rows(weighted, rng):
+def test_the_total_scatter_is_the_sum_over_all_rows(weighted, rng):
     X, _ = two_clusters(rng)
     weights = rng.uniform(size=len(X)) if weighted else np.ones(len(X))
-    rows = CentredRows(X, np.full(N_FEATURES, 0.3), weights=weights if weighted else None)
+    rows = CentredRows(X, np.full(N_FEATURES, 0.3), sample_weight=weights if weighted else None)
     whitener, center = rng.normal(size=(N_FEATURES, N_FEATURES)), rng.normal(size=N_FEATURES)
     seen = (X - 0.3 - center) @ whitener.T
     expected = (weights[:, None] * seen).T @ seen
-    found = rows.totals.seen_through(whitener, center)
+    found = rows.total_scatter.whitened(whitener, center)
     np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
 
 

@@ -44,7 +44,7 @@ def test_proposals_get_further_than_as_many_sweeps():
     assert proposed < 0.1 * result
 
 
-def test_what_is_turned_down_rests_longer_each_time():
+def test_a_rejected_proposal_is_followed_by_a_pause_that_is_longer_each_time():
     posterior = posterior_of(fitted(MODELS[0]))
     nearby = step(posterior, 0.01 * np.ones(posterior.structure.n_coefficients))
     acceleration = Acceleration()
@@ -58,11 +58,11 @@ def test_what_is_turned_down_rests_longer_each_time():
 
     waits = [steps_until_a_proposal()]
     for _ in range(5):
-        acceleration.turn_down()
+        acceleration.reject()
         waits.append(steps_until_a_proposal())
     assert waits == [2, 2, 3, 7, 7, 7]
     acceleration.accept()
-    acceleration.turn_down()
+    acceleration.reject()
     assert steps_until_a_proposal() == 2
 
 

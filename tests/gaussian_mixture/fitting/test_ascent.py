@@ -160,7 +160,7 @@ def test_newton_fits_under_the_flat_prior_where_sweeps_do():
 def start_at_a_saddle(monkeypatch):
     """Two equal components: a stationary point that no gradient leaves."""
     monkeypatch.setattr(
-        estimator_module, "starting_responsibilities", lambda X, k, *_: np.full((len(X), k), 1 / k)
+        estimator_module, "starting_responsibilities", lambda rows, k, *_: np.full((rows.n_samples, k), 1 / k)
     )
     return {"weight_concentration_prior_type": "dirichlet_distribution"}
 

@@ -9,7 +9,7 @@ from catalogue import MODELS, mixture, model_id, three_blobs
 from scipy.special import xlogy
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     ComponentStatistics,
     divergence_of_emptied,
@@ -36,7 +36,7 @@ def responsibilities():
 
 
 def weights_of(rows):
-    return np.ones(rows.n_samples) if rows.weights is None else rows.weights
+    return rows.block(slice(0, rows.n_samples)).counts
 
 
 def entropy(rows, r):
@@ -47,7 +47,7 @@ def lower_bound(rows, prior, r):
     """The ELBO at responsibilities and the q that is optimal for them, the weights in their best order."""
     posterior = posterior_from_responsibilities(rows, prior, r)
     frames = OwnFrames(posterior)
-    log_densities = frames.log_densities(frames.whiten(rows.block(slice(0, rows.n_samples)))).T
+    log_densities = frames.log_densities(frames.whiten(rows.block(slice(0, rows.n_samples)).rows)).T
     bound = (weights_of(rows)[:, None] * r * log_densities).sum() + entropy(rows, r) - posterior.kl_divergence
     counts, weights = posterior.counts, prior.weights
     in_order = weights.log_evidence(counts[weights.best_order(counts)])

@@ -9,12 +9,14 @@ from sklearn.metrics import pairwise_distances
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.fitting import initialization
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import starting_responsibilities
+from sklearn_lrvb.row_blocks import CentredRows
 
 X = three_blobs()
 
 
-def start(init_params, seeds_alone=True, seed=0):
-    made = starting_responsibilities(X, 3, init_params, np.random.RandomState(seed), seeds_alone)
+def start(init_params, seeds_alone=True, seed=0, weights=None):
+    rows = CentredRows.around_mean(X, None, weights)
+    made = starting_responsibilities(rows, 3, init_params, np.random.RandomState(seed), seeds_alone)
     return made.toarray() if issparse(made) else made
 
 
@@ -72,8 +74,9 @@ def test_kmeans_of_many_rows_assigns_all_to_the_nearest_center(monkeypatch):
 def test_a_sample_by_weight_is_one_of_the_repeated_rows():
     weights = np.random.default_rng(0).integers(1, 5, size=50).astype(float)
     rows = np.repeat(np.arange(50), weights.astype(int))
-    drawn = initialization._drawn(np.random.RandomState(0), 1000, 50, weights)
-    repeated = initialization._drawn(np.random.RandomState(0), 1000, len(rows), None)
+    weighted = CentredRows(np.zeros((50, 1)), np.zeros(1), sample_weight=weights)
+    drawn = initialization._drawn(np.random.RandomState(0), 1000, weighted)
+    repeated = initialization._drawn(np.random.RandomState(0), 1000, weighted.selected(rows))
     np.testing.assert_array_equal(drawn, rows[repeated])
     expected = 1000 * weights / weights.sum()
     np.testing.assert_allclose(np.bincount(drawn, minlength=50), expected, atol=5 * np.sqrt(expected.max()))
@@ -95,7 +98,7 @@ def test_a_fit_from_a_sample_is_the_fit(monkeypatch):
 def test_rows_far_from_the_origin_go_to_the_nearest_center():
     centers = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     near = np.repeat(centers, 50, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(150, 2))
-    labels = initialization._nearest(near + 1e9, centers + 1e9)
+    labels = initialization._nearest(CentredRows.around_mean(near + 1e9), centers + 1e9)
     np.testing.assert_array_equal(labels, np.repeat(np.arange(3), 50))
 
 
@@ -103,5 +106,4 @@ def test_a_row_of_nearly_all_the_weight_does_not_starve_the_sample(monkeypatch):
     monkeypatch.setattr(initialization, "KMEANS_ROWS", 100)
     weights = np.ones(300)
     weights[7] = 1e9
-    made = starting_responsibilities(X, 3, "kmeans", np.random.RandomState(0), True, weights)
-    assert made.sum(axis=0).min() > 0
+    assert start("kmeans", weights=weights).sum(axis=0).min() > 0

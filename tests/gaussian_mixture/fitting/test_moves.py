@@ -1,5 +1,6 @@
 """Moves between optima: each raises the bound, surplus components leave, and no other fit is touched."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -10,17 +11,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, expect, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.assignment_sums import assignment_sums
-from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import emptied
-from sklearn_lrvb.gaussian_mixture.fitting.moves import Look, Move, Moves
+from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import ComponentStatistics, emptied
+from sklearn_lrvb.gaussian_mixture.fitting.moves import Move, MoveProposals, Moves, occupied
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.row_blocks import CentredRows
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
 ACTIVE = ("auto", "merge", "search")
+STICKS = {"weight_concentration_prior_type": "dirichlet_process"}
 
 
 def counts_of(estimator):
@@ -54,8 +59,8 @@ def test_sums_over_assignments_are_their_definitions(model, weighted):
     rows, fit = state(model, weighted)
     pairs, deleted = np.array([[0, 3], [4, 1]]), np.array([2, 4])
     sums = assignment_sums(rows, fit.posterior, pairs, deleted)
-    r = expect(fit.posterior, rows.block(slice(0, rows.n_samples))).responsibilities
-    w = np.ones(rows.n_samples) if rows.weights is None else rows.weights
+    block = rows.block(slice(0, rows.n_samples))
+    r, w = expect(OwnFrames(fit.posterior), block).responsibilities, block.counts
     for (k, l), found in zip(pairs, sums.entropy_losses, strict=True):
         share = r[k] / (r[k] + r[l])
         binary = -share * np.log(share) - (1 - share) * np.log1p(-share)
@@ -73,12 +78,12 @@ def test_sums_over_assignments_are_their_definitions(model, weighted):
 @pytest.mark.parametrize("n_sweeps", [1, 30])
 def test_a_deletion_gains_what_it_promises(model, weighted, n_sweeps):
     rows, fit = state(model, weighted, n_sweeps=n_sweeps)
-    look, weights = Look(rows, fit), fit.posterior.prior.weights
+    proposals, weights = MoveProposals(rows, fit), fit.posterior.prior.weights
     components = np.arange(5)
     sums = assignment_sums(rows, fit.posterior, np.zeros((0, 2), dtype=int), components)
     counts = fit.e_step_result.moments.counts + sums.taken_over
     counts[components, components] = 0.0
-    promised = sums.log_kept + look._freed + look._gains_of_weights(counts)
+    promised = sums.log_kept + proposals._freed + proposals._gains_of_weights(counts)
     for k in components:
         without = emptied(fit.posterior, k)
         posterior = without.m_step(e_step(rows, without, without=k).moments)
@@ -110,6 +115,78 @@ def test_a_move_that_does_not_raise_the_bound_is_not_made(monkeypatch):
         fits.append(mixture(PROPER[0], 3, moves="merge").fit(three_blobs()))
     assert fits[0].lower_bounds_ == fits[1].lower_bounds_
     assert fits[1].n_occupied_ == 3
+
+
+class OfGivenPosteriors(Moves):
+    """Moves that refuse a posterior."""
+
+    def in_order(self, posterior):
+        if posterior is None:
+            raise DegenerateComponentError("no posterior")
+        return posterior
+
+
+def test_a_degenerate_move_does_not_hide_those_after_it():
+    rows, fit = state(PROPER[0])
+    ascent = Ascent(rows, 1e-3, 100, moves=OfGivenPosteriors())
+    void, sweep = Move("void", None), Move("sweep", fit.next_posterior)
+    assert ascent._first_accepted(fit, [void, sweep, void]).posterior is fit.next_posterior
+    assert ascent._first_accepted(fit, [void, void]) is None
+
+    def nothing_to_propose():
+        raise DegenerateComponentError("no state")
+        yield
+
+    assert ascent._first_accepted(fit, nothing_to_propose()) is None
+
+
+def test_a_degenerate_deletion_does_not_hide_the_moves_after_it(monkeypatch):
+    def names(fit):
+        return [move.name.split()[0] for move in Moves().proposals(rows, fit, at_rest=True)]
+
+    def refused(posterior, moments):
+        raise DegenerateComponentError("no posterior")
+
+    rows, fit = state(STICKS, n_components=7, n_sweeps=30)
+    none = np.zeros((0, 2), dtype=int), np.zeros(0)
+    monkeypatch.setattr(MoveProposals, "_promising_pairs", lambda self: none)
+    assert names(fit) == ["deleted", "sorted", "merged"]
+    monkeypatch.setattr(type(fit.posterior), "m_step", refused)
+    assert names(fit) == ["sorted", "merged"]
+
+
+def test_merges_of_two_empty_components_are_not_looked_at(monkeypatch):
+    rows, fit = state(STICKS, n_components=60, n_sweeps=30)
+    full = occupied(fit.next_posterior.counts)
+    assert 1 < np.count_nonzero(full) < 20
+    known, seen = ComponentStatistics.merge_gains, []
+
+    def spied(self, pairs):
+        seen.append(pairs)
+        return known(self, pairs)
+
+    monkeypatch.setattr(ComponentStatistics, "merge_gains", spied)
+    list(MoveProposals(rows, fit).merges_or_deletion())
+    expected = [pair for pair in itertools.combinations(range(60), 2) if full[list(pair)].any()]
+    np.testing.assert_array_equal(seen[0], expected)
+
+
+def test_components_collapse_as_long_as_their_merges_are_defined(monkeypatch):
+    rows, fit = state(PROPER[0])
+    known, made = ComponentStatistics.merge_gains, []
+
+    def undefined_after_two(self, pairs):
+        made.append(len(pairs))
+        return known(self, pairs) if len(made) < 3 else np.full(len(pairs), -np.inf)
+
+    monkeypatch.setattr(ComponentStatistics, "merge_gains", undefined_after_two)
+    proposals = MoveProposals(rows, fit)
+    stages = []
+    monkeypatch.setattr(proposals, "_best_stage", lambda found: iter(stages.extend(found) or []))
+    assert not list(proposals.collapses())
+    assert made == [10, 6, 3]
+    assert len(stages) == 2
+    assert all(np.isfinite(gain) for gain, _, _ in stages)
 
 
 # Fits.

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, MODELS, mixture, model_id, three_blobs
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, expect, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.fitting import splits
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
@@ -47,7 +49,7 @@ def fit_at(model, groups, n_components, weighted=False):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_split_gains_what_it_promises(model, weighted, monkeypatch):
     # every row takes part, however small its share, so that the promise is exact
-    monkeypatch.setattr(splits, "_LEAST_SHARE", 0.0)
+    monkeypatch.setattr(splits, "_LEAST_RESPONSIBILITY", 0.0)
     rows, fit = fit_at(model, [0, 1, 2, 2], 5, weighted)
     search = Search(rows, fit)
     empty = int(np.argmin(fit.next_posterior.counts))
@@ -64,14 +66,14 @@ def test_a_split_gains_what_it_promises(model, weighted, monkeypatch):
 def test_rows_of_a_component_are_counted_by_their_shares(covariance_type):
     model = {"covariance_type": covariance_type, "reg_covar": 0.0}
     rows, fit = fit_at(model, [0, 1, 2, 2], 4, weighted=True)
-    r = expect(fit.posterior, rows.block(slice(0, rows.n_samples))).responsibilities
+    r = expect(OwnFrames(fit.posterior), rows.block(slice(0, rows.n_samples))).responsibilities
     components = RowsOfComponents(rows, fit.posterior)
     for k in range(4):
         own, held = components.of(k), r[k] > 1e-3
-        counted = own.weights > 0
+        counted = own.sample_weight > 0
         assert own.n_samples in (held.sum(), rows.n_samples)
         np.testing.assert_array_equal(own.X[counted], rows.X[held])
-        np.testing.assert_allclose(own.weights[counted], (rows.weights * r[k])[held], rtol=1e-12)
+        np.testing.assert_allclose(own.sample_weight[counted], (rows.sample_weight * r[k])[held], rtol=1e-12)
 
 
 @catalogue

@@ -27,9 +27,12 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
     DiagonalCovariance,
     SphericalCovariance,
 )
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, expect
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
+from sklearn_lrvb.gaussian_mixture.information.ambiguous_columns import AmbiguousColumns
+from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
-    AmbiguousColumns,
     missing_information,
     missing_information_from_features,
     missing_information_product,
@@ -37,12 +40,11 @@ from sklearn_lrvb.gaussian_mixture.information.missing_information import (
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
-    solver_costs,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty import posterior_uncertainty, targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 from sklearn_lrvb.linear_response import DualInformation, information_from_arrays
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import CentredRows, RowBlock
 from sklearn_lrvb.symmetric_matrices import svec
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -203,8 +205,8 @@ def missing_by_definition(posterior, rows, responsibilities):
     tied = isinstance(structure, TiedCovariance)
     size = n_components * (1 + n_features) + (1 if tied else n_components) * n_quadratic
     missing = np.zeros((size, size))
-    weights = np.ones(rows.n_samples) if rows.weights is None else rows.weights
-    for x, r, weight in zip(rows.block(slice(0, rows.n_samples)).T, responsibilities, weights, strict=True):
+    block = rows.block(slice(0, rows.n_samples))
+    for x, r, weight in zip(block.rows.T, responsibilities, block.counts, strict=True):
         features = np.zeros((n_components, size))
         for k, W in enumerate(whiteners):
             y, linear = W @ (x - posterior.centred_means[k]), n_components + k * n_features
@@ -274,7 +276,7 @@ def test_frames_of_any_shape_lose_nothing(ratio, crossed):
     )
     X[:20] = ratio * rng.normal(size=(20, 2))  # near both
     rows = CentredRows(X, np.zeros(2))
-    responsibilities = expect(posterior, X.T.copy()).responsibilities
+    responsibilities = expect(OwnFrames(posterior), RowBlock(X.T.copy())).responsibilities
     assert np.count_nonzero(responsibilities.max(axis=0) < 0.99) > 1
     missing = missing_by_definition(posterior, rows, responsibilities.T)
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))

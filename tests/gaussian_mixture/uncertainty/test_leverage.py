@@ -16,8 +16,10 @@ from catalogue import (
     use_information,
 )
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import expect
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
+from sklearn_lrvb.row_blocks import RowBlock
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 X = overlapping()
@@ -42,7 +44,8 @@ def dense_covariances(estimator, rows):
     """r, H and M^-1 at some rows."""
     uncertainty = estimator._uncertainty
     posterior = uncertainty.map.posterior
-    expectation = expect(posterior, (rows - uncertainty.map.origin).T.copy())
+    block = RowBlock((rows - uncertainty.map.origin).T.copy())
+    expectation = expect(OwnFrames(posterior), block)
     features = dense_features(posterior, expectation.whitened)
     return expectation, features, uncertainty._solver(1, "primal", estimator._rows(X)).covariance()
 

@@ -1,0 +1,129 @@
+"""Rows in one frame that all components share, u = W (x - c), that of the components' average.
+
+Log densities are linear in the monomials (1, u, s(u)), and moments are sums of them: one matrix product each
+way, and (F, n) numbers a block. Digits are lost where components are far apart or much narrower than their
+average: the frame is not used there. What frames offer is said in `own_frames`.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
+
+# Up to here the rounding of u may be amplified in a log density: 2000 eps is less than the rounding of a
+# lower bound that is summed over rows.
+MAX_AMPLIFICATION = 2000.0
+
+
+class CommonFrame:
+    """Rows in the frame of the components' average, as monomials (1, u, s(u)); frames of `own_frames`' kind.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    """
+
+    def __init__(self, posterior):
+        self._posterior = posterior
+        structure = self._structure = posterior.structure
+        shares = posterior.counts / posterior.counts.sum()
+        root = structure.average_cholesky(posterior.covariance_cholesky, structure.per_group(shares))
+        self._whitener = structure.whiteners(root)
+        self._center = shares @ posterior.centred_means
+        self._turns = structure.composed(posterior.whiteners, root)  # y = turn (u - offset)
+        self._offsets = structure.transformed(self._whitener, posterior.centred_means - self._center)
+        self.numbers_per_row = structure.n_monomials + 2 * posterior.n_components
+
+    @classmethod
+    def if_accurate(cls, posterior):
+        """The frame, where it is cheaper than `OwnFrames` and loses no digits; else None."""
+        if not posterior.structure.prefers_common_frame:
+            return None
+        frame = cls(posterior)
+        squared = np.einsum("kp,kp->k", frame._offsets, frame._offsets) / posterior.n_features
+        stretch = posterior.structure.precision_trace(frame._turns)
+        return frame if np.all(stretch * (1.0 + squared) < MAX_AMPLIFICATION) else None
+
+    def whiten(self, rows):
+        """Monomials of u, (P, n) -> (F, n)."""
+        return self._structure.monomials(self._whitener, self._center, rows)
+
+    @cached_property
+    def _coefficients(self):
+        """Coefficients of the monomials in the log densities, (K, F)."""
+        structure, posterior = self._structure, self._posterior
+        shift = structure.transformed(self._turns, self._offsets)
+        back = structure.transposed(self._turns)
+        constants = posterior.log_density_constants - 0.5 * np.einsum("kp,kp->k", shift, shift)
+        curvature = structure.monomial_coefficients(structure.congruence(back, structure.identity))
+        return np.hstack([constants[:, None], structure.transformed(back, shift), -0.5 * curvature])
+
+    def log_densities(self, monomials):
+        """rho, (K, n)."""
+        return self._coefficients @ monomials
+
+    def moments(self, monomials, weights):
+        """Sums of weight (1, u, s(u)), weights (K, n)."""
+        return Moments(*self._structure.monomial_moments(monomials, weights))
+
+    def in_own_frames(self, moments):
+        """The same sums of y, in every component's frame."""
+        structure, counts = self._structure, np.ascontiguousarray(moments.counts)
+        means = moments.first / np.where(counts > 0, counts, 1.0)[:, None]
+        gaps = means - self._offsets
+        second = structure.monomial_second_moments(moments.second)
+        scatter = second - structure.sum_of_squares(means, counts)
+        return Moments(
+            counts,
+            counts[:, None] * structure.transformed(self._turns, gaps),
+            structure.congruence(self._turns, scatter + structure.sum_of_squares(gaps, counts)),
+        )
+
+    def coefficients(self, constant, linear, curvature):
+        """a + b.y + B.s(y) as coefficients of the monomials, less what all components share: (K, F)."""
+        structure = self._structure
+        back = structure.transposed(self._turns)
+        curvature = structure.congruence(back, curvature)
+        slope = structure.transformed(back, linear)
+        bent = structure.transformed(curvature, self._offsets)
+        constant = constant + np.einsum("kp,kp->k", self._offsets, bent - slope)
+        return np.hstack([constant[:, None], slope - 2.0 * bent, structure.distinct_coefficients(curvature)])
+
+    def changes(self, monomials, coefficients):
+        """a + b.y + B.s(y), less what all components share, (K, n)."""
+        return coefficients @ monomials
+
+    def signed_moments(self, monomials, weights):
+        """Sums of weight (1, u, s(u)), weights (K, n) of any sign whose sum over the components is zero."""
+        return Moments(*self._structure.signed_monomial_moments(monomials, weights))
+
+    def signed_in_own_frames(self, moments):
+        """The same sums of y, in every component's frame."""
+        structure, offsets = self._structure, self._offsets
+        counts, first = moments.counts, moments.first
+        # s(u - o) = s(u) - (what is linear in u, by its polar form) + s(o). The polar form is that of two
+        # vectors of balanced lengths, lest the larger one round the smaller one off.
+        balance = np.sqrt(_ratio(np.linalg.norm(first, axis=1), np.linalg.norm(offsets, axis=1)))[:, None]
+        sides = first / balance + balance * offsets, first / balance - balance * offsets
+        halves = np.full_like(counts, 0.5)
+        second = structure.monomial_second_moments(moments.second) + structure.signed_second_moments(
+            np.stack([*sides, offsets], axis=2), np.stack([-halves, halves, counts], axis=1)
+        )
+        return Moments(
+            counts,
+            structure.transformed(self._turns, first - counts[:, None] * offsets),
+            structure.congruence(self._turns, second),
+        )
+
+
+def _ratio(lengths, others):
+    """Ratio of two lengths, (K,); one where either is zero."""
+    known = (lengths > 0) & (others > 0)
+    return np.divide(lengths, others, out=np.ones_like(lengths), where=known)
+
+
+def frames_of(posterior):
+    """The cheaper of `CommonFrame` and `OwnFrames`, where it is accurate."""
+    return CommonFrame.if_accurate(posterior) or OwnFrames(posterior)

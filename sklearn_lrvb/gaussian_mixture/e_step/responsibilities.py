@@ -1,0 +1,81 @@
+"""Responsibilities of a block of rows, and arithmetic with them that keeps their digits.
+
+*Conventions.* Responsibilities are component-major, (K, n), so that their normalization reduces over the long
+axis. rho_nk is the expected log density of row n in component k, log weights included.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_LOG_RESPONSIBILITY
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The E-step of one block of n rows.
+
+    Attributes
+    ----------
+    whitened : the rows in the frames, as these represent them; in `own_frames` (K, P, n)
+    responsibilities : (K, n)
+    log_normalizer : (n,), log sum_k exp(rho_nk), which `score_samples` reports
+    log_densities : (K, n), rho; None unless asked for
+    """
+
+    whitened: np.ndarray
+    responsibilities: np.ndarray
+    log_normalizer: np.ndarray
+    log_densities: np.ndarray | None = None
+
+
+def expect(frames, block, without=None, keep_log_densities=False):
+    """The E-step of one block: `Expectation`.
+
+    Parameters
+    ----------
+    frames : OwnFrames, CommonFrame or PairFrame, of a posterior
+    block : RowBlock
+    without : int or None, a component that no row may belong to
+    keep_log_densities : bool, whether to return them too
+    """
+    whitened = frames.whiten(block.rows)
+    log_densities = frames.log_densities(whitened)
+    if without is not None:
+        log_densities[without] = -np.inf
+    kept = log_densities.copy() if keep_log_densities else None
+    return Expectation(whitened, *normalized(log_densities), kept)
+
+
+def normalized(log_densities):
+    """Responsibilities (K, n), in place of the log densities, and log sum_k exp(rho_nk), (n,).
+
+    Responsibilities below 1e-100 are reported as that.
+    """
+    largest = log_densities.max(axis=0)
+    log_densities -= largest
+    if log_densities.min(initial=0.0) < LEAST_LOG_RESPONSIBILITY:
+        np.maximum(log_densities, LEAST_LOG_RESPONSIBILITY, out=log_densities)
+    responsibilities = np.exp(log_densities, out=log_densities)
+    total = responsibilities.sum(axis=0)
+    responsibilities *= 1.0 / total
+    return responsibilities, largest + np.log(total)
+
+
+def centred_on_average(changes, responsibilities):
+    """d_k - sum_l r_l d_l: changes of log responsibilities from those of log densities.
+
+    (K, n, ...), (K, n) -> (K, n, ...). The average is subtracted twice, so that rows of almost certain
+    assignment keep their digits.
+    """
+    relative = changes - np.einsum("kn,kn...->n...", responsibilities, changes)
+    relative -= np.einsum("kn,kn...->n...", responsibilities, relative)
+    return relative
+
+
+def complements(responsibilities):
+    """1 - r_k to the last digit, also where r_k is almost 1: (K, n) -> (K, n)."""
+    others = np.zeros_like(responsibilities)
+    others[1:] = np.cumsum(responsibilities[:-1], axis=0)
+    others[:-1] += np.cumsum(responsibilities[:0:-1], axis=0)[::-1]
+    return others

@@ -1,0 +1,240 @@
+"""The columns of B, where G = B B' is the missing information: few, where few rows are ambiguous."""
+
+import functools
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sklearn_lrvb.gaussian_mixture.e_step.certainty import NEGLIGIBLE_INFORMATION
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import complements, expect
+from sklearn_lrvb.gaussian_mixture.information.missing_information import information_of_rows
+from sklearn_lrvb.row_blocks import batches, slices
+
+_KERNEL_COLUMNS = (
+    512  # of the kernel that are formed at once: enough for a product, few enough to stay in cache
+)
+
+
+class AmbiguousColumns:
+    """B with G = B B': for every row up to K - 1 columns, those that are not negligible.
+
+    Column (n, j) is a_nj,k h_nk in component k, where a_nj is column j of the Cholesky factor of
+    w (diag(r) - r r'): the change of the assignment when it is decided for or against component j, after it
+    was decided against those before j.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    whitened : (K, P, n), ambiguous rows in every component's frame
+    row : int array (m,), the row of every column
+    weights : (K, m), a of every column
+    """
+
+    def __init__(self, posterior, whitened, row, weights):
+        self._posterior = posterior
+        self._whitened = whitened
+        self._row = row
+        self.weights = weights
+
+    @classmethod
+    def of_rows(cls, rows, posterior):
+        """One pass over the rows; it takes K P numbers for every ambiguous one."""
+        n_columns = max(1, posterior.n_components - 1)
+        frames, negligible = OwnFrames(posterior), NEGLIGIBLE_INFORMATION / (rows.n_samples * n_columns)
+        function = functools.partial(_columns_of_block, posterior, frames, negligible)
+        whitened, row, weights = zip(*rows.map(function, frames.numbers_per_row), strict=True)
+        first = np.cumsum([0] + [part.shape[2] for part in whitened[:-1]])
+        return cls(
+            posterior,
+            # Picking columns has left them in another order in memory.
+            np.ascontiguousarray(np.concatenate(whitened, axis=2)),
+            np.concatenate([part + start for part, start in zip(row, first, strict=True)]),
+            np.concatenate(weights, axis=1),
+        )
+
+    def __len__(self):
+        return len(self._row)
+
+    def __getstate__(self):
+        cached = {"_kept_features", "_rows_of_columns"}  # They are cheap to form again.
+        return {name: value for name, value in vars(self).items() if name not in cached}
+
+    def to_arrays(self):
+        """The arrays from which `from_arrays` rebuilds the columns: dict, str -> ndarray."""
+        return {"whitened": self._whitened, "row": self._row, "weights": self.weights}
+
+    @classmethod
+    def from_arrays(cls, posterior, arrays):
+        """Inverse of `to_arrays`, given the posterior."""
+        return cls(posterior, arrays["whitened"], arrays["row"], arrays["weights"])
+
+    @property
+    def nbytes(self):
+        """Size in bytes of the arrays."""
+        return sum(array.nbytes for array in self.to_arrays().values())
+
+    def kernel(self):
+        """B' R B, (m, m), from inner products of rows alone."""
+        posterior, structure = self._posterior, self._posterior.structure
+        half = posterior.intercept_root.T @ self.weights
+        kernel = half.T @ half
+        for k in range(posterior.n_components):
+            for l in structure.components_sharing_precision(k):
+                self._add_component_kernel(kernel, k, l)
+        return 0.5 * (kernel + kernel.T)
+
+    def _add_component_kernel(self, kernel, k, l):
+        """Add the products of the features of components k and l, which share a precision group."""
+        used, others = (np.flatnonzero(self.weights[component]) for component in (k, l))
+        rows, other_rows = self._whitened[k][:, self._row[used]], self._whitened[l][:, self._row[others]]
+        for some in slices(used.size, _KERNEL_COLUMNS):
+            products = self._feature_products(k, l, rows[:, some], other_rows)
+            products *= self.weights[k, used[some], None]
+            products *= self.weights[l, others]
+            kernel[np.ix_(used[some], others)] += products
+
+    def _feature_products(self, k, l, rows, others):
+        """h_k' R h_l behind the intercepts, components of one group: (P, n), (P, m) -> (n, m)."""
+        posterior, structure = self._posterior, self._posterior.structure
+        group = structure.precision_group(k)
+        inner_products = rows.T @ others
+        products = structure.quadratic_kernel(
+            rows, others, inner_products, posterior.second_moment_origin[group]
+        )
+        products *= structure.power / posterior.effective_degrees_of_freedom[group]
+        if k == l:
+            inner_products /= posterior.mean_precision[k]
+            products += inner_products
+        return products
+
+    def responses_to_rows(self, k, whitened):
+        """B' R h_k of other rows, in the frame of component k: (P, n) -> (m, n)."""
+        root = self._posterior.intercept_root
+        responses = np.repeat((root[k] @ (root.T @ self.weights))[:, None], whitened.shape[1], axis=1)
+        for l in self._posterior.structure.components_sharing_precision(k):
+            products = self._feature_products(k, l, whitened, self._whitened[l])
+            responses += self.weights[l][:, None] * products.T[self._row]
+        return responses
+
+    def responses(self, index):
+        """B' R[:, index], (m, len(index))."""
+        posterior, structure = self._posterior, self._posterior.structure
+        index, parts = np.asarray(index), structure.coefficient_blocks()
+        responses = np.zeros((len(self), len(index)))
+        variance = 1.0 / structure.complete_information(
+            posterior.mean_precision, posterior.effective_degrees_of_freedom
+        )
+        intercept = np.flatnonzero(index < parts["intercept"].stop)
+        counts = posterior.intercept_root @ (posterior.intercept_root.T @ self.weights)
+        responses[:, intercept] = counts[index[intercept]].T
+        group_of_entry, entry = np.divmod(index - parts["quadratic"].start, structure.n_quadratic)
+        component, feature = np.divmod(index - parts["linear"].start, structure.n_features)
+        behind = index - parts["intercept"].stop  # place on the diagonal of R, which follows the intercepts
+        for k, weights in enumerate(self.weights):
+            rows, group = self._whitened[k][:, self._row], structure.precision_group(k)
+            linear = np.flatnonzero(component == k)
+            responses[:, linear] += (rows[feature[linear]] * weights).T
+            quadratic = np.flatnonzero(group_of_entry == group)
+            origin = posterior.second_moment_origin[group]
+            entries = structure.quadratic_entries(rows, origin, entry[quadratic])
+            entries *= weights
+            responses[:, quadratic] += entries.T
+        diagonal = np.flatnonzero(behind >= 0)
+        responses[:, diagonal] *= variance[behind[diagonal]]
+        return responses
+
+    def product(self, weights):
+        """B weights: (m, c) -> (D, c)."""
+        structure = self._posterior.structure
+        product = np.zeros((structure.n_coefficients, weights.shape[1]))
+        for k in range(structure.n_components):
+            self._add_by_place(product, k, self.component_product(k, weights))
+        return product
+
+    def _add_by_place(self, coefficients, k, features):
+        start = 0
+        for place in self._posterior.structure.coefficient_slices(k):
+            stop = start + place.stop - place.start
+            coefficients[place] += features[start:stop]
+            start = stop
+
+    def component_product(self, k, weights):
+        """The rows of `product` that belong to component k: (m, c) -> (F, c)."""
+        by_row = self._rows_of_columns[k] @ weights
+        parts = zip(self._features[k], self._batches, strict=True)
+        return functools.reduce(np.add, (features @ by_row[some] for features, some in parts))
+
+    def transposed_product(self, array):
+        """B' array: (D, c) -> (m, c)."""
+        product = np.zeros((len(self), array.shape[1]))
+        for k, rows_of_columns in enumerate(self._rows_of_columns):
+            own = np.concatenate([array[place] for place in self._posterior.structure.coefficient_slices(k)])
+            by_row = np.concatenate([features.T @ own for features in self._features[k]])
+            product += rows_of_columns.T @ by_row
+        return product
+
+    @cached_property
+    def _rows_of_columns(self):
+        """By component, the weight of every column at its row: K sparse arrays (n, m)."""
+        shape = self._whitened.shape[2], len(self)
+        place = self._row, np.arange(len(self))
+        return [csr_array((weights, place), shape=shape) for weights in self.weights]
+
+    @property
+    def _batches(self):
+        """Rows whose features in all components are formed at once."""
+        structure, n_rows = self._posterior.structure, self._whitened.shape[2]
+        n_features = structure.n_components * (1 + structure.n_features + structure.n_quadratic)
+        # Up to three temporary arrays of the same size are needed to form them.
+        return batches(n_rows, 4 * 8 * n_features) or [slice(0, 0)]
+
+    @property
+    def _features(self):
+        """By component, h_k of the ambiguous rows, batch by batch (F, n); kept where they are one batch."""
+        if len(self._batches) > 1:
+            return [self._batches_of_features(k) for k in range(len(self.weights))]
+        return self._kept_features
+
+    @cached_property
+    def _kept_features(self):
+        return [list(self._batches_of_features(k)) for k in range(len(self.weights))]
+
+    def _batches_of_features(self, k):
+        structure = self._posterior.structure
+        origin = self._posterior.second_moment_origin[structure.precision_group(k)]
+        for some in self._batches:
+            yield structure.component_features(self._whitened[k][:, some], origin)
+
+
+def _columns_of_block(posterior, frames, negligible, block):
+    """The ambiguous rows of a block whitened (K, P, n), and for each of their columns its row and weights."""
+    expectation = expect(frames, block)
+    y, r = expectation.whitened, expectation.responsibilities
+    squared = np.einsum("kpn,kpn->kn", y, y)
+    # Intercepts and shared precisions correlate, so the norms of the K parts bound that of the whole K times.
+    information = block.weighted(posterior.n_components * information_of_rows(posterior, squared))
+    ambiguous = np.flatnonzero(np.einsum("kn,kn->n", r * complements(r), information) > negligible)
+    weights = _assignment_root(r[:, ambiguous])
+    trace = np.einsum("kjn,kn->jn", np.square(weights), information[:, ambiguous])
+    column, row = np.nonzero(trace > negligible)
+    kept, row_of_column = np.unique(row, return_inverse=True)
+    root = np.sqrt(block.counts[ambiguous])
+    return y[:, :, ambiguous[kept]], row_of_column, weights[:, column, row] * root[row]
+
+
+def _assignment_root(responsibilities):
+    """Cholesky factor of diag(r) - r r', without its last column of zeros: (K, n) -> (K, K - 1, n)."""
+    n_components, n_rows = responsibilities.shape
+    # Sums from the end, because 1 - (sums from the start) would lose the digits of almost certain rows.
+    tails = np.cumsum(responsibilities[::-1], axis=0)[::-1]
+    root = np.zeros((n_components, n_components - 1, n_rows))
+    for j in range(n_components - 1):
+        here, after, from_here = responsibilities[j], tails[j + 1], tails[j]
+        alive = (after > 0) & (from_here > 0)
+        scale = np.sqrt(np.divide(here * after, from_here, out=np.zeros(n_rows), where=alive))
+        root[j, j] = scale
+        share = np.divide(scale, after, out=np.zeros(n_rows), where=alive)
+        root[j + 1 :, j] = -share * responsibilities[j + 1 :]
+    return root

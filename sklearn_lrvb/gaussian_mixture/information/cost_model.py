@@ -1,0 +1,110 @@
+"""What passes over the rows and the solvers of the observed information cost.
+
+The unit is a flop of a large matrix product. Everything that runs at another speed is counted as the number
+of such flops that would take as long: arithmetic by element, products of few rows, and what Python does
+around them. The constants decide which solver or frame is chosen, never what it returns.
+"""
+
+from sklearn_lrvb.linear_response import SolverCosts
+
+# A pass in the components' own frames, for each row and component.
+_FLOPS_PER_FEATURE = 200
+_FLOPS_PER_ROW = 200
+
+# A pass in the common frame, for each row.
+_FLOPS_TO_FORM_A_MONOMIAL = 80
+_FLOPS_TO_USE_A_MONOMIAL = 15  # for each component
+_FLOPS_PER_RESPONSIBILITY = 500
+
+_PAIR_FRAME_SHARE = 0.75  # of a pass in the components' own frames, that a pass in the pair frame takes
+_FLOPS_PER_PASS = 6e7  # whatever the number of rows
+_PASSES_PER_PRODUCT = 1.5  # A product with the missing information evaluates polynomials and sums them again.
+
+# The missing information by pairs of components.
+_FLOPS_PER_ENTRY = 30  # of a matrix that is formed and scaled
+_FLOPS_PER_PAIR = 2e7
+_FLOPS_PER_PAIR_ROW = 3000
+_SLOWDOWN_OF_PAIR_PRODUCTS = 2.0  # Their few rows or columns take that many times as long as large ones.
+
+# The missing information from the features of all components, measured from 150 to 20,000 rows.
+_SLOWDOWN_OF_FEATURE_PRODUCTS = 5.0
+_FLOPS_PER_FEATURE_PRODUCT = 2e7
+
+
+def sweep_cost(n_samples, structure):
+    """Cost of a sweep."""
+    if structure.prefers_pair_frame:
+        return _PAIR_FRAME_SHARE * _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
+    return _cheapest_pass_cost(n_samples, structure)
+
+
+def solver_costs(n_samples, structure, n_columns, n_pair_rows):
+    """What the solvers of the observed information cost.
+
+    Parameters
+    ----------
+    n_samples : int
+    structure : covariance structure
+    n_columns : int, of `AmbiguousColumns`; alternatives, as the E-step counts them, are a first guess
+    n_pair_rows : int, ambiguous pairs, as the E-step counts them
+
+    Returns
+    -------
+    costs : SolverCosts
+    """
+    n_components = structure.n_components
+    n_kernels = sum(len(structure.components_sharing_precision(k)) for k in range(n_components))
+    per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_ENTRY
+    one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
+    return SolverCosts(
+        n_coefficients=structure.n_coefficients,
+        n_columns=n_columns,
+        gram=min(
+            _cost_by_pairs(n_samples, structure, n_pair_rows), _cost_from_features(n_samples, structure)
+        ),
+        kernel=one_pass + n_kernels * n_columns**2 * per_kernel_entry,
+        product=_PASSES_PER_PRODUCT * _cheapest_pass_cost(n_samples, structure),
+    )
+
+
+def features_are_cheaper(n_samples, structure, n_pair_rows):
+    """Whether the missing information is cheaper from the features of all components than by pairs."""
+    by_pairs = _cost_by_pairs(n_samples, structure, n_pair_rows)
+    return _cost_from_features(n_samples, structure) < by_pairs
+
+
+def _own_frames_cost(n_samples, structure):
+    """Cost of a pass in the components' own frames, without what Python adds to any pass."""
+    per_row = structure.sweep_flops + _FLOPS_PER_FEATURE * structure.n_features + _FLOPS_PER_ROW
+    return 1.5 * n_samples * structure.n_components * per_row
+
+
+def _cheapest_pass_cost(n_samples, structure):
+    """Cost of a pass in the components' own frames or in one that all share."""
+    n_components = structure.n_components
+    if not structure.prefers_common_frame:
+        return _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
+    per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
+    per_row = structure.n_monomials * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
+    return n_samples * per_row + _FLOPS_PER_PASS
+
+
+def _cost_by_pairs(n_samples, structure, n_pair_rows):
+    """Cost of the missing information, added up over pairs of components."""
+    n_pairs = structure.n_components * (structure.n_components - 1) // 2
+    n_features_of_row = 1 + structure.n_features + structure.n_quadratic
+    per_row, per_pair = (_SLOWDOWN_OF_PAIR_PRODUCTS * flops for flops in structure.pair_flops)
+    per_row += _FLOPS_PER_PAIR_ROW + 2 * _FLOPS_PER_ENTRY * n_features_of_row
+    per_pair += _FLOPS_PER_PAIR + 5 * _FLOPS_PER_ENTRY * n_features_of_row**2
+    one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
+    return (
+        one_pass + n_pair_rows * per_row + n_pairs * per_pair + _FLOPS_PER_ENTRY * structure.n_coefficients**2
+    )
+
+
+def _cost_from_features(n_samples, structure):
+    """Cost of the missing information as one product of the features of all components."""
+    size = structure.n_components * (1 + structure.n_features + structure.n_quadratic)
+    per_row = _SLOWDOWN_OF_FEATURE_PRODUCTS * 2 * size**2 + _FLOPS_PER_FEATURE * size
+    one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
+    return one_pass + n_samples * per_row + _FLOPS_PER_FEATURE_PRODUCT + _FLOPS_PER_ENTRY * size**2

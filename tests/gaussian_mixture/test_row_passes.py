@@ -1,0 +1,107 @@
+"""Functions of a block travel without the rows: pickled, they are small however many rows there are."""
+
+import pickle
+
+import numpy as np
+import pytest
+from catalogue import COVARIANCE_TYPES, mixture, three_blobs, use_information
+
+from sklearn_lrvb.row_blocks import CentredRows
+
+VERBS = ("map", "write")  # A total is the sum of a map.
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """Bytes of every function that was given to a verb; the verbs get what is left of it after a pickle."""
+    found = []
+
+    def travelling(verb):
+        def call(rows, function, *arguments, **keywords):
+            pickled = pickle.dumps(function)
+            found.append((_name(function), len(pickled)))
+            return verb(rows, pickle.loads(pickled), *arguments, **keywords)
+
+        return call
+
+    def stay(rows):
+        raise AssertionError("the rows were pickled with a function of a block")
+
+    monkeypatch.setattr(CentredRows, "__reduce__", stay)
+    for verb in VERBS:
+        monkeypatch.setattr(CentredRows, verb, travelling(getattr(CentredRows, verb)))
+    return found
+
+
+def largest(sizes):
+    """The largest function of each name."""
+    return {name: max(size for other, size in sizes if other == name) for name, _ in sizes}
+
+
+def _name(function):
+    function = getattr(function, "func", function)
+    return function.__module__.rpartition(".")[2] + "." + function.__qualname__
+
+
+def everything(X, weights, **parameters):
+    """A fit, and every method that passes over rows."""
+    fit = mixture(parameters, 3).fit(X, sample_weight=weights)
+    fit.predict(X), fit.predict_proba(X, return_std=True), fit.score_samples(X, return_std=True)
+    fit.influence(X), fit.influence(X, "covariances", "weight"), fit.influence_scores(X)
+    fit.influence(X, out=np.empty((len(X), 3, X.shape[1], X.shape[1]), dtype=np.float32))
+    fit.leverage(X), fit.loo_score_samples(X, sample_weight=weights)
+    fit.get_posterior_covariance("means", method="sandwich", X=X, sample_weight=weights)
+    for information_solver in ("primal", "dual", "matrix_free"):
+        covariance = fit.get_posterior_covariance(
+            "weights", X=X, sample_weight=weights, information_solver=information_solver
+        )
+    return fit, covariance
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_function_of_a_block_is_small_and_the_same_after_a_pickle(
+    covariance_type, prior, weighted, request
+):
+    X = three_blobs(240)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X)) if weighted else None
+    model = {"covariance_type": covariance_type, "prior": prior}
+    fit, covariance = everything(X, weights, **model)
+    sizes = request.getfixturevalue("sizes")
+    again, same = everything(X, weights, **model)
+    assert again.lower_bounds_ == fit.lower_bounds_
+    np.testing.assert_array_equal(same, covariance)
+    few = largest(sizes)
+    assert len(few) > 12
+    sizes.clear()
+    everything(three_blobs(2400), None if weights is None else np.tile(weights, 10), **model)
+    for name, size in largest(sizes).items():
+        assert size < 1.2 * few[name] + 500, name
+
+
+@pytest.mark.parametrize("moves", ["merge", "search"])
+@pytest.mark.parametrize("init_params", ["kmeans", "random", "k-means++"])
+def test_moves_and_starts_pass_over_rows_in_the_same_way(moves, init_params, sizes):
+    settings = {"moves": moves, "init_params": init_params, "tol": 1e-3}
+    few = {}
+    for n_samples in (200, 1000):
+        sizes.clear()
+        mixture(settings, 6).fit(three_blobs(n_samples))
+        found = largest(sizes)
+        if moves == "search":  # Whether components are merged on the way depends on the start.
+            assert {name.partition(".")[0] for name in found} > {"assignment_sums", "splits", "e_step"}
+        for name in few.keys() & found.keys():
+            assert found[name] < 1.2 * few[name] + 500, name
+        few = few or found
+
+
+@pytest.mark.parametrize("solver", ["primal", "matrix_free"])
+def test_responses_of_rows_travel_without_the_training_rows(solver, sizes, monkeypatch):
+    use_information(solver, monkeypatch)
+    X = three_blobs(900)
+    estimator = mixture({"covariance_type": "full"}, 3).fit(X)
+    sizes.clear()
+    estimator.leverage(X)
+    travelled = {name for name, _ in sizes}
+    assert ("leverage._leverages_of_block" in travelled) == (solver == "primal")
