@@ -9,33 +9,33 @@ import subprocess
 import sys
 import urllib.error
 
-import digits
-import figures.curves
+from benchmarks.problems import digits
+from benchmarks.analysis import growth_curves
 import numpy as np
-import paper_mixtures
+from benchmarks.problems import paper_mixtures
 import pytest
-from calibration import bias, largest_share, sd_ratio
-from calibration import coverage as share_covered
+from benchmarks.analysis.calibration import bias, largest_share, sd_ratio
+from benchmarks.analysis.calibration import coverage as share_covered
 from catalogue import unique
 from experiments import coverage, paper_mnist, profile, surplus
-from experiments.paper_influence_refits import representatives
+from benchmarks.paper.paper_influence_refits import representatives
 from figures.paper_mnist import draw as draw_paper_mnist
-from growth_curves import curves
+from benchmarks.analysis.growth_curves import curves
 from matplotlib import pyplot as plt
-from measuring import Settings
-from populations import SCENARIOS
-from published_posterior import comparison, same_table
+from benchmarks.harness.settings import Settings
+from benchmarks.problems.populations import SCENARIOS
+from benchmarks.analysis.published_posterior import comparison, same_table
 from report import FIGURES, PAGES, write
-from rows import append, newest
+from benchmarks.harness.rows import append, newest
 from run import EXPERIMENTS
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 from sections import paper_influence_distribution, paper_influence_landscape, paper_influence_refits
-from sections.paper_mnist import section as paper_mnist_section
-from sections.surplus import section as surplus_section
+from benchmarks.paper.paper_mnist import section as paper_mnist_section
+from benchmarks.accuracy.surplus import section as surplus_section
 from sklearn.mixture import BayesianGaussianMixture
 from sklearn.utils import Bunch
-from surplus_problems import COLUMNS, KNOWN, Clusters, random_problems
+from benchmarks.problems.surplus_problems import COLUMNS, KNOWN, Clusters, random_problems
 
 from sklearn_lrvb import LRVBGaussianMixture
 

@@ -1,14 +1,14 @@
 """Posteriors against Gibbs sampling: stored chains, which need no R, and the sampler where R is there."""
 
-import bayesm
-import gibbs_references
+from benchmarks.rivals import bayesm
+from benchmarks.rivals import gibbs_references
 import numpy as np
 import pytest
-from gibbs_references import POSTERIORS, Posterior
-from label_switching import n_switched
-from monte_carlo import sd_errors
-from near_flat_prior import NearFlatPrior
-from parameter_vectors import split
+from benchmarks.rivals.gibbs_references import POSTERIORS, Posterior
+from benchmarks.analysis.chains import n_switched
+from benchmarks.analysis.chains import sd_errors
+from benchmarks.problems.near_flat_prior import NearFlatPrior
+from benchmarks.analysis.parameter_vectors import split
 from scipy.signal import lfilter
 
 from sklearn_lrvb import LRVBGaussianMixture

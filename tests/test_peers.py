@@ -3,25 +3,25 @@
 import dataclasses
 
 import figures.peers
-import gibbs_references
+from benchmarks.rivals import gibbs_references
 import numpy as np
 import pytest
-import rscript
-import sections.peers
+from benchmarks.rivals import rscript
+from benchmarks.accuracy import peers
 from experiments import peers
-from measuring import Settings
-from near_flat_prior import NearFlatPrior
-from parameter_vectors import flat, split
-from problems import PROBLEMS
+from benchmarks.harness.settings import Settings
+from benchmarks.problems.near_flat_prior import NearFlatPrior
+from benchmarks.analysis.parameter_vectors import flat, split
+from benchmarks.problems.clusters import PROBLEMS
 from scipy import stats
 from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture
-from standard_errors.bootstrap import Bootstrap
-from standard_errors.gibbs import Gibbs
-from standard_errors.mclust import Mclust
-from standard_errors.nuts import Nuts
-from standard_errors.protocol import Effort, Task
-from standard_errors.unconstrained import UnconstrainedPosterior
+from benchmarks.rivals.standard_errors.bootstrap import Bootstrap
+from benchmarks.rivals.standard_errors.gibbs import Gibbs
+from benchmarks.rivals.standard_errors.mclust import Mclust
+from benchmarks.rivals.standard_errors.nuts import Nuts
+from benchmarks.rivals.standard_errors.protocol import Effort, Task
+from benchmarks.rivals.standard_errors.unconstrained import UnconstrainedPosterior
 
 
 def _few_rows(n_components):
