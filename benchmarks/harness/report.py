@@ -37,7 +37,7 @@ def report(folder):
 
 
 def write(page, folder):
-    """Write a page and its figures, unless nothing of it was measured; returns what was: {Experiment: rows}."""
+    """Write a page and its figures if anything of it was measured, and return what: {Experiment: rows}."""
     measured = measured_rows(page, folder)
     if measured:
         (folder / page.file).write_text(text(page, measured), encoding="utf8")

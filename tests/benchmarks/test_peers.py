@@ -1,24 +1,22 @@
-"""Standard errors by peers: that each reports what it says of the parameters that we name."""
+"""Standard errors by peers: each reports what it says about the parameters that we name."""
 
 import dataclasses
 
-import figures.peers
-from benchmarks.rivals import gibbs_references
 import numpy as np
 import pytest
-from benchmarks.rivals import rscript
-from benchmarks.accuracy import peers
-from experiments import peers
-from benchmarks.harness.settings import Settings
-from benchmarks.problems.near_flat_prior import NearFlatPrior
-from benchmarks.analysis.parameter_vectors import flat, split
-from benchmarks.problems.clusters import PROBLEMS
 from scipy import stats
 from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture
-from benchmarks.rivals.standard_errors.bootstrap import Bootstrap
+
+from benchmarks.accuracy import peers
+from benchmarks.analysis.parameter_vectors import flat, split
+from benchmarks.harness.settings import Settings
+from benchmarks.problems.clusters import PROBLEMS
+from benchmarks.problems.near_flat_prior import NearFlatPrior
+from benchmarks.rivals import gibbs_references, rscript
+from benchmarks.rivals.standard_errors import ways
+from benchmarks.rivals.standard_errors.bootstraps import Bootstrap, Mclust
 from benchmarks.rivals.standard_errors.gibbs import Gibbs
-from benchmarks.rivals.standard_errors.mclust import Mclust
 from benchmarks.rivals.standard_errors.nuts import Nuts
 from benchmarks.rivals.standard_errors.protocol import Effort, Task
 from benchmarks.rivals.standard_errors.unconstrained import UnconstrainedPosterior
@@ -130,25 +128,25 @@ def test_replicates_of_mclust_are_read_by_columns_and_in_our_order(monkeypatch):
 def test_what_is_not_installed_is_left_out_and_it_is_said(monkeypatch, capsys):
     for way in (Nuts, Mclust, Gibbs):
         monkeypatch.setattr(way, "missing", lambda self: f"get {self.name}")
-    rows = list(peers.measure(Settings(quick=True, threads=1, repeats=1)))
+    rows = list(peers.measure(Settings(quick=True)))
     printed = capsys.readouterr().out
     for name in ("NUTS, numpyro", "mclust + bootstrap", "Gibbs, bayesm"):
         assert f"{name} is left out: get {name}" in printed
         assert name not in {row["way"] for row in rows}
     assert len(rows) == 5
-    text = sections.peers.section([row | {"mode": "quick"} for row in rows])
-    assert "No sampler was there" in text
+    text = peers.section([row | {"mode": "quick"} for row in rows])
+    assert "No sampler was installed" in text
     assert "relative to those by the sandwich covariance" in text
     assert text.count(f"| {10**-0.5:.1%} |") == 3  # of a bootstrap with 5 replicates
 
 
 def test_without_a_stored_chain_there_are_times_alone(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(gibbs_references, "stored", dict)
-    monkeypatch.setattr(peers, "WAYS", peers.WAYS[:1])
+    monkeypatch.setattr(ways, "WAYS", ways.WAYS[:1])
     problem = dataclasses.replace(PROBLEMS["plane"], n_samples=500)
     monkeypatch.setattr(Settings, "problems", lambda settings, names: [problem])
-    (row,) = peers.measure(Settings(quick=False, threads=1, repeats=1))
-    assert "gibbs_references.py plane" in capsys.readouterr().out
+    (row,) = peers.measure(Settings(repeats=1))
+    assert "gibbs_references plane" in capsys.readouterr().out
     assert row["seconds"] == row["ours_seconds"]
-    assert "| plane | 500, 2, 2 | ours |" in sections.peers.section([row | {"mode": "full"}])
-    figures.peers.draw([row], tmp_path / "none.png")
+    assert "| plane | 500, 2, 2 | ours |" in peers.section([row | {"mode": "full"}])
+    peers.draw([row], tmp_path / "none.png")

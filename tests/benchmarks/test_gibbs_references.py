@@ -1,22 +1,20 @@
-"""Posteriors against Gibbs sampling: stored chains, which need no R, and the sampler where R is there."""
+"""Posteriors against Gibbs sampling: stored chains, which need no R, and the sampler where R is installed."""
 
-from benchmarks.rivals import bayesm
-from benchmarks.rivals import gibbs_references
 import numpy as np
 import pytest
-from benchmarks.rivals.gibbs_references import POSTERIORS, Posterior
-from benchmarks.analysis.chains import n_switched
-from benchmarks.analysis.chains import sd_errors
-from benchmarks.problems.near_flat_prior import NearFlatPrior
-from benchmarks.analysis.parameter_vectors import split
 from scipy.signal import lfilter
 
+from benchmarks.analysis.chains import n_switched, sd_errors
+from benchmarks.analysis.parameter_vectors import split
+from benchmarks.problems.near_flat_prior import NearFlatPrior
+from benchmarks.rivals import bayesm, gibbs_references
+from benchmarks.rivals.gibbs_references import POSTERIORS, Posterior
 from sklearn_lrvb import LRVBGaussianMixture
 
 STORED = gibbs_references.stored()
 BY_NAME = {posterior.name: posterior for posterior in POSTERIORS}
-# what is left to the approximation beyond errors of the chain: relative error of an sd, distance of the means
-# in sds, error of a correlation. The last two record where it ends, posteriors being skew there
+# Errors that are allowed beyond those of the chain: relative error of an sd, distance of means in sds, and
+# error of a correlation. In the last two groups the posteriors are skew, and the approximation fails.
 SKEWNESS = {
     "paper": (0.01, 0.05, 0.01),
     "plane": (0.01, 0.05, 0.01),
@@ -104,7 +102,7 @@ def test_a_chain_is_not_compared_with_other_rows():
             STORED["paper, 0"].check(other)
 
 
-def test_the_near_flat_prior_is_the_flat_one_but_for_its_size():
+def test_the_near_flat_prior_is_nearly_the_flat_one():
     X = BY_NAME["paper, 0"].simulate()
     near = NearFlatPrior.around(X, 2).fitted(X, "independent")
     flat = LRVBGaussianMixture(
@@ -183,11 +181,13 @@ def test_errors_of_sds_are_those_of_many_autoregressions(r):
 def test_what_is_lacking_is_told_with_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert bayesm.missing() == (
-        "R is not there (on Debian or Ubuntu: apt-get install r-base-core r-cran-bayesm r-cran-coda)"
+        "R is not installed (on Debian or Ubuntu: apt-get install r-base-core r-cran-bayesm r-cran-coda)"
     )
     unknown = Posterior("nobody's", 0, None, 2, 100)
-    with pytest.raises(ValueError, match=r"sample it by gibbs_references\.py 'nobody's'"):
-        gibbs_references.kept(unknown)
+    with pytest.raises(
+        ValueError, match=r"Sample it by python -m benchmarks\.rivals\.gibbs_references 'nobody's'"
+    ):
+        gibbs_references.stored_reference(unknown)
 
 
 @pytest.mark.skipif(bayesm.missing() != "", reason=bayesm.missing())
@@ -196,7 +196,7 @@ def test_the_sampler_has_the_posterior_of_ours_under_a_prior_that_matters():
     X = rng.normal(size=(300, 2)) @ [[2.0, 1.0], [0.0, 0.5]] + 60.0 * np.repeat([[0.0], [1.0]], 150, axis=0)
     scale = np.array([[400.0, 50.0], [50.0, 200.0]])
     prior = NearFlatPrior(2, np.array([3.0, -2.0]), 2.0, scale, 25.0)
-    ours = prior.fitted(X, "joint")  # nothing is in doubt: q is the posterior
+    ours = prior.fitted(X, "joint")  # no row is ambiguous, so that q is the posterior
     assert ours.predict_proba(X).max(axis=1).min() > 1 - 1e-9
     chain = bayesm.sample(X, ours.predict(X), prior, 1e9, 3000, seed=0)
     assert chain.draws.shape == (3000, 12)
