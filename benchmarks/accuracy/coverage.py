@@ -214,7 +214,8 @@ def section(found):
         ],
         _methods_beside_each_other(found),
     )
-    return f"""Over {spread([row["n_data_sets"] for row in found])} simulated data sets for each setting: how
+    n_data_sets = spread([row["n_data_sets"] for row in found])
+    return f"""The table has the results of {n_data_sets} simulated data sets for each setting: how
 many 95 % intervals (posterior mean and 1.96 sd to either side) contain the truth, from the worst to the best
 of log weights, means, precisions and covariances. In parentheses is the mean sd over the true one, which is
 the sd of the posterior means from data set to data set.

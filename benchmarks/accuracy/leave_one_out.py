@@ -98,10 +98,10 @@ def section(found):
         found,
     )
     gains = [row["first_order_mean_error"] / row["loo_mean_error"] for row in found]
-    return f"""Scores of rows in fits to all other rows: by `loo_score_samples`, which does not refit, against
-refits without the row. The three numbers are the mean and the largest error in nats, and the error of the sum
-over the rows as a share of the optimism of the in-sample score. The information has been factored before.
-Refits start from the fit to all rows, under the same prior.
+    return f"""The table compares scores of rows in fits to all other rows: by `loo_score_samples`, which does
+not refit, against refits without the row. The three numbers are the mean and the largest error in nats, and
+the error of the sum over the rows as a share of the optimism of the in-sample score. The information has been
+factored before. Refits start from the fit to all rows, under the same prior.
 
 {shown}
 

@@ -163,12 +163,13 @@ _GROUPS = {"log_weights": "log weights", "means": "means", "precisions": "precis
 
 
 def section(found):
-    return f"""Fit and standard errors of log weights, means and precisions by everything that one would
-otherwise take, on one thread. Seconds are of the processor, so that waiting for other work does not count; on
-a busy machine short times still vary. Ours are the median of several fits in the same run, all others are of
-a single run. Those of a chain are compilation, warm-up and 1000 effective draws of the slowest parameter,
-without imports; those of a bootstrap are the fit and all refits. Errors are of the standard deviations,
-relative to {_truth(found)}: their median size, largest size and signed mean, in %.
+    return f"""The table compares fits with standard errors of log weights, means and precisions, by
+everything that one would otherwise take, on one thread. Seconds are of the processor, so that waiting for
+other work does not count; on a busy machine short times still vary. Ours are the median of several fits in
+the same run, all others are of a single run. Those of a chain are compilation, warm-up and 1000 effective
+draws of the slowest parameter, without imports; those of a bootstrap are the fit and all refits. Errors are
+of the standard deviations, relative to {_truth(found)}: their median size, largest size and signed mean, in
+%.
 
 {_times_and_errors(found)}
 

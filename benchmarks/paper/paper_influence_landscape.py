@@ -28,7 +28,7 @@ _CERTAIN = 0.95  # responsibility of a component beyond which a row is its own
 _OVERLAPS = ("little", "moderate", "large")
 _READ = (
     "its own",
-    "in doubt",
+    "ambiguous",
     "the other's",
     "within 1 sd",
     "2 to 3 sd",
@@ -64,7 +64,7 @@ def _by_place(fitted, influence):
     own, distances = fitted.responsibilities[:, 1], _distances(fitted)
     kinds = {
         "its own": own > _CERTAIN,
-        "in doubt": (own <= _CERTAIN) & (own >= 1.0 - _CERTAIN),
+        "ambiguous": (own <= _CERTAIN) & (own >= 1.0 - _CERTAIN),
         "the other's": own < 1.0 - _CERTAIN,
     }
     rings = {
@@ -128,10 +128,10 @@ def section(found):
     )
     return f"""The table has the influence of the first coordinate of a point on that of the upper right
 component's mean, times the number of rows of that component: 1 is the influence of a point of a component
-that stands alone. Points "in doubt" belong to the component with a probability of 5 % to 95 %; distances are
-from its mean in its own standard deviations. There are {found[0]["n_samples"]:,.0f} rows. The simulation of
-moderate overlap is that of the paper's other experiments; the paper does not say how far apart the means of
-its figure are.
+that stands alone. Points are "ambiguous" that belong to the component with a probability of 5 % to 95 %;
+distances are from its mean in its own standard deviations. There are {found[0]["n_samples"]:,.0f} rows. The
+simulation of moderate overlap is that of the paper's other experiments; the paper does not say how far apart
+the means of its figure are.
 
 {shown}
 
@@ -152,21 +152,21 @@ def _reading(rows):
         sizes = (rows[f"{overlap} overlap: {points}"]["median_size"] for points in (place, other))
         return f"{next(sizes) / next(sizes):.0%}"
 
-    def reversed_in_doubt(overlap):
-        return f"{rows[f'{overlap} overlap: in doubt']['share_reversed']:.0%}"
+    def reversed_ambiguous(overlap):
+        return f"{rows[f'{overlap} overlap: ambiguous']['share_reversed']:.0%}"
 
-    in_doubt = rows["large overlap: in doubt"]
-    doubtful = in_doubt["rows"] / in_doubt["n_samples"]
+    ambiguous = rows["large overlap: ambiguous"]
+    share_ambiguous = ambiguous["rows"] / ambiguous["n_samples"]
     return f"""
 What the paper says, and what is found here (sizes are medians):
 
 * "The component's mean is essentially determined by the points that are assigned to it": with little overlap
   the other's points have {share("little", "the other's", "its own")} of the influence of its own, on the
   paper's own simulation {share("moderate", "the other's", "its own")}.
-* "Points on the border between the two components reverse the sign of their effect": of the points in doubt
-  {reversed_in_doubt("little")} do with little overlap and {reversed_in_doubt("moderate")} with moderate
-  overlap. With large overlap {reversed_in_doubt("large")} do, where {doubtful:.0%} of all points are in
-  doubt.
+* "Points on the border between the two components reverse the sign of their effect": of the ambiguous points
+  {reversed_ambiguous("little")} do with little overlap and {reversed_ambiguous("moderate")} with moderate
+  overlap. With large overlap {reversed_ambiguous("large")} do, where {share_ambiguous:.0%} of all points are
+  ambiguous.
 * When components overlap even more, "data points that are distant from a component center have nearly as much
   influence as data points well within": points at 2 to 3 standard deviations have
   {share("large", "2 to 3 sd", "within 1 sd")} of the influence of those within one, points beyond three

@@ -87,7 +87,7 @@ PASSES = {
             "log densities": _frames("log_densities"),
             "responsibilities": (("e_step.py", "normalized"),),
             "moments": _frames("moments"),
-            "uncertain rows, counted": (("e_step.py", "_ambiguity"),),
+            "ambiguous rows, counted": (("e_step.py", "_ambiguity"),),
         },
     ),
     "a fit": Pass(
@@ -108,7 +108,7 @@ PASSES = {
         INFORMATION,
         _information,
         {
-            "uncertain rows, found": (("missing_information.py", "of_block"),),
+            "ambiguous rows, found": (("missing_information.py", "of_block"),),
             "moments of pairs": (("pairs.py", "moments"),),
             "into their frames": (("pairs.py", "add_to"),),
             "scaling": (("complete_information.py", "scale_in_place"),),

@@ -49,7 +49,7 @@ def test_what_is_seen_of_an_influence_waits_for_all_its_rows(measured):
     assert "The paper says about its features" not in paper_influence_distribution.section(pair[:1])
 
 
-def test_digits_to_move_are_different_ones_from_certain_to_doubtful():
+def test_digits_to_move_are_distinct_ones_from_certain_to_ambiguous():
     log_odds = np.array([0.1, 30.0, -0.1, 14.0, 2.2, -16.0, 1.9])
     assert list(paper_influence_refits.representatives(log_odds)) == [5, 2, 0, 6, 3]
 

@@ -25,8 +25,9 @@ _SETS = ("known", "fresh", "ctgan")
 
 
 def section(found):
-    return f"""How many steps fits take that have more components than there are clusters, and where they end,
-with and without the moves that merge, delete, sort or split components. Three sets of problems:
+    return f"""These fits have more components than there are clusters. The tables show how many steps they
+take and where they end, with and without the moves that merge, delete, sort or split components. Three sets
+of problems:
 
 * *known*: real and simulated data sets with 2 to 30 components, each fitted from three starts;
 * *fresh*: problems that were drawn at random after the settings of the method had been fixed;

@@ -27,10 +27,11 @@ def section(found):
     of_sds = [_pooled(group, name, rows) for group, rows in groups.items() for name in GROUPS]
     of_correlations = [_pooled(group, "correlations", rows) for group, rows in groups.items()]
     of_chains = [_pooled(group, "means", rows) for group, rows in groups.items()]
-    return f"""Standard deviations of the posterior by LRVB and by mean field, against Gibbs sampling by
-`rnmixGibbs` of R's bayesm, the paper's sampler. "paper" stands for the paper's simulations: 10,000 rows of
-two Gaussians in the plane, with weights 3/7 and 4/7, means (0, 0) and (1, 1), and precisions diag(9, 4) and
-diag(6.36, 2.83). In the other settings components are further apart or closer, or there are fewer rows.
+    return f"""The tables compare standard deviations of the posterior by LRVB and by mean field with Gibbs
+sampling by `rnmixGibbs` of R's bayesm, the paper's sampler. "paper" stands for the paper's simulations:
+10,000 rows of two Gaussians in the plane, with weights 3/7 and 4/7, means (0, 0) and (1, 1), and precisions
+diag(9, 4) and diag(6.36, 2.83). In the other settings components are further apart or closer, or there are
+fewer rows.
 
 In short: relative errors of the sds, root mean square (rms) from the best to the worst of log weights, means
 and precisions, and the largest of all.
