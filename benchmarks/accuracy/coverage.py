@@ -239,11 +239,11 @@ the sd of the posterior means from data set to data set.
   fourth moments are poorly estimated. It needs independent rows, as LRVB does: where every row is there
   twice, both are too small by the root of two.
 
-The same for every group of parameters. ± is the Monte Carlo standard error over data sets, as the parameters
-of one data set depend on each other. "Bias" is the root mean square over a group of the mean error in true
-sds, of which chance makes one over the root of the number of data sets. Numbers in parentheses belong to
-groups in which one data set makes more than half of the true variance of an estimate: the ratio then says
-nothing, the coverage still does.
+The next table has the same for every group of parameters. ± is the Monte Carlo standard error over data sets,
+as the parameters of one data set depend on each other. "Bias" is the root mean square over a group of the
+mean error in true sds, of which chance makes one over the root of the number of data sets. Numbers in
+parentheses belong to groups in which one data set makes more than half of the true variance of an estimate:
+the ratio then says nothing, the coverage still does.
 
 {shown}
 

@@ -189,7 +189,7 @@ of the standard deviations, relative to {_truth(found)}: their median size, larg
 
 {_chains(found)}
 
-What each gives, and what it lacks or needs:
+The next table says what each gives, and what it lacks or needs.
 
 {_words(found)}
 

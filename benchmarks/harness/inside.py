@@ -115,8 +115,8 @@ class InformationPass:
         return information.covariance_root(self._fitted.coordinates("means")[:1])
 
 
-class _RowsInOwnFrames(CentredRows):
-    """Rows whose sweeps stay in the components' own frames, where rounding errors are least."""
+class _RowsWithoutPairFrame(CentredRows):
+    """Rows whose sweeps do not use the frame of a pair of components, where rounding errors are larger."""
 
     totals = None
 
@@ -140,7 +140,7 @@ class RefitFromOptimum:
 
         The means are those of the posterior at the end of the step: {group: (d,)}.
         """
-        rows = _RowsInOwnFrames(X, self._origin, self._n_jobs)
+        rows = _RowsWithoutPairFrame(X, self._origin, self._n_jobs)
         posterior = _uncached(self._posterior)
         while True:
             residual = sweep_residual(posterior, e_step(rows, posterior).moments)

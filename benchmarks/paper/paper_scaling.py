@@ -102,17 +102,17 @@ def section(found):
         ],
         curves(found, _GROWING, _PASSES),
     )
-    return f"""Times of the fit from the best of ten k-means (whose own time is not counted), of the joint
-covariance of all parameters after it, and of Gibbs sampling (bayesm) until its slowest parameter has 1000
-effective draws. The latter is extrapolated from shorter chains, which start at the fit's labels; burn-in is
-not counted. Both have the same nearly flat prior (see [Covariance](#covariance-section-63)). The rows are
-drawn from Gaussians, of which the two nearest are 4 sd apart. The paper starts at the truth, and its times of
-LRVB are of the covariance alone.
+    return f"""The table has the times of the fit from the best of ten k-means (whose own time is not
+counted), of the joint covariance of all parameters after it, and of Gibbs sampling (bayesm) until its slowest
+parameter has 1000 effective draws. The latter is extrapolated from shorter chains, which start at the fit's
+labels; burn-in is not counted. Both have the same nearly flat prior (see
+[Covariance](#covariance-section-63)). The rows are drawn from Gaussians, of which the two nearest are 4 sd
+apart. The paper starts at the truth, and its times of LRVB are of the covariance alone.
 
 {times}
 
-Time as a power of N, P or K, fitted to the upper half of the range. The paper found exponents of 1 in N, and
-slightly less than 2 in P:
+The exponents are those of time as a power of N, P or K, fitted to the upper half of the range. The paper
+found exponents of 1 in N, and slightly less than 2 in P:
 
 {exponents}
 

@@ -75,8 +75,8 @@ def section(found):
         ],
         exponents,
     )
-    return f"""Time as a power of N, P or K: the exponents are fitted to the upper half of the range. The
-target in N is linear growth, in P and K growth like that of the flop count, both to
+    return f"""The exponents are those of time as a power of N, P or K, fitted to the upper half of the range.
+The target in N is linear growth, in P and K growth like that of the flop count, both to
 {targets.GROWTH_TOLERANCE}. The flops of a sweep are 4 N K P^2; those of the information are those of the
 naive product and D^3/3 for D unknowns.
 

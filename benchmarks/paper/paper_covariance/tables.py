@@ -31,10 +31,10 @@ def section(found):
 sampling by `rnmixGibbs` of R's bayesm, the paper's sampler. "paper" stands for the paper's simulations:
 10,000 rows of two Gaussians in the plane, with weights 3/7 and 4/7, means (0, 0) and (1, 1), and precisions
 diag(9, 4) and diag(6.36, 2.83). In the other settings components are further apart or closer, or there are
-fewer rows.
+fewer rows or more features.
 
-In short: relative errors of the sds, root mean square (rms) from the best to the worst of log weights, means
-and precisions, and the largest of all.
+The first table has relative errors of the sds: their root mean square (rms), from the best to the worst of
+log weights, means and precisions, and the largest error.
 
 {_summary(of_sds)}
 
@@ -52,17 +52,18 @@ normal about the mean of X with {MEAN_PRECISION:g} times the component's precisi
 of our fit, with {bayesm.BURN_IN} draws of burn-in. Chains are left out if some draws have the components in
 another order, or if any parameter has an effective size (coda's) of less than {LEAST_EFFECTIVE_SIZE}.
 
-The same errors by group of parameters. "LRVB" has the paper's factors; "LRVB, joint" has the default
-factorization, in which mean field keeps each mean together with its precision. The sds of the chains have an
-error of their own, known from their length and effective sizes (as of normal draws, each correlated with the
-next; an upper bound where the length is not published): even the right sd would have an rms of that size.
+The next table has the same errors for every group of parameters. "LRVB" has the paper's factors; "LRVB,
+joint" has the default factorization, in which mean field keeps each mean together with its precision. The sds
+of the chains have an error of their own, known from their length and effective sizes (as of normal draws,
+each correlated with the next; an upper bound where the length is not published): even the right sd would have
+an rms of that size.
 
 {_sds(of_sds)}
 
 {_falls_short(of_sds)}
 
-Differences of correlations between parameters from those of the chains, which have errors of 0.02 to 0.03
-themselves at 1000 effective draws:
+The next table has differences of correlations between parameters from those of the chains, which have errors
+of 0.02 to 0.03 themselves at 1000 effective draws.
 
 {_correlations(of_correlations)}
 

@@ -29,7 +29,8 @@ GB. The last column is the paper's time over that of the last two together.
 
 {_times(fits)}
 
-How far mean-field standard deviations fall short: the least ratio to those of LRVB in every group.
+The next table shows how far mean-field standard deviations fall short: the least ratio to those of LRVB in
+every group.
 
 {_ratios(fits)}
 
