@@ -26,6 +26,6 @@ about 350 lines is a package with the same four names, whose files have one job 
 `figure`).
 
 A report is written from stored rows alone, on machines where nothing can be fitted. Hence an experiment
-module imports no library that fits (ours, scikit-learn, numpyro) and none of `rivals` at its top: the
+module imports no library that fits (ours, scikit-learn, numpyro), nor a module that does, at its top: the
 functions that measure import these where they use them. A test runs the report without these libraries.
 """

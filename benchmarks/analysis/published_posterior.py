@@ -15,6 +15,9 @@ from benchmarks.harness.inside import lrvb_std, mean_field_std
 
 # Groups of parameters in the order of `posterior_names_`, and their names in the publication.
 GROUPS = {"log_weights": "log_pi", "means": "mu", "precisions": "Lambda"}
+# Arrays of the publication.
+_COLUMNS = ("params", "gibbs_mean", "gibbs_sd", "gibbs_ess", "mfvb_mean", "mfvb_sd", "lrvb_sd")
+PUBLISHED = (*_COLUMNS, "test_table")
 _DIGITS = 4  # of the coordinates of a point
 
 
@@ -36,7 +39,7 @@ def comparison(published, mixture):
     kind = np.array([name.split("[")[0] for name in published["params"]])
     for group, name in GROUPS.items():
         here = kind == name
-        truth = {column: values[here] for column, values in published.items() if column != "test_table"}
+        truth = {column: published[column][here] for column in _COLUMNS}
         yield {
             "problem": f"published {group.replace('_', ' ')}",
             "group": group,

@@ -30,7 +30,11 @@ def extra_memory(X, rival):
         np.save(path, X)
         command = [sys.executable, "-m", "benchmarks.harness.memory", path]
         command += [type(rival).__name__, str(rival.n_components)]
-        found = subprocess.run(command, cwd=_TOP, check=True, capture_output=True, text=True)
+        found = subprocess.run(command, cwd=_TOP, capture_output=True, text=True)
+    if found.returncode != 0:
+        raise RuntimeError(
+            f"The process that measures the memory of {rival.name} failed: {found.stderr.strip()}"
+        )
     return {name: peak / X.nbytes for name, peak in json.loads(found.stdout).items()}
 
 

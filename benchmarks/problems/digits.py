@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.datasets import fetch_openml, load_digits
 from sklearn.model_selection import train_test_split
 
+from benchmarks.harness.files import stored_arrays
+
 _TRAINING_ROWS = 60_000  # the first ones of OpenML's MNIST
 _PIXELS = 784  # of a digit of MNIST
 _PATIENCE = 10.0  # seconds to wait for an answer of OpenML
@@ -64,9 +66,9 @@ def _found(path, quick):
 
 
 def _stored(path):
-    with np.load(path) as stored:
-        train, test = stored["X_train"].astype(float), stored["X_test"].astype(float)
-        labels = {name: stored[name].astype(int) for name in ("y_train", "y_test")}
+    stored = stored_arrays(path, ("X_train", "X_test", "y_train", "y_test"))
+    train, test = stored["X_train"].astype(float), stored["X_test"].astype(float)
+    labels = {name: stored[name].astype(int) for name in ("y_train", "y_test")}
     for name, values in labels.items():
         if not np.isin(values, (0, 1)).all():
             there = ", ".join(map(str, np.unique(values)))
@@ -108,8 +110,7 @@ def paper_features(digits, pca_path):
     digits : Digits, of MNIST
     pca_path : str, npz with pixel_mean (784,) and components (25, 784)
     """
-    with np.load(pca_path) as projection:
-        pixel_mean, components = projection["pixel_mean"], projection["components"]
+    pixel_mean, components = stored_arrays(pca_path, ("pixel_mean", "components")).values()
     if digits.train.shape[1] != len(pixel_mean):
         raise ValueError(
             f"{pca_path} projects {len(pixel_mean)} pixels, but these digits have {digits.train.shape[1]} "

@@ -205,6 +205,10 @@ def main():
     parser.add_argument("--again", action="store_true", help="those that are stored, too")
     parser.add_argument("--output", type=Path, default=STORED)
     arguments = parser.parse_args()
+    known = dict.fromkeys(posterior.group for posterior in POSTERIORS)
+    unknown = [group for group in arguments.groups if group not in known]
+    if unknown:
+        parser.error(f"there are no posteriors {', '.join(unknown)}; there are {', '.join(known)}")
     if bayesm.missing():
         parser.exit(1, f"{bayesm.missing()}\n")
     for posterior in POSTERIORS:

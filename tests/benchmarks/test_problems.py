@@ -43,6 +43,13 @@ def test_digits_other_than_zeros_and_ones_are_refused_by_their_labels(tmp_path):
         digits.zeros_and_ones(path)
 
 
+def test_a_file_of_digits_without_an_array_is_refused_by_its_name(tmp_path):
+    path, stored = _stored_digits(tmp_path)
+    np.savez(path, **{name: array for name, array in stored.items() if name != "y_test"})
+    with pytest.raises(ValueError, match=r"digits.npz has no y_test; it has X_train, X_test, y_train"):
+        digits.zeros_and_ones(path)
+
+
 def test_mnist_of_any_source_has_the_features_of_the_paper(tmp_path, monkeypatch):
     path, _ = _stored_digits(tmp_path)
     openml = digits.zeros_and_ones(path)

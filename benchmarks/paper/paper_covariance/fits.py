@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.analysis.parameter_vectors import groups
 from benchmarks.harness.clock import summary
+from benchmarks.harness.files import stored_arrays
 from benchmarks.paper.paper_covariance.tables import LEAST_EFFECTIVE_SIZE
 from benchmarks.problems.clusters import PROBLEMS
 from benchmarks.problems.near_flat_prior import NearFlatPrior
@@ -20,6 +21,7 @@ from benchmarks.rivals.gibbs_references import POSTERIORS
 
 FACTORIZATIONS = ("independent", "joint")
 _WITH_COVARIANCES = 30  # number of data sets whose covariances are drawn
+_PUBLISHED = ("gibbs_sd", "gibbs_cov", "gibbs_ess", "mfvb_sd", "lrvb_sd", "lrvb_cov")
 _QUICK = {"effective_size": LEAST_EFFECTIVE_SIZE, "most_draws": 3000}
 
 
@@ -28,7 +30,7 @@ def measure(settings):
     for posterior, reference in references(settings):
         yield _row(posterior, reference, settings)
     if settings.published_simulations:
-        yield _published(np.load(settings.published_simulations))
+        yield _published(stored_arrays(settings.published_simulations, _PUBLISHED))
 
 
 def references(settings):

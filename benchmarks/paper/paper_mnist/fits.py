@@ -13,8 +13,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from benchmarks.analysis.published_posterior import comparison, same_table
+from benchmarks.analysis.published_posterior import PUBLISHED, comparison, same_table
 from benchmarks.harness.clock import summary
+from benchmarks.harness.files import stored_arrays
 from benchmarks.harness.inside import lrvb_std, mean_field_std
 from benchmarks.problems.digits import paper_features, zeros_and_ones
 from sklearn_lrvb import LRVBGaussianMixture
@@ -198,7 +199,6 @@ def _table_columns(train, test):
 
 def _beside_published(path, mixture, test_table):
     """Yield a row for every group of parameters of the published posterior."""
-    with np.load(path) as published:
-        published = dict(published)
+    published = stored_arrays(path, PUBLISHED)
     for row in comparison(published, mixture):
         yield row | {"same_test_table": same_table(published, test_table)}
