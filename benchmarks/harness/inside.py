@@ -1,6 +1,6 @@
 """Where the benchmarks reach below the library's public interface: no other file of theirs does.
 
-Private attributes are read by the four functions at the top. The rest calls functions of the library that a
+Private attributes are read by the five functions at the top. The rest calls functions of the library that a
 fit is made of: one sweep, one solver of the information, one Newton step.
 """
 
@@ -30,8 +30,13 @@ __all__ = [
 
 
 def _fitted(mixture):
-    """The fitted state: ``posterior``, ``origin`` of the rows, and ``coordinates(group)``."""
+    """The fitted state: its ``posterior``, and the ``origin`` from which it measures the rows."""
     return mixture._uncertainty.map
+
+
+def _coordinates_of_means(mixture):
+    """The means as combinations of the unknowns of the observed information."""
+    return mixture._uncertainty.map.coordinates("means")
 
 
 def _factored_information(mixture):
@@ -86,9 +91,10 @@ class InformationPass:
     """
 
     def __init__(self, mixture, X):
-        self._fitted = _fitted(mixture)
-        self._posterior = self._fitted.posterior
-        self._rows = CentredRows(X, self._fitted.origin, mixture.n_jobs)
+        fitted = _fitted(mixture)
+        self._posterior = fitted.posterior
+        self._rows = CentredRows(X, fitted.origin, mixture.n_jobs)
+        self._means = _coordinates_of_means(mixture)
         structure = self._posterior.structure
         self.n_unknowns = structure.n_coefficients
         self.n_columns = mixture.n_components * (1 + X.shape[1] + structure.n_quadratic)
@@ -103,16 +109,16 @@ class InformationPass:
 
     def cheapest(self):
         """Name of the solver that the cost model takes for the standard deviations of all means."""
-        result, n_means = self._e_step, len(self._fitted.coordinates("means"))
+        result = self._e_step
         costs = solver_costs(
             self._rows.n_samples, self._posterior.structure, result.n_alternatives, result.n_ambiguous_pairs
         )
-        return costs.cheapest(n_means)
+        return costs.cheapest(len(self._means))
 
     def mean_std(self, solver):
         """Standard deviation of one mean, up to a factor, with all work from the rows on."""
         information = observed_information(self._rows, self._posterior, self._e_step, solver=solver)
-        return information.covariance_root(self._fitted.coordinates("means")[:1])
+        return information.covariance_root(self._means[:1])
 
 
 class _RowsWithoutPairFrame(CentredRows):
