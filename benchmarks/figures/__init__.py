@@ -1,1 +1,0 @@
-"""One module per experiment with a figure: ``draw(found, path)`` saves it."""

@@ -1,0 +1,1 @@
+"""Settings, clock, rows, tables, figures, the registry of experiments, and the two commands."""

@@ -1,0 +1,159 @@
+"""Where the benchmarks reach below the library's public interface: no other file of theirs does.
+
+Private attributes are read by the five functions at the top. The rest calls functions of the library that a
+fit is made of: one sweep, one solver of the information, one Newton step.
+"""
+
+from dataclasses import replace
+from functools import cached_property, partial
+
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.information.observed_information import (
+    observed_information,
+    solver_costs,
+    step,
+    sweep_residual,
+)
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, ParameterMap
+from sklearn_lrvb.row_blocks import CentredRows
+
+__all__ = [
+    "PARAMETERS",
+    "DegenerateComponentError",
+    "InformationPass",
+    "RefitFromOptimum",
+    "lrvb_std",
+    "mean_field_std",
+    "sweeper",
+]
+
+
+def _fitted(mixture):
+    """The fitted state: its ``posterior``, and the ``origin`` from which it measures the rows."""
+    return mixture._uncertainty.map
+
+
+def _coordinates_of_means(mixture):
+    """The means as combinations of the unknowns of the observed information."""
+    return mixture._uncertainty.map.coordinates("means")
+
+
+def _factored_information(mixture):
+    """The observed information at the optimum, whose ``newton_step`` takes a residual."""
+    return mixture._uncertainty._solver(1)
+
+
+def lrvb_std(mixture, group):
+    """LRVB standard deviations of "log_weights", "means" or "precisions", as `posterior_names_` orders them.
+
+    `posterior_std_` has those of all groups at once, which costs more where there are many precisions.
+    """
+    return mixture._uncertainty.flat_std(group)
+
+
+def mean_field_std(mixture, group):
+    """Standard deviations of the mean-field posterior, in the same order."""
+    return mixture._uncertainty.flat_mean_field_std(group)
+
+
+def _uncached(posterior):
+    """A copy of a posterior without what earlier sweeps left in its cache."""
+    return replace(posterior)
+
+
+def sweeper(mixture, X, n_jobs):
+    """A callable that does one sweep from the fitted state: E-step, lower bound and M-step."""
+    fitted = _fitted(mixture)
+    rows = CentredRows(X, fitted.origin, n_jobs)
+    e_step(rows, fitted.posterior)  # sums over rows that a fit forms once, before its sweeps
+
+    def one_sweep():
+        posterior = _uncached(fitted.posterior)
+        return posterior.m_step(e_step(rows, posterior).moments)
+
+    return one_sweep
+
+
+class InformationPass:
+    """The way from the rows of a fit to its observed information.
+
+    Parameters
+    ----------
+    mixture : LRVBGaussianMixture, fitted
+    X : (n_samples, n_features), its rows
+
+    Attributes
+    ----------
+    n_unknowns : int, D
+    n_alternatives : int, components that rows may belong to beside their most probable one
+    n_columns : int, of the feature matrix, K(1 + P + Q) with Q precisions a component
+    """
+
+    def __init__(self, mixture, X):
+        fitted = _fitted(mixture)
+        self._posterior = fitted.posterior
+        self._rows = CentredRows(X, fitted.origin, mixture.n_jobs)
+        self._means = _coordinates_of_means(mixture)
+        structure = self._posterior.structure
+        self.n_unknowns = structure.n_coefficients
+        self.n_columns = mixture.n_components * (1 + X.shape[1] + structure.n_quadratic)
+
+    @cached_property
+    def _e_step(self):
+        return e_step(self._rows, self._posterior)
+
+    @property
+    def n_alternatives(self):
+        return self._e_step.n_alternatives
+
+    def cheapest(self):
+        """Name of the solver that the cost model takes for the standard deviations of all means."""
+        result = self._e_step
+        costs = solver_costs(
+            self._rows.n_samples, self._posterior.structure, result.n_alternatives, result.n_ambiguous_pairs
+        )
+        return costs.cheapest(len(self._means))
+
+    def mean_std(self, solver):
+        """Standard deviation of one mean, up to a factor, with all work from the rows on."""
+        information = observed_information(self._rows, self._posterior, self._e_step, solver=solver)
+        return information.covariance_root(self._means[:1])
+
+
+class _RowsWithoutPairFrame(CentredRows):
+    """Rows whose sweeps do not use the frame of a pair of components, where rounding errors are larger."""
+
+    totals = None
+
+
+class RefitFromOptimum:
+    """Refits to changed rows by Newton's steps from an optimum, with the matrix that was factored there.
+
+    Parameters
+    ----------
+    mixture : LRVBGaussianMixture, fitted to convergence
+    """
+
+    def __init__(self, mixture):
+        fitted = _fitted(mixture)
+        self._posterior, self._origin = fitted.posterior, fitted.origin
+        self._information = _factored_information(mixture)
+        self._n_jobs = mixture.n_jobs
+
+    def steps(self, X):
+        """Yield after every step its size in posterior standard deviations, and a function () -> means.
+
+        The means are those of the posterior at the end of the step: {group: (d,)}.
+        """
+        rows = _RowsWithoutPairFrame(X, self._origin, self._n_jobs)
+        posterior = _uncached(self._posterior)
+        while True:
+            residual = sweep_residual(posterior, e_step(rows, posterior).moments)
+            direction, distance = self._information.newton_step(residual)
+            posterior = step(posterior, direction)
+            yield float(distance), partial(self._means, posterior)
+
+    def _means(self, posterior):
+        parameters = ParameterMap(posterior, self._origin)
+        return {group: parameters.flat(group, parameters.value(group)) for group in PARAMETERS}

@@ -1,0 +1,1 @@
+"""Data sets, the mixtures that are fitted to them, and the priors."""

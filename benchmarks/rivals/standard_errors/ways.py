@@ -1,0 +1,54 @@
+"""All ways to standard errors that are compared, ours first."""
+
+from dataclasses import dataclass
+from statistics import median
+from time import process_time
+
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+
+import sklearn_lrvb
+from benchmarks.rivals.standard_errors.bootstraps import Bootstrap, Mclust
+from benchmarks.rivals.standard_errors.gibbs import Gibbs
+from benchmarks.rivals.standard_errors.nuts import Nuts
+from benchmarks.rivals.standard_errors.protocol import StandardErrors
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A fit of `LRVBGaussianMixture` and all its standard deviations, in the median time of several fits.
+
+    Attributes
+    ----------
+    name : str
+    factorization : {"joint", "independent"}
+    """
+
+    name: str
+    factorization: str
+
+    def missing(self):
+        return ""
+
+    def version(self):
+        return f"sklearn-lrvb {sklearn_lrvb.__version__}"
+
+    def standard_errors(self, task):
+        seconds = []
+        for _ in range(task.effort.n_timed_fits):
+            begin = process_time()
+            sds = task.prior.fitted(task.X, self.factorization).posterior_std_
+            seconds.append(process_time() - begin)
+        return StandardErrors(sds, median(seconds))
+
+
+OURS = Ours("ours", "joint")
+WAYS = (
+    OURS,
+    Ours("ours, independent factors", "independent"),
+    Bootstrap("GaussianMixture + bootstrap", GaussianMixture),
+    Bootstrap("GaussianMixture + bootstrap, tol 1e-6", GaussianMixture, {"tol": 1e-6, "max_iter": 1000}),
+    Bootstrap("BayesianGaussianMixture + bootstrap", BayesianGaussianMixture),
+    Mclust(),
+    Gibbs(),
+    Nuts(),
+)

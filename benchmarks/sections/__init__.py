@@ -1,1 +1,0 @@
-"""One module per experiment: ``section(found)`` is the markdown text of its rows."""

@@ -1,0 +1,152 @@
+"""One sweep, ours beside scikit-learn's: its time, its share of the limit by flops, and its peak memory."""
+
+import sys
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from benchmarks.harness import targets
+from benchmarks.harness.clock import summary
+from benchmarks.harness.figures import BLUE, GREEN, GREY, ORANGE, STYLE, by_problem, saved
+from benchmarks.harness.memory import extra_memory
+from benchmarks.harness.settings import sizes
+from benchmarks.harness.tables import SIZES, by_name, judged, milliseconds, ratio, table, text
+from benchmarks.problems.clusters import SWEEP
+
+TITLE = "One sweep"
+_FIRST_ROWS = 10_000  # rows to which the state of the sweep is fitted
+_SWEEPS_BEFORE = 5
+
+
+def flops(n_samples, n_features, n_components):
+    """Multiplications and additions that no sweep can avoid: 4 N K P^2."""
+    return 4 * n_samples * n_components * n_features**2
+
+
+def measure(settings):
+    """A row for every problem: times and, on one thread under Linux, memory.
+
+    In quick mode only our own memory is measured, on the first problem.
+    """
+    from benchmarks.rivals.libraries import Ours, Theirs
+
+    for number, problem in enumerate(settings.problems(SWEEP)):
+        X = problem.simulate()
+        row = sizes(problem) | _times(X, problem, settings)
+        if sys.platform == "linux" and settings.threads == 1 and not (settings.quick and number):
+            row |= _memory("ours", X, Ours(problem.n_components))
+            if not settings.quick:
+                row |= _memory("theirs", X, Theirs(problem.n_components))
+                row |= _memory("ours_float32", X.astype(np.float32), Ours(problem.n_components))
+            row["megabytes"] = X.nbytes / 1e6
+        yield row
+
+
+def _times(X, problem, settings):
+    from benchmarks.rivals.libraries import Ours, Theirs, kmeans_responsibilities
+
+    ours, theirs = Ours(problem.n_components, n_jobs=settings.threads), Theirs(problem.n_components)
+    first = X[:_FIRST_ROWS]
+    start = kmeans_responsibilities(first, problem.n_components)
+    our_state, their_state = (
+        rival.advanced(rival.start(first, start), first, _SWEEPS_BEFORE) for rival in (ours, theirs)
+    )
+    single = X.astype(np.float32)
+    row = summary(
+        settings.clock.interleaved(
+            {
+                "ours": ours.sweeper(our_state, X),
+                "theirs": theirs.sweeper(their_state, X),
+                "ours_float32": ours.sweeper(our_state, single),
+            }
+        )
+    )
+    work = flops(*X.shape, problem.n_components)
+    row["gflops"] = work / row["ours_seconds"] / 1e9
+    row["product_gflops"] = settings.product_rate / 1e9
+    row["share_of_limit"] = work / row["ours_seconds"] / settings.product_rate
+    return row
+
+
+def _memory(name, X, rival):
+    return {f"{name}_{what}_memory": multiple for what, multiple in extra_memory(X, rival).items()}
+
+
+def section(found):
+    speed = table(
+        [
+            *SIZES,
+            ("ours, ms", milliseconds("ours_seconds")),
+            ("scikit-learn, ms", milliseconds("theirs_seconds")),
+            *judged("times faster", ratio("theirs_seconds", "ours_seconds"), by_name(targets.SWEEP)),
+            ("ours, Gflop/s", text("gflops")),
+            ("share of the flop limit", text("share_of_limit", "{:.2%}")),
+            ("ours on float32 rows, ms", milliseconds("ours_float32_seconds")),
+        ],
+        found,
+    )
+    memory = table(
+        [
+            *SIZES,
+            ("X, MB", text("megabytes")),
+            *judged("sweep, ours", lambda row: row.get("ours_sweep_memory"), _memory_target),
+            ("sweep, ours, float32", text("ours_float32_sweep_memory")),
+            ("sweep, scikit-learn", text("theirs_sweep_memory")),
+            ("fit, ours", text("ours_fit_memory")),
+            ("fit, ours, float32", text("ours_float32_fit_memory")),
+            ("fit, scikit-learn", text("theirs_fit_memory")),
+        ],
+        [row for row in found if row.get("megabytes") is not None],
+    )
+    return f"""One sweep does an E-step, an M-step and an evaluation of the lower bound. Both libraries make
+the same update, from the same state. The flop limit is the time of 4 N K P^2 operations at the speed of a
+large matrix product.
+
+{speed}
+
+![Speed of one sweep](sweep.png)
+
+The next table has the peak memory beyond X, in multiples of X (in the columns of float32, of the float32 X):
+of one sweep, and of a fit of two iterations from k-means. Each side runs in a process of its own on one
+thread. The target is {targets.MEMORY_SHARE} X and {targets.BLOCKS_MEGABYTES} MB for blocks of rows.
+
+{memory}
+"""
+
+
+def _memory_target(row):
+    solid = targets.MEMORY_SHARE + targets.BLOCKS_MEGABYTES / row["megabytes"]
+    return targets.Target(solid, at_most=True)
+
+
+def draw(found, path):
+    """How many times faster one sweep of ours is, with its targets."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(7.5, 1.2 + 0.45 * len(found)), layout="constrained")
+        lines = np.arange(len(found))
+        ratios = np.array([row["theirs_seconds"] / row["ours_seconds"] for row in found])
+        axes.barh(lines, ratios - 1, left=1, height=0.5, color=BLUE, label="measured")
+        for line, ratio in zip(lines, ratios, strict=True):
+            axes.text(1.01, line, f"{ratio:.1f}x", transform=axes.get_yaxis_transform(), va="center")
+        wanted = {
+            line: targets.SWEEP[row["problem"]]
+            for line, row in enumerate(found)
+            if row["problem"] in targets.SWEEP
+        }
+        for name, colour in (("solid", ORANGE), ("aim", GREEN)):
+            thresholds = [getattr(target, name) for target in wanted.values()]
+            below, above = ([line + side for line in wanted] for side in (-0.36, 0.36))
+            axes.vlines(thresholds, below, above, color=colour, linewidth=3, label=f"target: {name}")
+        axes.axvline(1, color=GREY, linewidth=1)
+        axes.set_xscale("log")
+        furthest = max([*ratios, *(target.aim for target in wanted.values())])
+        low, high = min(0.8, 0.9 * ratios.min()), 1.2 * furthest
+        axes.set_xticks([tick for tick in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low <= tick <= high])
+        axes.set_xlim(low, high)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlabel("time of one sweep: scikit-learn over ours")
+        by_problem(axes, found)
+        figure.legend(loc="outside upper center", ncols=3)
+        saved(figure, path)

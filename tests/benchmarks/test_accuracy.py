@@ -1,0 +1,112 @@
+"""Experiments on accuracy: they run, are reported, and compare what they say."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from catalogue import unique
+from scipy.spatial.distance import cdist
+from sklearn.mixture import BayesianGaussianMixture
+
+from benchmarks.accuracy import coverage
+from benchmarks.accuracy.surplus import fits, section
+from benchmarks.problems.populations import SCENARIOS
+from sklearn_lrvb import LRVBGaussianMixture
+
+
+def test_every_experiment_is_on_the_page_with_its_figure(check_page):
+    check_page("accuracy")
+
+
+def test_leave_one_out_scores_are_nearer_to_refits_than_the_others(measured):
+    for row in measured("leave_one_out"):
+        assert row["loo_mean_error"] < row["first_order_mean_error"] < row["seen_mean_error"]
+        assert row["seen_error_of_sum"] == 1.0
+
+
+@pytest.mark.parametrize("kind", ("dirichlet_process", "dirichlet_distribution"))
+@pytest.mark.parametrize("library", (LRVBGaussianMixture, BayesianGaussianMixture))
+def test_expected_counts_are_of_all_rows(library, kind):
+    X = np.random.default_rng(0).normal(size=(50, 2)) + np.repeat([[0.0], [20.0]], 25, axis=0)
+    arguments = {"n_components": 2, "weight_concentration_prior_type": kind, "random_state": 0}
+    mixture = library(**arguments).fit(X)
+    np.testing.assert_allclose(fits.expected_counts(mixture), [25, 25], rtol=1e-6)
+    assert fits.n_occupied(mixture) == 2
+
+
+def test_a_fit_that_continues_from_scikit_learn_does_not_end_lower(measured):
+    rows = measured("surplus")
+    assert {row["set"] for row in rows} == {"known", "fresh", "ctgan"}
+    both = [row for row in rows if row.get("theirs_bound") is not None]
+    assert both
+    for row in both:
+        assert row["theirs_continued_bound"] >= row["theirs_bound"] - 1e-9 * abs(row["theirs_bound"])
+
+
+def test_the_section_on_surplus_components_counts_fits_that_end_lower(measured):
+    rows = [row | {"mode": "full"} for row in measured("surplus")]
+    bounds = {f"{side}_bound": 0.0 for side in ("plain", "auto", "merge", "search", "restarts", "theirs")}
+    rows = [row | bounds | {"plain_default_bound": 0.0} for row in rows]
+    known = sum(row["set"] == "known" for row in rows)
+    assert f"| 0 / {known} / 0 |" in section(rows)
+    text = section([rows[0] | {"auto_bound": -3.0}, rows[1] | {"auto_bound": 0.02}, *rows[2:]])
+    assert f"| 1 / {known - 2} / 1, worst -3 |" in text
+    line = next(line for line in text.splitlines() if "lower bound than scikit-learn's" in line)
+    assert [cell.strip() for cell in line.split("|")[2:5]] == ["1", "≤ 0", "missed"]
+
+
+def test_coverage_has_every_method_and_group_and_says_what_it_left_out(measured):
+    rows = measured("coverage")
+    settings = {row["setting"] for row in rows}
+    assert len(rows) == 12 * len(settings)
+    assert {row["misspecified"] is None for row in rows} == {True, False}
+    for row in rows:
+        assert 0 <= row["coverage"] <= 1
+        assert row["sd_over_truth"] > 0
+        assert row["left_out"] == sum(row[reason] for reason in coverage.REASONS)
+
+
+def _scenario(name):
+    return next(scenario for scenario in SCENARIOS if scenario.name == name)
+
+
+@pytest.mark.parametrize("name", ("five features", "tied", "diagonal", "spherical"))
+def test_errors_and_sds_of_coverage_are_of_the_same_parameters(name):
+    scenario = _scenario(name)
+    X, truth = scenario.simulate(1), coverage.true_parameters(scenario, 0)
+    compared = coverage.compared(scenario, X, truth)
+    model = {"covariance_type": scenario.covariance_type, "prior": "flat", "reg_covar": 0.0}
+    mixture = LRVBGaussianMixture(n_components=scenario.n_components, random_state=0, **model).fit(X)
+    order = cdist(truth["means"], mixture.means_).argmin(axis=1)
+    own = {"means": mixture.means_[order].ravel()}
+    own_std = {"means": mixture.means_std_[order].ravel()}
+    for group in ("precisions", "covariances"):
+        values, stds = getattr(mixture, f"{group}_"), getattr(mixture, f"{group}_std_")
+        by_component = slice(None) if name == "tied" else order
+        own[group], own_std[group] = (unique(model, matrices[by_component]) for matrices in (values, stds))
+    own["log_weights"] = mixture.posterior_mean_[order]
+    own_std["log_weights"] = mixture.posterior_std_[order]
+    for group in coverage.GROUPS:
+        found = (compared["error"][group] + truth[group]).ravel()
+        np.testing.assert_allclose(found, own[group], rtol=1e-9, atol=1e-12, err_msg=group)
+        np.testing.assert_allclose(compared["lrvb"][group].ravel(), own_std[group], rtol=1e-6, err_msg=group)
+
+
+@pytest.mark.parametrize("name", ("five features", "tied"))
+def test_coverage_does_not_depend_on_the_order_of_components(name):
+    scenario = _scenario(name)
+    X, truth = scenario.simulate(1), coverage.true_parameters(scenario, 0)
+    backwards = np.arange(scenario.n_components)[::-1]
+    other = coverage.compared(scenario, X, coverage.ordered(truth, backwards))
+    for kind, groups in coverage.compared(scenario, X, truth).items():
+        for group, values in coverage.ordered(groups, backwards).items():
+            np.testing.assert_array_equal(other[kind][group], values, err_msg=f"{kind}, {group}")
+
+
+def test_a_pseudo_truth_is_the_truth_where_the_model_is_right():
+    scenario = _scenario("3.5 sd")
+    truth = coverage.true_parameters(scenario, 0)
+    found = coverage.true_parameters(dataclasses.replace(scenario, wrong="nothing"), 100_000)
+    order = cdist(truth["means"], found["means"]).argmin(axis=1)
+    for group, values in coverage.ordered(found, order).items():
+        np.testing.assert_allclose(values, truth[group], atol=0.05, err_msg=group)
