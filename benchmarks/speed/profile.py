@@ -38,7 +38,7 @@ class Pass:
 
 
 def _frames(function):
-    return (("frames.py", function), ("pair_frame.py", function))
+    return tuple((file, function) for file in ("own_frames.py", "common_frame.py", "pair_frame.py"))
 
 
 def _fitted(problem, max_iter=300):
@@ -85,7 +85,7 @@ PASSES = {
             "rows, centred": (("row_blocks.py", "block"),),
             "into the frame": _frames("whiten"),
             "log densities": _frames("log_densities"),
-            "responsibilities": (("e_step.py", "normalized"),),
+            "responsibilities": (("responsibilities.py", "normalized"),),
             "moments": _frames("moments"),
             "ambiguous rows, counted": (("e_step.py", "_ambiguity"),),
         },
@@ -119,7 +119,7 @@ PASSES = {
         INFLUENCE,
         _influence,
         {
-            "E-step": (("e_step.py", "expect"),),
+            "E-step": (("responsibilities.py", "expect"),),
             "assignments fixed": (("matrices.py", "gradients"),),
             "assignments moving": (("influence_functions.py", "_add_reassignment"),),
         },

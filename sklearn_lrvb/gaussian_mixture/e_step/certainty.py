@@ -1,11 +1,11 @@
-"""From where on an assignment counts as certain: one constant for every purpose, and what it bounds."""
+"""When an assignment counts as certain: one threshold for each purpose, and what it bounds."""
 
 # Responsibilities are computed as no less than exp(-230) = 1e-100: numbers that underflow, here or in
 # products of a few, take the processor up to forty times as long.
 LEAST_LOG_RESPONSIBILITY = -230.0
 
-# Components of smaller responsibility are no alternative for a row. This bounds counts alone, by which the
-# cost of solvers is foreseen: results do not depend on it.
+# Components of smaller responsibility are not counted as possible for a row. This bounds counts alone, which
+# the cost model of the solvers uses: results do not depend on it.
 POSSIBLE = 1e-14
 
 # Components of smaller responsibility are left out of a row's score and of its derivatives. This bounds their
@@ -13,8 +13,8 @@ POSSIBLE = 1e-14
 COUNTS_IN_SCORE = 1e-15
 
 # Where no second component has a larger responsibility, the assignment of a row does not respond to changes
-# of the parameters, and a smaller responsibility is reported with a standard deviation of zero. This bounds
-# products of a responsibility and a feature of its row: features are never as large as 1e30 / 1e-16.
+# of the parameters; and a smaller responsibility is reported with a standard deviation of zero. This bounds
+# the change of an assignment: times any feature of the row, it is still far below round-off.
 RESPONDS = 1e-30
 
 # Rows are left out of the missing information as certain, as long as what is left out has a smaller trace

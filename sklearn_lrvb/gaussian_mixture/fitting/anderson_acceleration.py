@@ -39,7 +39,7 @@ class Acceleration:
         self._frame = None
         self._points, self._residuals = [], []
 
-    def arrive(self, distance):
+    def record(self, distance):
         """Note the distance of a state from the sweep's fixed point, in mean-field standard deviations."""
         self._distances.append(distance)
         self._pause_left -= 1
@@ -59,7 +59,7 @@ class Acceleration:
             return 0.0 if now <= distance else np.inf
         return max(0.0, np.log(now / distance) / np.log(before / now) * over)
 
-    def stalls(self):
+    def has_stalled(self):
         """Whether the distance has not halved for a while."""
         recent = self._distances[-_STALLED_OVER:]
         return len(recent) == _STALLED_OVER and 2.0 * min(recent) > recent[0]

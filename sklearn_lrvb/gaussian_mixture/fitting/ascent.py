@@ -219,7 +219,7 @@ class Ascent:
         return fit
 
     def _accepted(self, fit, posterior, result):
-        """The state at a posterior; a fall of the lower bound by round-off is not recorded."""
+        """The state at a posterior; a fall of the lower bound by round-off is recorded as no change."""
         fell = fit.lower_bound - result.lower_bound
         lower_bound = fit.lower_bound if 0 < fell <= self._round_off(fit) else result.lower_bound
         arrived = Fit(posterior, result, (*fit.path, lower_bound), fit.n_before)
@@ -251,21 +251,21 @@ class Ascent:
             moved = self._searched(fit)
             if moved is None:
                 break
-            fit = replace(self, max_iter=moved.n_iter + self.max_iter)._climb(moved, Acceleration())
+            fit = replace(self, max_iter=moved.n_iter + self.max_iter)._ascend(moved, Acceleration())
         return fit
 
     def _newton(self, fit):
         acceleration = Acceleration()
         while fit.n_iter < self.max_iter and not self._in_local_regime(fit):
-            acceleration.arrive(fit.distance)
+            acceleration.record(fit.distance)
             fit = self._sweep_in_order(fit)
         try:
-            return self._climb(fit, acceleration)
+            return self._ascend(fit, acceleration)
         except DegenerateComponentError:
             # Under an improper prior the bound rises without limit as a component empties. Sweeps may stop at
             # an optimum on the way where larger steps run on.
-            result = self.coordinate_ascent(fit)
-            return self._climb(replace(result, converged=False), Acceleration())
+            at_optimum = self.coordinate_ascent(fit)
+            return self._ascend(replace(at_optimum, converged=False), Acceleration())
 
     def _in_local_regime(self, fit):
         """Whether sweeps gain less and less, and move the components little relative to their size.
@@ -277,8 +277,8 @@ class Ascent:
             return True
         if fit.n_steps < _MIN_FIRST_SWEEPS or fit.n_steps >= _MAX_FIRST_SWEEPS:
             return fit.n_steps >= _MAX_FIRST_SWEEPS
-        slows_down = fit.gain < fit.path[-2] - fit.path[-3]
-        return slows_down and fit.distance < _LOCAL_REGIME_SHIFT * np.sqrt(self.rows.total_weight)
+        gains_less = fit.gain < fit.path[-2] - fit.path[-3]
+        return gains_less and fit.distance < _LOCAL_REGIME_SHIFT * np.sqrt(self.rows.total_weight)
 
     def trial(self, fit):
         """A few steps of `newton`, enough to compare the optima that several starts lead to."""
@@ -291,13 +291,13 @@ class Ascent:
                     moves_were_tried = True
                     fit = self._moved(fit) or fit
                 else:
-                    acceleration.arrive(fit.distance)
+                    acceleration.record(fit.distance)
                     fit = self._accelerated_sweep(fit, acceleration)
             except DegenerateComponentError:  # `newton` will handle it, if this start is continued.
                 break
         return self._moved(fit) or fit
 
-    def _climb(self, fit, acceleration):
+    def _ascend(self, fit, acceleration):
         """Accelerated sweeps up to their fixed point; Newton steps there, and earlier where they pay.
 
         Moves are tried at the start, every few steps, at the fixed point, and at the end.
@@ -305,7 +305,7 @@ class Ascent:
         last_tried = -np.inf  # step at which moves were tried last
         while fit.n_iter < self.max_iter:
             if not fit.finished:
-                acceleration.arrive(fit.distance)
+                acceleration.record(fit.distance)
             at_rest = fit.finished or self._is_at_rest(fit, acceleration)
             if fit.n_iter - last_tried >= (1 if at_rest else _STEPS_BETWEEN_MOVES):
                 last_tried = fit.n_iter
@@ -315,16 +315,16 @@ class Ascent:
                     continue
             if fit.finished:
                 break
-            fit, acceleration = self._climbing_step(fit, acceleration, at_rest)
+            fit, acceleration = self._next_step(fit, acceleration, at_rest)
         return fit
 
     def _is_at_rest(self, fit, acceleration):
         """Whether sweeps have nothing left to gain."""
         return fit.distance < _FIXED_POINT_TOLERANCE or (
-            acceleration.stalls() and fit.gain <= self._round_off(fit)
+            acceleration.has_stalled() and fit.gain <= self._round_off(fit)
         )
 
-    def _climbing_step(self, fit, acceleration, at_rest):
+    def _next_step(self, fit, acceleration, at_rest):
         """The state after one sweep, after Newton's steps or at the end; and the acceleration from there."""
         if at_rest and self._seems_optimum(fit):
             return self._finished(fit), acceleration

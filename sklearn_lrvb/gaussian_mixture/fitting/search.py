@@ -109,25 +109,20 @@ class Search:
         Components that share a precision are split one at a time.
         """
         posterior = self._posterior if posterior is None else posterior
-        counts, centred_means, covariance_cholesky = (
-            posterior.counts,
-            posterior.centred_means.copy(),
-            posterior.covariance_cholesky.copy(),
-        )
-        for one, group in zip(splits, empty, strict=False):
-            counts = self._counts_after(one, group, counts)
-            centred_means[[one.component, group]] = one.halves.centred_means
+        counts, centred_means = posterior.counts, posterior.centred_means.copy()
+        covariance_cholesky = posterior.covariance_cholesky.copy()
+        for one, second in zip(splits, empty, strict=False):
+            counts = self._counts_after(one, second, counts)
+            centred_means[[one.component, second]] = one.halves.centred_means
             if posterior.structure.has_own_precisions:
-                covariance_cholesky[[one.component, group]] = one.halves.covariance_cholesky
+                covariance_cholesky[[one.component, second]] = one.halves.covariance_cholesky
             else:
                 covariance_cholesky = one.halves.covariance_cholesky
         names = ", ".join(str(one.component) for one in splits)
-        return Move(
-            f"split component{'s' * (len(splits) > 1)} {names}",
-            replace(
-                posterior, counts=counts, centred_means=centred_means, covariance_cholesky=covariance_cholesky
-            ),
+        after = replace(
+            posterior, counts=counts, centred_means=centred_means, covariance_cholesky=covariance_cholesky
         )
+        return Move(f"split component{'s' * (len(splits) > 1)} {names}", after)
 
     def _swaps(self, halves):
         """Yield the split of one component, with the merge of two others, that together gain most."""

@@ -1,4 +1,4 @@
-"""Splits of components: two halves fitted to the rows of one, all others staying as they are.
+"""Splits of components: two halves fitted to the rows of one, while all others stay as they are.
 
 *Mathematics.* Let component k give the shares u and 1 - u of its responsibilities to two halves. All other
 responsibilities stay. As a function of u, the lower bound is then that of a mixture of two components, fitted
@@ -37,7 +37,7 @@ class Split:
     Attributes
     ----------
     component : int
-    gain : float, of the lower bound, the part of the weights not included
+    gain : float, of the lower bound, without what the weights add to it
     counts : (2,), expected counts of the halves
     halves : VariationalPosterior of two components
     """

@@ -1,8 +1,8 @@
 """Scores of rows under the posterior of all other rows, without refitting.
 
-Leaving out row n, of weight w, takes w r h from the sufficient statistics, and what is missing there from the
-information, which becomes M + w H (diag r - r r') H'. One Newton step for the other rows therefore moves the
-statistics by (Woodbury's identity)
+Leaving out row n, of weight w, subtracts w r h from the sufficient statistics, and the row's share from the
+missing information, so that M becomes M + w H (diag r - r r') H'. One Newton step for the other rows
+therefore moves the statistics by (Woodbury's identity)
 
     R^-1 M^-1 H q,        q = -w (I + w (diag r - r r') T)^-1 r,        T = H' M^-1 H,
 
@@ -72,9 +72,9 @@ def _selected(expectation, some):
 
 
 def largest_shares(rows, posterior):
-    """The largest share of a component's expected count that each row has, if it counts once: (n_samples,).
+    """Share of each row, counted once, in the expected count of its most probable component: (n_samples,).
 
-    Only the component that the row most probably belongs to is looked at.
+    Zero where no component has more than half of the row.
     """
     frames = OwnFrames(posterior)
     function = functools.partial(_largest_shares_of_block, posterior.counts, frames)
@@ -106,7 +106,7 @@ def _own_response(r, weights, covariances):
 
 
 def _scores_at(posterior, expectation, own, left_out):
-    """Scores with the statistics moved by rows of weight ``left_out`` and by what responds to them: (n,).
+    """Scores with the statistics moved by rows of weight ``left_out`` and by the responses to them: (n,).
 
     Parameters
     ----------

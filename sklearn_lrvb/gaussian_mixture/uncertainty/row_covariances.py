@@ -9,7 +9,7 @@ there (`covariance_structures`), as columns of H (D, K). Then
 
 One number of T costs 2 F^2 flops and the second 2 (K F)^2, with F features a component; where few rows are
 ambiguous (`DualInformation`) both cost kernels with these rows alone, and no feature is formed for T.
-Components in which a row has no part are passed over (``used``).
+Components in which a row has no part are skipped (``used``).
 """
 
 import functools
@@ -137,7 +137,7 @@ class _ByKernels(_RowResponses):
         self._halves = [self._half(k) for k in range(len(self._used))]
 
     def _half(self, k):
-        """z whose square z'z is what B adds to T_kk, zero where the row has no part: (m, n)."""
+        """z, where z'z is the contribution of B to T_kk; zero where the row has no part: (m, n)."""
         halves = np.zeros((len(self._information.factor), self._used.shape[1]))
         columns = np.flatnonzero(self._used[k])
         if columns.size:
@@ -199,13 +199,13 @@ class WithoutResponse(_Rows):
 
 
 class ResponsesOfRows:
-    """The cheapest way to the responses of many rows, block by block.
+    """Responses of many rows, block by block, computed in the cheapest way.
 
     Parameters
     ----------
     information : ObservedInformation
     posterior : VariationalPosterior
-    n_rows : int, for how many
+    n_rows : int, number of the rows
     """
 
     def __init__(self, information, posterior, n_rows):

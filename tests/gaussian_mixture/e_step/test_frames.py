@@ -120,16 +120,6 @@ def test_many_features_and_few_components_take_their_own_frames():
     assert isinstance(frames_of(posterior), OwnFrames)
 
 
-def test_responsibilities_of_far_components_are_tiny_normal_numbers():
-    # what underflows takes the processor many times as long
-    densities = np.array([[0.0, -5.0, -1e300], [-1.0, -745.0, 0.0], [-1e4, -2e4, -np.inf]])
-    responsibilities, log_normalizer = normalized(densities.copy())
-    np.testing.assert_allclose(log_normalizer, [np.log(1 + np.exp(-1.0)), -5.0, 0.0], rtol=1e-15)
-    np.testing.assert_allclose(responsibilities.sum(axis=0), 1.0, rtol=1e-15)
-    assert np.square(responsibilities).min() > np.finfo(float).tiny
-    assert responsibilities[densities < -700].max() < 1e-99
-
-
 # Blocks.
 
 

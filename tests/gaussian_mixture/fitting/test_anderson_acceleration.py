@@ -51,7 +51,7 @@ def test_a_rejected_proposal_is_followed_by_a_pause_that_is_longer_each_time():
 
     def steps_until_a_proposal():
         for n_steps in range(1, 20):
-            acceleration.arrive(1.0)
+            acceleration.record(1.0)
             if acceleration.proposal(posterior, nearby) is not None:
                 return n_steps
         raise AssertionError("no proposal")
@@ -70,22 +70,22 @@ def test_steps_to_go_follow_the_rate():
     acceleration = Acceleration()
     assert acceleration.steps_to_go(1e-6) == np.inf
     for power in range(4):
-        acceleration.arrive(10.0**-power)
+        acceleration.record(10.0**-power)
     assert acceleration.steps_to_go(1e-6) == pytest.approx(3)
     assert acceleration.steps_to_go(1e-2) == 0
     for _ in range(6):
-        acceleration.arrive(1e-3)
+        acceleration.record(1e-3)
     assert acceleration.steps_to_go(1e-6) == np.inf
-    assert not acceleration.stalls()
+    assert not acceleration.has_stalled()
     for _ in range(4):
-        acceleration.arrive(1e-3)
-    assert acceleration.stalls()
+        acceleration.record(1e-3)
+    assert acceleration.has_stalled()
 
 
 def test_newton_is_bought_where_sweeps_have_cost_as_much_and_more_is_foreseen():
     acceleration = Acceleration()
     for number in range(8):
-        acceleration.arrive(0.5**number)
+        acceleration.record(0.5**number)
     assert NewtonOffer("primal", 4).pays(acceleration)  # some 26 steps to go
     assert not NewtonOffer("primal", 6).pays(acceleration)
     assert not NewtonOffer("primal", 9).pays(acceleration)

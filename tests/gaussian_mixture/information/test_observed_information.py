@@ -452,7 +452,7 @@ def test_names():
     assert len(names) == 12
 
 
-def test_many_features_are_for_the_solver_of_few_uncertain_rows():
+def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     # 40,602 unknowns, a matrix of 12 GB, but a handful of rows between the components
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 200))

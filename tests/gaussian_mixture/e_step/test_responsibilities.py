@@ -1,0 +1,75 @@
+"""Responsibilities keep their digits, whatever their size, and are the same however they are asked for."""
+
+import numpy as np
+import pytest
+from catalogue import COVARIANCE_TYPES, mixture, three_blobs
+
+from sklearn_lrvb.gaussian_mixture.e_step.common_frame import CommonFrame
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
+    most_probable_components,
+    responsibilities_of_rows,
+    scores_of_rows,
+)
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
+    centred_on_average,
+    complements,
+    expect,
+    normalized,
+)
+
+
+def test_responsibilities_of_far_components_are_tiny_normal_numbers():
+    # Numbers that underflow take the processor many times as long.
+    densities = np.array([[0.0, -5.0, -1e300], [-1.0, -745.0, 0.0], [-1e4, -2e4, -np.inf]])
+    responsibilities, log_normalizer = normalized(densities.copy())
+    np.testing.assert_allclose(log_normalizer, [np.log(1 + np.exp(-1.0)), -5.0, 0.0], rtol=1e-15)
+    np.testing.assert_allclose(responsibilities.sum(axis=0), 1.0, rtol=1e-15)
+    assert np.square(responsibilities).min() > np.finfo(float).tiny
+    assert responsibilities[densities < -700].max() < 1e-99
+
+
+def test_complements_keep_their_digits_where_a_row_is_almost_certain():
+    responsibilities = np.array([[1.0, 0.2, 1e-20], [3e-20, 0.3, 1.0], [1e-30, 0.5, 2e-20]])
+    expected = [[3e-20 + 1e-30, 0.8, 1.0], [1.0, 0.7, 3e-20], [1.0, 0.5, 1.0]]
+    np.testing.assert_allclose(complements(responsibilities), expected, rtol=1e-15)
+
+
+def test_changes_centred_on_their_average_have_none_left():
+    rng = np.random.default_rng(0)
+    responsibilities = rng.dirichlet([0.1] * 4, 50).T
+    changes = rng.normal(size=(4, 50, 2))
+    expected = changes - np.einsum("kn,knp->np", responsibilities, changes)
+    centred = centred_on_average(changes, responsibilities)
+    np.testing.assert_allclose(centred, expected, atol=1e-14)
+    certain = np.zeros((4, 50))
+    certain[2] = 1.0
+    assert not centred_on_average(changes, certain)[2].any()
+    assert np.abs(np.einsum("kn,knp->np", responsibilities, centred)).max() < 1e-15
+
+
+@pytest.mark.parametrize("frames", [OwnFrames, CommonFrame])
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_the_e_step_of_a_block_in_any_frames(covariance_type, frames):
+    X = three_blobs()
+    estimator = mixture({"covariance_type": covariance_type}, 3).fit(X)
+    rows, posterior = estimator._rows(X), estimator._uncertainty.map.posterior
+    block = rows.block(slice(0, 300))
+    whole = expect(frames(posterior), block, keep_log_densities=True)
+    log_densities = whole.log_densities
+    np.testing.assert_allclose(whole.log_normalizer, np.log(np.exp(log_densities).sum(axis=0)), rtol=1e-12)
+    np.testing.assert_allclose(
+        whole.responsibilities, np.exp(log_densities - whole.log_normalizer), rtol=1e-12, atol=1e-99
+    )
+    assert expect(frames(posterior), block).log_densities is None
+
+    without = expect(frames(posterior), block, without=1)
+    others = np.exp(log_densities[[0, 2]])
+    np.testing.assert_allclose(without.responsibilities[[0, 2]], others / others.sum(axis=0), rtol=1e-12)
+    assert without.responsibilities[1].max() < 1e-99
+
+    np.testing.assert_allclose(responsibilities_of_rows(rows, posterior), whole.responsibilities, atol=1e-12)
+    np.testing.assert_allclose(scores_of_rows(rows, posterior), whole.log_normalizer, rtol=1e-11)
+    np.testing.assert_array_equal(
+        most_probable_components(rows, posterior), whole.responsibilities.argmax(axis=0)
+    )
