@@ -45,7 +45,7 @@ class Refits:
     def __init__(self, mixture, X):
         self._mixture, self._X = mixture, X.copy()
         self._optimum = mixture._uncertainty.map
-        self._information = mixture._uncertainty._solver(1)
+        self._information = mixture._uncertainty.source.information(1)
         self._moves = _MOVE / np.sqrt(mixture.precisions_.diagonal(axis1=1, axis2=2).max(axis=0))
         self.count = 0
         self.largest_last_step = 0.0

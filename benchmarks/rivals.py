@@ -91,7 +91,7 @@ class Ours:
         return self.fit(X, responsibilities, max_iter=0)
 
     def sweeper(self, mixture, X):
-        state = mixture._uncertainty.map
+        state = mixture._fitted
         rows = CentredRows(X, state.origin, self.n_jobs)
         e_step(rows, state.posterior)  # which sums up the rows where it needs to
 

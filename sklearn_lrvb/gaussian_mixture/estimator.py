@@ -1,11 +1,12 @@
-"""LRVBGaussianMixture: parameters, validation and scikit-learn's contract. No formula here."""
+"""LRVBGaussianMixture: its parameters, fitting, prediction, and scikit-learn's contract."""
 
 import contextlib
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
@@ -13,9 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import normalized, posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
     checked_responsibilities,
@@ -25,18 +26,19 @@ from sklearn_lrvb.gaussian_mixture.fitting.moves import occupied, resolve_moves
 from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    VariationalPosterior,
-)
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.gaussian_mixture.sklearn_conversion import fitted_twin, posterior_of
-from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
-from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import (
-    PosteriorUncertainty,
-    frames_inside_the_package,
+from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import (
+    DENSITY_ARRAYS,
+    FittedMixture,
+    HandSetMixture,
+    model_of,
 )
+from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
+from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
+from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
 from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
 
@@ -284,7 +286,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     where a further cluster might be if there were one, and nothing of the rows: report the components that
     hold rows.
 
-    Fitted attributes report the posterior; writing to them changes no prediction.
+    As in scikit-learn the fitted attributes are the model: prediction and scores follow
+    `weight_concentration_`, `mean_precision_`, `means_`, `degrees_of_freedom_` and `precisions_cholesky_`, and
+    :meth:`sample` follows `weights_`, `means_` and `covariances_`, also where these are set or reordered by
+    hand. Parameters that are set after :meth:`fit` count from the next fit on. Standard deviations,
+    covariances, influence and draws of the posterior belong to the fit: they raise an error as long as any
+    fitted array differs from what the fit reported.
 
     The observed information behind the covariance is solved by the cheapest of three solvers that fits into
     memory: its own matrix (one unknown for each weight, mean and precision), one of the size of the
@@ -394,7 +401,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     # Fitting.
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the variational posterior.
 
         Parameters
@@ -424,7 +431,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit_predict(self, X, y=None, sample_weight=None):
+    def fit_predict(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[np.intp]:
         """Fit, and return the most probable component of every training row.
 
         Parameters
@@ -443,7 +452,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         labels : ndarray of shape (n_samples,)
             The same as ``fit(X).predict(X)``.
         """
-        return self._labels(self._fit(X, sample_weight))
+        rows = self._fit(X, sample_weight)
+        return self._last_fit.by_row(rows, _most_probable)
 
     def _fit(self, X, sample_weight, starts=None, reset=True):
         """Fit all or nothing, and return the rows of X, those without weight included.
@@ -468,11 +478,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept), moves)
             self._unpack(best, rows)
         if not self.converged_ and self.max_iter > 0:
-            warnings.warn(
+            warn_caller(
                 "Best performing initialization did not converge. Try different init parameters, or "
                 "increase max_iter, tol, or check for degenerate data.",
                 ConvergenceWarning,
-                stacklevel=frames_inside_the_package(),
             )
         return CentredRows(X, rows.origin, self.n_jobs)
 
@@ -508,55 +517,80 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         return [drawn] * self.n_init
 
     def _last_state(self, rows, prior):
-        """The last fit's q under the present prior, and its path."""
-        last, path = self._uncertainty.map, self._uncertainty.path
+        """The last fit's q under the present prior, and its path; or q from arrays that were set by hand."""
+        last = self._fitted
+        n_components, n_features = last.posterior.centred_means.shape
         now = (self.n_components, rows.n_features, type(prior.structure))
-        then = (*last.posterior.centred_means.shape, type(last.posterior.structure))
+        then = (n_components, n_features, type(last.structure))
         if now != then:
             raise ValueError(
                 "warm_start=True continues the last fit, which had "
                 f"{then[0]} components in {then[1]} features ({then[2].__name__}); now n_components={now[0]} "
                 f"and X has {now[1]} features ({now[2].__name__}). Set warm_start=False, or fit a clone."
             )
-        centred_means = last.posterior.centred_means + (last.origin - rows.origin)
-        posterior = VariationalPosterior(
-            prior, last.posterior.counts, centred_means, last.posterior.covariance_cholesky
-        )
-        return posterior, path
+        return last.start(rows, prior)
 
     def _unpack(self, fit, rows):
         """Set every fitted attribute; nothing can fail here."""
-        posterior, prior, origin = fit.posterior, fit.posterior.prior, rows.origin
-        structure = prior.structure
         iterations = (
             f"n_iter_ = {fit.n_iter}, max_iter = {self.max_iter}, "
             f"{'converged' if fit.converged else 'not converged'}"
         )
-        self._uncertainty = PosteriorUncertainty(fit, rows, iterations)
-        values = self._uncertainty.map.value
-        self.weights_ = values("weights")
-        self.means_ = values("means")
-        self.covariances_ = values("covariances")
-        self.precisions_ = values("precisions")
-        self.precisions_cholesky_ = structure.reported(structure.transposed(posterior.whiteners)).copy()
-        self.weight_concentration_ = prior.weights.concentration(posterior.counts)
-        self.mean_precision_ = posterior.mean_precision.copy()
-        self.degrees_of_freedom_ = structure.reported_number(posterior.degrees_of_freedom)
-        self.weight_concentration_prior_ = prior.weights.prior_concentration
-        self.mean_precision_prior_ = prior.mean_precision
-        self.mean_prior_ = np.zeros_like(origin) if prior.flat else origin + prior.mean
-        self.degrees_of_freedom_prior_ = prior.degrees_of_freedom
-        self.covariance_prior_ = prior.covariance.reshape(structure.prior_shape).copy()[()]
+        fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
+        self._last_fit = fitted
+        self._last_uncertainty = PosteriorUncertainty(
+            fitted, InformationSource.of_fit(fitted, fit, rows, iterations)
+        )
+        for name, value in fitted.copied_arrays().items():
+            setattr(self, name, value)
         self.converged_ = fit.converged
         self.n_iter_ = fit.n_iter
         self.lower_bound_ = fit.lower_bound
         self.lower_bounds_ = list(fit.path[1 + fit.n_before :])
-        self.n_occupied_ = int(np.count_nonzero(occupied(posterior.counts)))
+        self.n_occupied_ = int(np.count_nonzero(occupied(fit.posterior.counts)))
+
+    # The fitted state.
+
+    @property
+    def _fitted(self):
+        """The mixture that the public arrays describe: that of the last fit, or one that was set by hand."""
+        last = vars(self).get("_last_fit")
+        if last is not None and last.is_described_by(self):
+            return last
+        check_is_fitted(self, DENSITY_ARRAYS)
+        return HandSetMixture(self, model_of(self) if last is None else last.model)
+
+    def __getstate__(self):
+        """Parameters, fitted attributes, and in builtins and arrays what error bars need beside them."""
+        state = dict(super().__getstate__())
+        fitted, uncertainty = state.pop("_last_fit", None), state.pop("_last_uncertainty", None)
+        if fitted is not None:
+            state["_fit_state"] = {
+                "fitted": fitted.to_state(self),
+                "uncertainty": uncertainty.to_state(),
+            }
+        return state
+
+    def __setstate__(self, state):
+        state = dict(state)
+        fit_state = state.pop("_fit_state", None)
+        super().__setstate__(state)
+        if fit_state is not None:
+            self._last_fit = FittedMixture.from_state(fit_state["fitted"], self)
+            self._last_uncertainty = PosteriorUncertainty.from_state(fit_state["uncertainty"], self._last_fit)
+
+    def __copy__(self):
+        """A shallow copy, which shares all that a pickle would have to form or leave behind."""
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
 
     # From and to scikit-learn.
 
     @classmethod
-    def from_sklearn(cls, bgm, X, sample_weight=None):
+    def from_sklearn(
+        cls, bgm: BayesianGaussianMixture, X: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Continue the fit of a BayesianGaussianMixture to its optimum, and give it error bars.
 
         Parameters
@@ -599,7 +633,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         )
         return mixture
 
-    def to_sklearn(self):
+    def to_sklearn(self) -> BayesianGaussianMixture:
         """A fitted BayesianGaussianMixture with this fit, for use without this package.
 
         Returns
@@ -609,53 +643,53 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. It knows
             of no flat prior and no weights: fitting it again is another fit.
         """
-        check_is_fitted(self)
-        return fitted_twin(self, self._uncertainty.map.posterior)
+        return fitted_twin(self, self._fitted)
 
     # The mixture.
 
-    def _rows(self, X):
-        check_is_fitted(self)
+    def _rows(self, X, fitted):
+        """Rows that a user passes, checked, as a fitted mixture takes them."""
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return CentredRows(X, self._uncertainty.map.origin, self.n_jobs)
+        return fitted.rows(X, self.n_jobs)
 
-    def _counted_rows(self, X, sample_weight):
+    def _counted_rows(self, X, sample_weight, fitted):
         """Training rows that are given again, without those of no weight."""
-        rows = self._rows(X)
+        rows = self._rows(X, fitted)
         kept, weights = checked_counts(sample_weight, rows.X)
         return replace(rows, X=rows.X if kept is None else rows.X[kept], weights=weights)
 
-    def _expected(self, rows, part):
-        """``part`` of responsibilities and normalisers of every block, concatenated over rows (last axis)."""
-        frames = OwnFrames(self._uncertainty.map.posterior)
-
-        def one_block(_, block):
-            return part(*normalized(frames.log_densities(frames.whiten(block))))
-
-        return np.concatenate(list(rows.map(one_block, frames.block_rows)), axis=-1)
-
-    def _labels(self, rows):
-        return self._expected(rows, lambda responsibilities, _: responsibilities.argmax(axis=0))
-
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """Most probable component of every row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Any rows, finite; float64 or float32.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-        """
-        return self._labels(self._rows(X))
+            Numbers of components, from 0.
 
-    def predict_proba(self, X, return_std=False):
-        """Responsibilities of the E-step at the fitted posterior.
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            The estimator is not fitted.
+        ValueError
+            On bad input.
+        """
+        fitted = self._fitted
+        return fitted.by_row(self._rows(X, fitted), _most_probable)
+
+    def predict_proba(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Probabilities of the components for every row: the responsibilities of the E-step.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Any rows, finite; float64 or float32.
 
         return_std : bool, default=False
             Whether to return posterior standard deviations too.
@@ -663,30 +697,36 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Returns
         -------
         responsibilities : ndarray of shape (n_samples, n_components)
+            Each row sums to one.
 
         std : ndarray of shape (n_samples, n_components)
-            How far the posterior's uncertainty of weights, means and precisions leaves each probability open:
-            LRVB standard deviations by the delta method. Only if `return_std`.
+            Posterior standard deviation of each probability, because weights, means and precisions are
+            uncertain: by linear response and the delta method. Only if `return_std`.
 
         Raises
         ------
         ValueError
-            On bad input, or (`return_std`) a fit that is no strict local optimum.
+            On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
+            attributes were changed since.
         """
-        rows = self._rows(X)
-        by_component = self._expected(rows, lambda responsibilities, _: responsibilities)
+        fitted = self._fitted
+        rows = self._rows(X, fitted)
+        by_component = fitted.by_row(rows, lambda responsibilities, _: responsibilities)
         responsibilities = np.ascontiguousarray(by_component.T)
         if not return_std:
             return responsibilities
         deviations = self._uncertainty.of_rows(rows, responsibility_deviations)
         return responsibilities, np.ascontiguousarray(deviations.T)
 
-    def score_samples(self, X, return_std=False):
-        """Normaliser of the E-step at the fitted posterior, the log-likelihood of every row.
+    def score_samples(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Log-likelihood of every row: the log normaliser of the E-step, as in scikit-learn.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Any rows, finite; float64 or float32.
 
         return_std : bool, default=False
             Whether to return posterior standard deviations too.
@@ -697,26 +737,29 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             In nats.
 
         std : ndarray of shape (n_samples,)
-            LRVB standard deviations of the log density by the delta method, in nats: roots of the
-            :meth:`leverage`. Only if `return_std`.
+            Posterior standard deviations of these, in nats, by linear response and the delta method: square
+            roots of the :meth:`leverage`. Only if `return_std`.
 
         Raises
         ------
         ValueError
-            On bad input, or (`return_std`) a fit that is no strict local optimum.
+            On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
+            attributes were changed since.
         """
-        rows = self._rows(X)
-        scores = self._expected(rows, lambda _, log_normalizer: log_normalizer)
+        fitted = self._fitted
+        rows = self._rows(X, fitted)
+        scores = fitted.by_row(rows, lambda _, log_normalizer: log_normalizer)
         if not return_std:
             return scores
         return scores, np.sqrt(self._uncertainty.of_rows(rows, leverages))
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean of :meth:`score_samples`, weighted where weights are given.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Any rows, finite; float64 or float32.
 
         y : Ignored
             Present for API consistency by convention.
@@ -727,13 +770,18 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Returns
         -------
         log_likelihood : float
-            Nats per row.
+            In nats per row.
+
+        Raises
+        ------
+        ValueError
+            On bad input.
         """
         scores = self.score_samples(X)
         return float(np.average(scores, weights=checked_weights(sample_weight, scores)))
 
-    def sample(self, n_samples=1):
-        """Draw rows from the mixture at the posterior means.
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Draw rows from the mixture at `weights_`, `means_` and `covariances_`.
 
         Parameters
         ----------
@@ -743,27 +791,32 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Component by component.
+            Component by component, in units of the training rows.
 
         y : ndarray of shape (n_samples,)
-            Component labels.
+            The component of every row.
+
+        Raises
+        ------
+        ValueError
+            `n_samples` is less than one.
         """
-        check_is_fitted(self)
+        structure = self._fitted.structure
         if n_samples < 1:
             raise ValueError(
                 f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample."
             )
         random_state = check_random_state(self.random_state)
-        parameters = self._uncertainty.map
-        counts = random_state.multinomial(n_samples, parameters.value("weights"))
-        structure = parameters.posterior.structure
-        covariances = structure.per_component(structure.by_group(parameters.value("covariances")))
+        counts = random_state.multinomial(n_samples, self.weights_)
+        covariances = structure.per_component(structure.by_group(self.covariances_))
         X = np.vstack(
             [
                 structure.draw(random_state, mean, covariance, int(count))
-                for mean, covariance, count in zip(
-                    parameters.value("means"), covariances, counts, strict=True
-                )
+                for mean, covariance, count in zip(self.means_, covariances, counts, strict=True)
             ]
         )
         return X, np.repeat(np.arange(len(counts)), counts)
+
+
+def _most_probable(responsibilities, _):
+    return responsibilities.argmax(axis=0)

@@ -12,8 +12,6 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import block_diag, cho_solve, lstsq
 
-from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
-
 PARAMETERS = ("log_weights", "means", "precisions")
 TARGETS = (*PARAMETERS, "weights", "covariances")
 
@@ -92,6 +90,10 @@ class ParameterMap:
         n_units, width = self._units(target)
         at_once = n_units if _PART[target] == "intercept" else max(1, _GROUP // width)
         return [slice(start, start + at_once) for start in range(0, n_units, at_once)]
+
+    def largest_group(self, target):
+        """Most coordinates that `variance` asks for at once."""
+        return max(len(self.coordinates(target, units)) for units in self._groups(target))
 
     def value(self, target):
         """E_q of the target, or its value at E_q Lambda for "covariances", in the shape of the attribute."""
@@ -269,8 +271,3 @@ class ParameterMap:
         covariance_cholesky, structure = self.posterior.covariance_cholesky, self.posterior.structure
         covariances = structure.dense(structure.congruence(covariance_cholesky, structure.identity))
         return self.mean_excess_scale[:, None, None] * covariances
-
-    def mean_field_root(self, coordinates):
-        """`covariance_root` of q's own covariance, in place of that of M^-1."""
-        complete = complete_information(self.posterior, self.posterior.degrees_of_freedom)
-        return complete.covariance_root(coordinates)

@@ -24,7 +24,7 @@ ACTIVE = ("auto", "merge", "search")
 
 
 def counts_of(estimator):
-    return estimator._uncertainty.map.posterior.counts
+    return estimator._fitted.posterior.counts
 
 
 def surplus(model, moves, X, n_components=10, **parameters):

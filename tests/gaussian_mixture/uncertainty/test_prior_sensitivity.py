@@ -307,7 +307,7 @@ def test_a_reading_is_not_about_components_without_rows():
 
 def test_a_flat_prior_has_no_hyperparameters():
     estimator = mixture({"prior": "flat"}).fit(X)
-    with pytest.raises(ValueError, match=r"prior='flat' has no hyperparameters.*prior='conjugate'"):
+    with pytest.raises(ValueError, match=r"undefined for prior='flat'.*prior='conjugate'"):
         estimator.prior_sensitivity()
 
 
