@@ -93,10 +93,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'
-        How the first responsibilities are made. Under ``prior="flat"`` the two that draw seeds assign
-        every row to its nearest seed. An array is taken for the responsibilities themselves, non-negative
-        with rows that sum to one, and `n_init` is then one; a callable makes them from
-        ``(X, n_components, random_state)``, where X is without the rows of no weight.
+        How the first responsibilities are made. Under ``prior="flat"``, 'k-means++' and 'random_from_data'
+        assign every row to its nearest seed. An array is taken for the responsibilities themselves,
+        non-negative with rows that sum to one, and `n_init` is then one; a callable makes them from
+        ``(X, n_components, random_state)``, where X is without the rows of weight zero.
 
     weight_concentration_prior_type : {'dirichlet_process', 'dirichlet_distribution'}, \
             default='dirichlet_process'
@@ -122,11 +122,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         the mean of that, with `reg_covar` added where it is singular.
 
     random_state : int, RandomState instance or None, default=None
-        Seeds the starts and :meth:`sample`. The same state gives scikit-learn's starts, but for
-        "kmeans" of more than 131,072 rows: k-means then sees a sample of so many.
+        Seeds the starts and :meth:`sample`. The same state gives scikit-learn's starts, except for "kmeans"
+        with more than 131,072 rows: k-means then sees a sample of that many.
 
     warm_start : bool, default=False
-        Start from the last fit, `n_init` ignored.
+        Whether to start from the fitted attributes, where there are some; `n_init` is then ignored.
 
     verbose : int, default=0
         1 prints starts and steps, 2 also gains and times.
@@ -143,9 +143,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         q(mu_k, Lambda_k), as in scikit-learn, or q(mu_k) q(Lambda_k), as in the paper.
 
     solver : {'newton', 'coordinate_ascent'}, default='newton'
-        'newton': a few sweeps, then Anderson's acceleration of them and Newton steps, whichever a cost model
-        finds cheaper, to the optimum; the bound never falls, and saddles are left. 'coordinate_ascent':
-        sweeps alone (variational EM), scikit-learn's algorithm and stopping rule.
+        'newton': a few sweeps of coordinate ascent, then sweeps with Anderson's acceleration or Newton steps,
+        whichever a cost model finds cheaper, to the optimum. The bound never falls, and saddles are stepped
+        off. 'coordinate_ascent': sweeps alone (variational EM), scikit-learn's algorithm and stopping rule.
 
     moves : {'auto', 'merge', 'search'} or None, default='auto'
         Moves between optima, for fits with more components than there are clusters. A move is made only
@@ -154,14 +154,14 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         components hold rows.
 
         * 'auto': once some component has fewer than ``n_features + 1`` rows, components are merged or
-          deleted, and sticks are put into the order of falling counts. A fit in which no component has so few
-          is, bit for bit, the fit without moves. (Where rows are scarce, fewer than
-          ``2 * n_components * (n_features + 1)``, few rows are no sign of a surplus, and some component must
-          be empty first.)
-        * 'merge': the same without that condition, for an `n_components` that is meant as an upper bound.
-        * 'search': from that optimum, further rounds in which components are split in two
-          and merges that lose a little are tried, until none raises the bound. `max_iter` then holds for each
-          climb between two of these moves, and `n_iter_` counts all of them.
+          deleted, and sticks are sorted by falling counts. A fit in which no component gets that small is,
+          bit for bit, the fit without moves. (Where there are fewer than
+          ``2 * n_components * (n_features + 1)`` rows, a small component is no sign of too many components:
+          moves then wait until one is empty.)
+        * 'merge': the same without waiting, for an `n_components` that is meant as an upper bound.
+        * 'search': from that optimum, further rounds that try to split components in two, and merges that
+          lose a little at first, until none raises the bound. `max_iter` then holds for each climb between
+          two of these moves, and `n_iter_` counts all of them.
         * None: no moves.
 
         Moves need ``solver="newton"``, ``prior="conjugate"`` and starts that are drawn. With another solver
@@ -190,7 +190,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         'spherical'.
 
     precisions_cholesky_ : ndarray
-        Upper triangular U with ``precisions_ = U @ U.T``, or square covariance_cholesky of `precisions_`.
+        Upper triangular U with ``precisions_ = U @ U.T``; for 'diag' and 'spherical' square roots of
+        `precisions_`.
 
     converged_ : bool
         Whether `tol` was reached.
@@ -210,7 +211,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         the prior for their posterior; see Notes.
 
     newton_decrement_ : float
-        Distance to the optimum in posterior standard deviations.
+        Distance of the fit from the optimum, in posterior standard deviations.
 
     weight_concentration_ : ndarray of shape (n_components,), or a pair of such
         Dirichlet concentration, or the two beta parameters of every stick.
@@ -235,15 +236,15 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         with ``degrees_of_freedom_ <= n_features + 1`` (fewer than about one point) goes without.
 
     posterior_std_ : ndarray of shape (D,)
-        Its root diagonal, without the matrix. Like the matrix it is kept, and read-only.
+        Square roots of its diagonal, computed without the matrix. Both are kept, and read-only.
 
     posterior_names_ : ndarray of shape (D,) of str
         Names such as "log_weight[0]", "mean[0,x1]", "precision[0,x1,x2]" ("precision[x1,x2]" for 'tied',
         "precision[0,x1]" for 'diag', "precision[0]" for 'spherical').
 
     weights_std_, means_std_, covariances_std_, precisions_std_ : ndarray
-        LRVB standard deviations, in the shape of the attribute; weights and covariances by the delta
-        method.
+        LRVB standard deviations, in the shape and units of the attribute; of weights and covariances by the
+        delta method.
 
     n_features_in_ : int
         Number of features seen during fit.
@@ -278,29 +279,33 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     Both solvers climb the same bound from the same start, but where it has several optima they need not end
     in the same one; ``n_init`` chooses among several. The posterior covariance is that of one
     optimum, to the accuracy of a quadratic: with few points and much overlap, posteriors are skew and have
-    heavier tails than it can know.
+    heavier tails than a quadratic can describe.
 
     A component that holds no rows has the prior for its posterior. Its mean is `mean_prior_`, its precision
     that of `covariance_prior_` and `degrees_of_freedom_prior_`, and its standard deviations are the prior's
-    (of the mean without the excess of the Student t, which is infinite under the default prior). They say
-    where a further cluster might be if there were one, and nothing of the rows: report the components that
+    (of the mean without the excess of the Student t, which is infinite under the default prior). They
+    describe where another cluster might be if there were one, and not the rows: report the components that
     hold rows.
 
-    As in scikit-learn the fitted attributes are the model: prediction and scores follow
-    `weight_concentration_`, `mean_precision_`, `means_`, `degrees_of_freedom_` and `precisions_cholesky_`, and
-    :meth:`sample` follows `weights_`, `means_` and `covariances_`, also where these are set or reordered by
-    hand. Parameters that are set after :meth:`fit` count from the next fit on. Standard deviations,
-    covariances, influence and draws of the posterior belong to the fit: they raise an error as long as any
-    fitted array differs from what the fit reported.
+    As in scikit-learn the fitted attributes are the model, also where they are set or reordered by hand:
+    prediction and scores follow `weight_concentration_`, `mean_precision_`, `means_`, `degrees_of_freedom_`
+    and `precisions_cholesky_`; :meth:`sample` follows `weights_`, `means_` and `covariances_`. Parameters
+    that are set after :meth:`fit` count from the next fit on. Standard deviations, covariances, influence and
+    draws of the posterior belong to the fit: they raise an error as long as any fitted array differs from
+    what the fit reported.
 
-    The observed information behind the covariance is solved by the cheapest of three solvers that fits into
-    memory: its own matrix (one unknown for each weight, mean and precision), one of the size of the
-    rows whose assignment is uncertain, or none, by passes over X. A matrix is formed by the fit where
-    Newton's method needs it, else at first need: until then, and for good where there is none, X is kept, by
-    reference, and must not be changed in place (a change is noticed and refused). Pickling leaves X behind,
-    and forms the matrix if it is small (64 MB); otherwise ask for an uncertainty once before pickling, or
-    give X to :meth:`get_posterior_covariance` afterwards. Means and weights have standard deviations with
-    thousands of features; the whole covariance goes to 14,000 unknowns.
+    Systems with the observed information behind the covariance are solved by the cheapest of three solvers
+    that fits into memory: with its own matrix (one unknown for each weight, mean and precision entry), with a
+    matrix of the size of the rows whose component is ambiguous, or without a matrix, by passes over X. A
+    matrix is formed by the fit where Newton's method needs it, else when an error bar is first asked for.
+    Until then, and as long as no matrix is in use, X is kept, by reference, and must not be changed in place;
+    a change is noticed and refused. Standard deviations of means and weights are available with thousands of
+    features, the whole covariance with up to 14,000 unknowns.
+
+    A pickle holds the parameters, the fitted attributes and, in packed arrays, what the error bars need, but
+    not X. Where no matrix was formed before, one is formed for the pickle if it is small (64 MB); otherwise
+    ask for an error bar once before pickling, or pass X to :meth:`get_posterior_covariance` after loading.
+    ``skops`` has to trust this class alone.
 
     References
     ----------

@@ -196,7 +196,8 @@ class InfluenceMethods:
         self._warn_of_rows(
             self._most_of_their_component(uncertainty.fitted, rows, weights) & ~np.isnan(scores),
             "are most of their component ({first}): the component without them is further away than one step "
-            "leads, and their score is rough. (a) Refit without them, and score them. (b) Lower n_components.",
+            "leads, and their score is rough. (a) Refit without them, and score them. (b) Lower "
+            "n_components.",
         )
         return scores
 

@@ -18,7 +18,7 @@ from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 if TYPE_CHECKING:
     import pandas as pd
 
-# What `dir` must not evaluate: it may take long, or be refused.
+# Attributes that `dir` must not evaluate, because that may take long.
 _COMPUTED_ON_ACCESS = {
     "_fitted",
     "_uncertainty",
@@ -36,9 +36,17 @@ class PosteriorMethods:
     """Uncertainty of `LRVBGaussianMixture`."""
 
     def __dir__(self):
-        # scikit-learn's HTML display evaluates all that dir() lists, and BaseEstimator's dir() all there is
+        # scikit-learn's HTML display evaluates all that dir() lists, and BaseEstimator's dir() all there is.
         names = (name for name in object.__dir__(self) if name not in _COMPUTED_ON_ACCESS)
-        return [name for name in names if hasattr(self, name)]
+        return [name for name in names if self._is_there(name)]
+
+    def _is_there(self, name):
+        """Whether an attribute can be read, as some cannot without a fit or with arrays of wrong shapes."""
+        try:
+            getattr(self, name)
+        except (AttributeError, ValueError):
+            return False
+        return True
 
     @property
     def _uncertainty(self):
@@ -53,15 +61,15 @@ class PosteriorMethods:
         if uncertainty is None:
             check_is_fitted(self)
             raise NotFittedError(
-                "Error bars, influence and draws belong to a fit, but this estimator's fitted attributes were "
-                "set by hand. Call fit; from_sklearn continues a scikit-learn fit."
+                "Error bars, influence and draws belong to a fit, but the fitted attributes of this "
+                "estimator were set by hand. (a) Call fit. (b) Continue a scikit-learn fit with from_sklearn."
             )
         changed = uncertainty.fitted.changed_arrays(self)
         if changed:
             raise NotFittedError(
-                f"{', '.join(changed)} changed since the fit: error bars, influence and draws are those of the "
-                "arrays that the fit reported, and say nothing of others. (a) Fit again. (b) Undo the "
-                "change, or make it in a copy: copy.deepcopy(mixture)."
+                f"Changed since the fit: {', '.join(changed)}. Error bars, influence and draws are about "
+                "the values that the fit reported. (a) Fit again. (b) Undo the change, or make it in a copy "
+                "(copy.deepcopy)."
             )
         return uncertainty
 

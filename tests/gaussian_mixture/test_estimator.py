@@ -604,7 +604,7 @@ def test_displays_evaluate_nothing_and_never_fail():
     names = dir(estimator)
     assert {"means_", "posterior_mean_", "posterior_names_", "predict"} <= set(names)
     assert "posterior_covariance_" not in names
-    assert estimator._uncertainty.source._information is None
+    assert estimator._uncertainty.source._matrix is None
     assert "means_" in dir(estimator)
     assert "means_" not in dir(LRVBGaussianMixture())
 

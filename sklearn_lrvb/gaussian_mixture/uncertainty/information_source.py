@@ -44,18 +44,21 @@ class InformationSource:
     rows : CentredRows or None, the training rows
     iterations : str, how far the fit went, for messages
     n_jobs : int or None, threads of matrix factorizations
+    decrement : float or None, default=None
+        The Newton decrement, where it is known; always where there is a matrix.
     information : ObservedInformation or None, default=None
         At the posterior, where the fit has formed it.
-    decrement : float or None, default=None
-        The Newton decrement, where it is known; always with ``information``.
+    packed : dict of ndarray or None, default=None
+        The information as `information_to_arrays` packs it; unpacked at first need.
     """
 
-    def __init__(self, fitted, rows, iterations, n_jobs, information=None, decrement=None):
+    def __init__(self, fitted, rows, iterations, n_jobs, decrement=None, information=None, packed=None):
         self.fitted = fitted
         self._rows = rows
         self._iterations = iterations
         self._n_jobs = n_jobs
-        self._information = None  # primal or dual
+        self._matrix = None  # information by the primal or the dual solver
+        self._packed = packed
         self._decrement = decrement
         self._has_warned = False
         self._keep(information)
@@ -69,12 +72,18 @@ class InformationSource:
         fit : Fit
         """
         decrement = None if np.isnan(fit.decrement) else fit.decrement
-        return cls(fitted, rows, iterations, rows.n_jobs, fit.information, decrement)
+        return cls(fitted, rows, iterations, rows.n_jobs, decrement, fit.information)
 
     def _keep(self, information):
         """Keep a matrix that was formed, and let the rows go."""
         if information is not None and not isinstance(information, MatrixFreeInformation):
-            self._information, self._rows = information, None
+            self._matrix, self._rows = information, None
+
+    def _kept(self):
+        """The information that is formed and kept, or None."""
+        if self._packed is not None:
+            self._matrix, self._packed = information_from_arrays(self._packed, self._posterior), None
+        return self._matrix
 
     @property
     def _posterior(self):
@@ -139,7 +148,7 @@ class InformationSource:
             The solver's matrix is too large.
         """
         checked = None if rows is None else self._checked(rows)
-        information = self._information
+        information = self._kept()
         if information is None or solver not in (None, information.name):
             information, self._decrement = self._formed(checked or self._checked(), n_targets, solver)
             if solver is None:
@@ -179,10 +188,10 @@ class InformationSource:
         if size > MAX_DENSE_SIZE:
             posterior = self._posterior
             raise MemoryError(
-                f"{what} of {posterior.n_components} components in {posterior.n_features} features has {size} "
-                f"unknowns, a matrix of {8 * size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are solved. (a) "
-                "Ask for less: means and weights, or standard deviations, alone. (b) Reduce the features "
-                "first, for example with PCA in a pipeline. (c) Lower n_components."
+                f"{what} of {posterior.n_components} components in {posterior.n_features} features has "
+                f"{size} unknowns, a matrix of {8 * size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are "
+                "solved. (a) Ask for less: means and weights, or standard deviations, alone. (b) Reduce the "
+                "features first, for example with PCA in a pipeline. (c) Lower n_components."
             )
 
     # How good the optimum is.
@@ -231,7 +240,7 @@ class InformationSource:
         Where the information is not formed yet, it is formed for the pickle, if a pickle can carry it. What
         stands in the way, such as rows that were changed, is said when the copy is asked for an error bar.
         """
-        information, decrement = self._information, self._decrement
+        information, decrement = self._matrix, self._decrement
         if self._rows is not None:
             with contextlib.suppress(ValueError, MemoryError):
                 information, decrement = self._formed_to_pickle()
@@ -239,15 +248,20 @@ class InformationSource:
             "iterations": self._iterations,
             "n_jobs": self._n_jobs,
             "decrement": None if decrement is None else float(decrement),
-            "information": None if information is None else information_to_arrays(information),
+            "information": self._packed if information is None else information_to_arrays(information),
         }
 
     @classmethod
     def from_state(cls, state, fitted):
         """The source that `to_state` described."""
-        arrays = state["information"]
-        information = None if arrays is None else information_from_arrays(arrays, fitted.posterior)
-        return cls(fitted, None, state["iterations"], state["n_jobs"], information, state["decrement"])
+        return cls(
+            fitted,
+            None,
+            state["iterations"],
+            state["n_jobs"],
+            decrement=state["decrement"],
+            packed=state["information"],
+        )
 
     def _formed_to_pickle(self):
         """The information, or None where it is too large to be formed for a pickle; and the decrement."""

@@ -63,7 +63,7 @@ def test_every_solver_of_the_information_ends_at_the_same_optimum(model, informa
     assert distance.max() < 1e-6
     np.testing.assert_allclose(estimator.posterior_std_, expected.posterior_std_, rtol=1e-6)
     formed = {"primal": PrimalInformation, "dual": DualInformation, "matrix_free": type(None)}[information]
-    assert isinstance(estimator._uncertainty.source._information, formed)
+    assert isinstance(estimator._uncertainty.source._matrix, formed)
 
 
 @catalogue

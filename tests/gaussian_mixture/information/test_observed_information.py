@@ -398,7 +398,7 @@ def test_unknown_solver_of_the_information():
     with pytest.raises(ValueError, match="solver must be"):
         fitted(MODELS[0]).get_posterior_covariance(information_solver="newton")
     estimator = fitted(MODELS[0])
-    in_use = estimator._uncertainty.source._information.name
+    in_use = estimator._uncertainty.source._matrix.name
     other = {"primal": "dual", "dual": "primal"}[in_use]
     with pytest.raises(ValueError, match="needs the training rows"):
         estimator.get_posterior_covariance(information_solver=other)
@@ -458,7 +458,7 @@ def test_many_features_are_for_the_solver_of_few_uncertain_rows():
     means_std, weights_std = estimator.means_std_, estimator.weights_std_
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert isinstance(estimator._uncertainty.source._information, DualInformation)
+    assert isinstance(estimator._uncertainty.source._matrix, DualInformation)
     assert peak < 30 * X.nbytes  # mostly two columns of 40,602 and scratch
     with pytest.raises(MemoryError, match=r"in 200 features has 20100 unknowns.*Ask for less: means and"):
         estimator.precisions_std_
@@ -516,7 +516,7 @@ def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
         twin = pickle.loads(before)
         covariance = twin.get_posterior_covariance(X=X, information_solver=solver)
         np.testing.assert_allclose(covariance, expected, atol=1e-8 * np.abs(expected).max())
-    assert estimator._uncertainty.source._information is not None
+    assert estimator._uncertainty.source._matrix is not None
 
 
 def test_warnings_and_errors_name_the_callers_line():

@@ -292,7 +292,7 @@ def test_draws_depend_on_the_seed_alone(model, monkeypatch):
     draws = estimator.sample_posterior(40, random_state=15)
     others = estimator.sample_posterior(40, random_state=16)
     monkeypatch.setattr(
-        "sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws._DRAW_BYTES", 2**14
+        "sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws._BATCH_BYTES", 2**14
     )  # some eight
     again = estimator.sample_posterior(40, random_state=15)
     state = np.random.RandomState(15)
