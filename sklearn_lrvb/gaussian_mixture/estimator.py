@@ -1,7 +1,6 @@
 """LRVBGaussianMixture: its parameters, fitting, prediction, and scikit-learn's contract."""
 
 import contextlib
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Self
 
@@ -31,9 +30,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.gaussian_mixture.sklearn_conversion import fitted_twin, posterior_of
 from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import (
-    DENSITY_ARRAYS,
     FittedMixture,
-    HandSetMixture,
     model_of,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
@@ -554,16 +551,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         self.lower_bounds_ = list(fit.path[1 + fit.n_before :])
         self.n_occupied_ = int(np.count_nonzero(occupied(fit.posterior.counts)))
 
-    # The fitted state.
-
-    @property
-    def _fitted(self):
-        """The mixture that the public arrays describe: that of the last fit, or one that was set by hand."""
-        last = vars(self).get("_last_fit")
-        if last is not None and last.is_described_by(self):
-            return last
-        check_is_fitted(self, DENSITY_ARRAYS)
-        return HandSetMixture(self, model_of(self) if last is None else last.model)
+    # Copies and pickles.
 
     def __getstate__(self):
         """Parameters, fitted attributes, and in builtins and arrays what error bars need beside them."""
@@ -651,17 +639,6 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         return fitted_twin(self, self._fitted)
 
     # The mixture.
-
-    def _rows(self, X, fitted):
-        """Rows that a user passes, checked, as a fitted mixture takes them."""
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return fitted.rows(X, self.n_jobs)
-
-    def _counted_rows(self, X, sample_weight, fitted):
-        """Training rows that are given again, without those of no weight."""
-        rows = self._rows(X, fitted)
-        kept, weights = checked_counts(sample_weight, rows.X)
-        return replace(rows, X=rows.X if kept is None else rows.X[kept], weights=weights)
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """Most probable component of every row.

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import InfluenceFunctions, write_influence
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
@@ -22,7 +23,7 @@ from sklearn_lrvb.gaussian_mixture.validation import (
 _PARTS = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
 
 
-class InfluenceMethods:
+class InfluenceMethods(FittedAttributes):
     """Influence of `LRVBGaussianMixture`."""
 
     def influence(

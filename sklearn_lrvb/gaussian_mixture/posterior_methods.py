@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
+from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.uncertainty.credible_intervals import credible_interval
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_reading
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
@@ -32,7 +31,7 @@ _COMPUTED_ON_ACCESS = {
 }
 
 
-class PosteriorMethods:
+class PosteriorMethods(FittedAttributes):
     """Uncertainty of `LRVBGaussianMixture`."""
 
     def __dir__(self):
@@ -47,31 +46,6 @@ class PosteriorMethods:
         except (AttributeError, ValueError):
             return False
         return True
-
-    @property
-    def _uncertainty(self):
-        """The answers of linear response at the last fit (`PosteriorUncertainty`).
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            There was no fit, or the fitted arrays are not those of the fit any more. A ValueError.
-        """
-        uncertainty = vars(self).get("_last_uncertainty")
-        if uncertainty is None:
-            check_is_fitted(self)
-            raise NotFittedError(
-                "Error bars, influence and draws belong to a fit, but the fitted attributes of this "
-                "estimator were set by hand. (a) Call fit. (b) Continue a scikit-learn fit with from_sklearn."
-            )
-        changed = uncertainty.fitted.changed_arrays(self)
-        if changed:
-            raise NotFittedError(
-                f"Changed since the fit: {', '.join(changed)}. Error bars, influence and draws are about "
-                "the values that the fit reported. (a) Fit again. (b) Undo the change, or make it in a copy "
-                "(copy.deepcopy)."
-            )
-        return uncertainty
 
     @property
     def newton_decrement_(self) -> float:

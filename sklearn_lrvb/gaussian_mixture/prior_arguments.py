@@ -27,17 +27,20 @@ _ROUNDING = 4 * np.finfo(float).eps
 
 
 def _check_shape(array, shape, name):
+    """Raise ValueError, in scikit-learn's words, unless an argument has this shape."""
     found = np.shape(array)
     if found != shape:
         raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {found}")
 
 
 def _given_mean(mean_prior, n_features):
+    """`mean_prior`, checked: (P,)."""
     _check_shape(mean_prior, (n_features,), "means")
     return check_array(mean_prior, dtype=np.float64, ensure_2d=False, input_name="mean_prior")
 
 
 def _given_degrees_of_freedom(degrees_of_freedom, n_features):
+    """`degrees_of_freedom_prior`, checked."""
     if not degrees_of_freedom > n_features - 1:
         raise ValueError(
             "The parameter 'degrees_of_freedom_prior' should be greater than "
@@ -47,6 +50,7 @@ def _given_degrees_of_freedom(degrees_of_freedom, n_features):
 
 
 def _given_covariance(covariance_prior, structure, covariance_type):
+    """`covariance_prior` in the structure's shape, checked and exactly symmetric."""
     shape = structure.prior_shape
     _check_shape(covariance_prior, shape, f"{covariance_type} covariance_prior")
     covariance = check_array(

@@ -46,6 +46,11 @@ DENSITY_ARRAYS = (
 )
 
 
+# Numbers up to which two arrays are compared as bytes, in a tenth of a microsecond: ten times as fast as
+# comparing them number by number. Prediction of one row compares five arrays.
+_SMALL = 4096
+
+
 def model_of(estimator):
     """Parameter name -> value, of `MODEL_PARAMETERS`."""
     return {name: getattr(estimator, name) for name in MODEL_PARAMETERS}
@@ -91,9 +96,19 @@ class _Mixture:
         frames = OwnFrames(self.posterior)
 
         def one_block(_, block):
-            return part(*normalized(frames.log_densities(frames.whiten(block))))
+            whitened = self._whitened_row(block) if block.shape[1] == 1 else frames.whiten(block)
+            return part(*normalized(frames.log_densities(whitened)))
 
         return np.concatenate(list(rows.map(one_block, frames.block_rows)), axis=-1)
+
+    def _whitened_row(self, row):
+        """One row in every component's frame, (P, 1) -> (K, P, 1): one pass over the whiteners.
+
+        What `OwnFrames` prepares for a block takes two more, which is felt where rows come one at a time.
+        """
+        posterior = self.posterior
+        centred = row[:, 0] - posterior.centred_means
+        return posterior.structure.transformed(posterior.whiteners, centred)[:, :, None]
 
 
 class FittedMixture(_Mixture):
@@ -132,7 +147,7 @@ class FittedMixture(_Mixture):
             "means_": value("means"),
             "covariances_": value("covariances"),
             "precisions_": value("precisions"),
-            "precisions_cholesky_": structure.reported(structure.transposed(posterior.whiteners)),
+            "precisions_cholesky_": structure.reported(structure.transposed(posterior.whiteners)).copy(),
             "weight_concentration_": prior.weights.concentration(posterior.counts),
             "mean_precision_": posterior.mean_precision,
             "degrees_of_freedom_": structure.reported_number(posterior.degrees_of_freedom),
@@ -149,14 +164,13 @@ class FittedMixture(_Mixture):
 
     def is_described_by(self, estimator, names=DENSITY_ARRAYS):
         """Whether these arrays of the estimator are still what the fit reported."""
-        return not any(self._differs(estimator, name) for name in names)
+        given, arrays = vars(estimator), self.arrays
+        return all(_is_same(given.get(name), arrays[name]) for name in names)
 
     def changed_arrays(self, estimator):
         """Names of all arrays of the estimator that are not what the fit reported."""
-        return [name for name in self.arrays if self._differs(estimator, name)]
-
-    def _differs(self, estimator, name):
-        return not np.array_equal(getattr(estimator, name, None), self.arrays[name])
+        given = vars(estimator)
+        return [name for name, value in self.arrays.items() if not _is_same(given.get(name), value)]
 
     def start(self, rows, prior):
         """The posterior under another prior, from which a fit to other rows continues, and the path to it."""
@@ -208,6 +222,17 @@ class FittedMixture(_Mixture):
             prior, state["counts"], state["centred_means"], state["covariance_cholesky"]
         )
         return cls(posterior, origin, model, state["path"].tolist(), arrays)
+
+
+def _is_same(value, reported):
+    """Whether a fitted attribute, which may be anything by now, still is what the fit reported."""
+    if type(value) is tuple and type(reported) is tuple and len(value) == len(reported):
+        return all(map(_is_same, value, reported))
+    if type(value) is np.ndarray and type(reported) is np.ndarray and reported.size <= _SMALL:
+        same_kind = value.dtype == reported.dtype and value.shape == reported.shape
+        if same_kind and value.tobytes() == reported.tobytes():
+            return True
+    return np.array_equal(value, reported)
 
 
 def _copied(value):

@@ -207,6 +207,19 @@ def test_parameters_set_after_fit_count_from_the_next_fit_on():
     np.testing.assert_allclose(twin.means_std_, estimator.means_std_, rtol=1e-9)
 
 
+@every_model
+def test_one_row_alone_is_seen_as_in_a_block(model):
+    estimator = fitted(model)
+    rows = np.linspace(-2, 4, 30).reshape(15, 2)
+    together = estimator.predict_proba(rows), estimator.score_samples(rows)
+    alone = [
+        np.concatenate([f(row[None]) for row in rows])
+        for f in (estimator.predict_proba, estimator.score_samples)
+    ]
+    for one, block in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, block, rtol=1e-11, atol=1e-99)
+
+
 # Continuing from arrays.
 
 
