@@ -453,6 +453,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         -------
         labels : ndarray of shape (n_samples,)
             The same as ``fit(X).predict(X)``.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`.
         """
         rows = self._fit(X, sample_weight)
         return self._last_fit.by_row(rows, _most_probable)
@@ -543,6 +548,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         self._last_uncertainty = PosteriorUncertainty(
             fitted, InformationSource.of_fit(fitted, fit, rows, iterations)
         )
+        vars(self).pop("_set_by_hand", None)
         for name, value in fitted.copied_arrays().items():
             setattr(self, name, value)
         self.converged_ = fit.converged
@@ -556,6 +562,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     def __getstate__(self):
         """Parameters, fitted attributes, and in builtins and arrays what error bars need beside them."""
         state = dict(super().__getstate__())
+        state.pop("_set_by_hand", None)
         fitted, uncertainty = state.pop("_last_fit", None), state.pop("_last_uncertainty", None)
         if fitted is not None:
             state["_fit_state"] = {
@@ -635,6 +642,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             Predicts and scores the same. Its `degrees_of_freedom_` (of diagonal and spherical covariances)
             and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. It knows
             of no flat prior and no weights: fitting it again is another fit.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            The estimator is not fitted.
         """
         return fitted_twin(self, self._fitted)
 
@@ -790,7 +802,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             )
         random_state = check_random_state(self.random_state)
         counts = random_state.multinomial(n_samples, self.weights_)
-        covariances = structure.per_component(structure.by_group(self.covariances_))
+        covariances = structure.per_component(structure.by_group(np.asarray(self.covariances_)))
         X = np.vstack(
             [
                 structure.draw(random_state, mean, covariance, int(count))

@@ -44,6 +44,7 @@ class FittedAttributes:
 
     _last_fit: FittedMixture
     _last_uncertainty: PosteriorUncertainty
+    _set_by_hand: HandSetMixture  # kept from one prediction to the next
 
     @property
     def _fitted(self) -> FittedMixture | HandSetMixture:
@@ -51,8 +52,12 @@ class FittedAttributes:
         last = vars(self).get("_last_fit")
         if last is not None and last.is_described_by(self):
             return last
-        check_is_fitted(self, DENSITY_ARRAYS)
-        return HandSetMixture(self, model_of(self) if last is None else last.model)
+        model = model_of(self) if last is None else last.model
+        by_hand = vars(self).get("_set_by_hand")
+        if by_hand is None or by_hand.model != model or not by_hand.is_described_by(self):
+            check_is_fitted(self, DENSITY_ARRAYS)
+            self._set_by_hand = by_hand = HandSetMixture(self, model)
+        return by_hand
 
     @property
     def _uncertainty(self) -> PosteriorUncertainty:

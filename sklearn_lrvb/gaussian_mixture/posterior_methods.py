@@ -76,8 +76,8 @@ class PosteriorMethods(FittedAttributes):
         """
         fitted = self._fitted
         values = (fitted.posterior.expected_log_weights, self.means_, self.precisions_)
-        flat = [fitted.parameters.flat(t, value) for t, value in zip(PARAMETERS, values, strict=True)]
-        return np.concatenate(flat)
+        named = zip(PARAMETERS, map(np.asarray, values), strict=True)
+        return np.concatenate([fitted.parameters.flat(target, value) for target, value in named])
 
     @property
     def posterior_covariance_(self) -> NDArray[np.float64]:

@@ -625,13 +625,6 @@ def test_a_given_prior_is_not_aliased():
     assert estimator.lower_bound_ == fitted_to(overlapping(), covariance_prior=np.eye(2)).lower_bound_
 
 
-@pytest.mark.parametrize("method", ["fit", "fit_predict"])
-def test_the_convergence_warning_points_at_the_caller(method):
-    with pytest.warns(ConvergenceWarning) as caught:
-        getattr(mixture(MODELS[0], max_iter=1), method)(overlapping())
-    assert caught[0].filename == __file__
-
-
 def test_verbose_says_that_a_start_failed(capsys):
     X = np.concatenate([overlapping(), [[1e3, 1e3], [1e3, 1e3 + 1]]])
     with pytest.raises(ValueError):

@@ -45,10 +45,9 @@ DENSITY_ARRAYS = (
     "precisions_cholesky_",
 )
 
-
-# Numbers up to which two arrays are compared as bytes, in a tenth of a microsecond: ten times as fast as
-# comparing them number by number. Prediction of one row compares five arrays.
-_SMALL = 4096
+# Arrays of up to so many numbers are compared as bytes, which takes a tenth of a microsecond for small ones,
+# a tenth of comparing numbers. Every prediction compares five arrays, also that of a single row.
+_COMPARED_AS_BYTES = 4096
 
 
 def model_of(estimator):
@@ -63,18 +62,25 @@ class _Mixture:
     ----------
     posterior : VariationalPosterior or HandSetDensities
     origin : (P,), from where the posterior's positions are measured
-    model : dict, the fit's values of `MODEL_PARAMETERS`
+    model : dict, values of `MODEL_PARAMETERS`
+    arrays : dict, names and values of the estimator's fitted arrays; not to be written to
     """
 
     def __init__(self, posterior, origin, model):
         self.posterior = posterior
         self.origin = origin
         self.model = model
+        self.arrays = {}
 
     @property
     def structure(self):
         """The covariance structure."""
         return self.posterior.structure
+
+    def is_described_by(self, estimator):
+        """Whether the `DENSITY_ARRAYS` of an estimator are still those of this mixture, number by number."""
+        given, arrays = vars(estimator), self.arrays
+        return all(_is_same(given.get(name), arrays[name]) for name in DENSITY_ARRAYS)
 
     @cached_property
     def parameters(self):
@@ -122,11 +128,6 @@ class FittedMixture(_Mixture):
     path : sequence of float, lower bounds at the start and after every step
     arrays : dict or None, default=None
         What the fit reported; None computes it.
-
-    Attributes
-    ----------
-    arrays : dict of ndarray, tuple of ndarray or float
-        Names and values of the estimator's fitted arrays; not to be written to.
     """
 
     def __init__(self, posterior, origin, model, path, arrays=None):
@@ -161,11 +162,6 @@ class FittedMixture(_Mixture):
     def copied_arrays(self):
         """The same arrays, for the user to keep and to change."""
         return {name: _copied(value) for name, value in self.arrays.items()}
-
-    def is_described_by(self, estimator, names=DENSITY_ARRAYS):
-        """Whether these arrays of the estimator are still what the fit reported."""
-        given, arrays = vars(estimator), self.arrays
-        return all(_is_same(given.get(name), arrays[name]) for name in names)
 
     def changed_arrays(self, estimator):
         """Names of all arrays of the estimator that are not what the fit reported."""
@@ -216,7 +212,7 @@ class FittedMixture(_Mixture):
             covariance=np.reshape(arrays["covariance_prior_"], structure.identity.shape),
             independent=model["factorization"] == "independent",
             reg_covar=float(model["reg_covar"]),
-            resolution=np.zeros(n_features),  # asked for while fitting alone
+            resolution=np.zeros(n_features),  # used in the M-step alone
         )
         posterior = VariationalPosterior(
             prior, state["counts"], state["centred_means"], state["covariance_cholesky"]
@@ -228,7 +224,7 @@ def _is_same(value, reported):
     """Whether a fitted attribute, which may be anything by now, still is what the fit reported."""
     if type(value) is tuple and type(reported) is tuple and len(value) == len(reported):
         return all(map(_is_same, value, reported))
-    if type(value) is np.ndarray and type(reported) is np.ndarray and reported.size <= _SMALL:
+    if type(value) is np.ndarray and type(reported) is np.ndarray and reported.size <= _COMPARED_AS_BYTES:
         same_kind = value.dtype == reported.dtype and value.shape == reported.shape
         if same_kind and value.tobytes() == reported.tobytes():
             return True
@@ -236,17 +232,19 @@ def _is_same(value, reported):
 
 
 def _copied(value):
+    """A fitted attribute whose arrays are copies."""
     if isinstance(value, tuple):
         return tuple(part.copy() for part in value)
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _structure(model, n_components, n_features):
+    """The covariance structure."""
     return COVARIANCE_STRUCTURES[model["covariance_type"]](n_components, n_features)
 
 
 def _weights(model, prior_concentration, n_components):
-    """The weight prior; a flat one is a Dirichlet prior, whichever kind is asked for."""
+    """The weight prior. A flat one is a Dirichlet prior, whichever kind the parameters name."""
     kind = (
         DirichletWeights
         if model["prior"] == "flat"
@@ -259,8 +257,18 @@ def _weights(model, prior_concentration, n_components):
 class HandSetDensities:
     """Expected log densities of arrays that were set by hand, each of them taken at its word.
 
-    They stand in for a `VariationalPosterior` in an E-step, under the same names. There are no counts: the
-    arrays need not be those of any posterior.
+    They stand in for a `VariationalPosterior` in an E-step, under the same names. There are no counts,
+    because the arrays need not be those of any posterior.
+
+    Attributes
+    ----------
+    structure : covariance structure
+    reg_covar : float, variance of known noise on every coordinate
+    centred_means : (K, P), measured from the mixture's origin
+    whiteners : (S, ...), W with W' W = E Lambda
+    mean_precision : (K,), tau
+    degrees_of_freedom : (S,), nu
+    expected_log_weights : (K,), E log pi
     """
 
     structure: object
@@ -310,7 +318,7 @@ class HandSetMixture(_Mixture):
     """
 
     def __init__(self, estimator, model):
-        arrays = {name: np.asarray(getattr(estimator, name), dtype=np.float64) for name in DENSITY_ARRAYS}
+        arrays = {name: np.array(getattr(estimator, name), dtype=np.float64) for name in DENSITY_ARRAYS}
         means = arrays["means_"]
         if means.ndim != 2:
             raise ValueError(f"means_ must have shape (n_components, n_features), got {means.shape}.")
@@ -318,7 +326,6 @@ class HandSetMixture(_Mixture):
         weights = _weights(model, np.nan, len(means))
         _check_shapes(arrays, structure, weights, model["covariance_type"])
         origin = means.mean(axis=0)
-        concentration = arrays["weight_concentration_"]
         densities = HandSetDensities(
             structure,
             float(model["reg_covar"]),
@@ -326,9 +333,10 @@ class HandSetMixture(_Mixture):
             structure.transposed(structure.by_group(arrays["precisions_cholesky_"])),
             arrays["mean_precision_"],
             np.atleast_1d(arrays["degrees_of_freedom_"]),
-            weights.expected_log_at(concentration),
+            weights.expected_log_at(arrays["weight_concentration_"]),
         )
         super().__init__(densities, origin, model)
+        self.arrays = arrays
 
     def start(self, rows, prior):
         """The posterior after an E-step at these arrays, as scikit-learn continues from them."""
@@ -337,6 +345,7 @@ class HandSetMixture(_Mixture):
 
 
 def _check_shapes(arrays, structure, weights, covariance_type):
+    """Raise ValueError unless the arrays have the shapes that ``means_`` asks for."""
     n_components = structure.n_components
     frames = structure.scaled_frames(np.ones(structure.n_features))
     numbers = np.ones(structure.n_precision_groups)

@@ -173,6 +173,25 @@ def test_arrays_copied_into_a_clone_predict_the_same(model):
         twin.means_std_
 
 
+def test_arrays_may_be_changed_again_and_again_in_any_way():
+    estimator = three_components(weights="dirichlet_distribution")
+    reference = clone(estimator)
+    for step in range(4):
+        estimator.means_[step % 3] += 0.5  # in place, whatever was kept of the last prediction
+        if step == 2:
+            estimator.means_ = estimator.means_.tolist()
+        for name in PARAMETERS:
+            setattr(reference, name, copy.deepcopy(getattr(estimator, name)))
+        assert_same_answers(estimator, reference, rtol=1e-12, atol=1e-99)
+        if step == 2:
+            estimator.means_ = np.array(estimator.means_)
+    assert "_set_by_hand" not in estimator.__getstate__()
+    fresh = clone(estimator).fit(X)
+    assert_same_answers(estimator.fit(X), fresh, rtol=1e-12, atol=1e-99)
+    reference.set_params(reg_covar=10.0)
+    assert np.abs(reference.score_samples(X) - estimator.score_samples(X)).min() > 1.0
+
+
 def test_some_components_alone_are_a_mixture():
     estimator = three_components(weights="dirichlet_distribution")
     proba = estimator.predict_proba(X)
