@@ -8,18 +8,17 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     observed_information,
-    solver_costs,
     step,
     sweep_residual,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import DegenerateComponentError
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, ParameterMap
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
 from sklearn_lrvb.row_blocks import CentredRows
 
 __all__ = [
-    "PARAMETERS",
     "DegenerateComponentError",
     "InformationPass",
     "RefitFromOptimum",
@@ -31,17 +30,17 @@ __all__ = [
 
 def _fitted(mixture):
     """The fitted state: its ``posterior``, and the ``origin`` from which it measures the rows."""
-    return mixture._uncertainty.map
+    return mixture._fitted
 
 
 def _coordinates_of_means(mixture):
     """The means as combinations of the unknowns of the observed information."""
-    return mixture._uncertainty.map.coordinates("means")
+    return mixture._fitted.parameters["means"].coordinates()
 
 
 def _factored_information(mixture):
     """The observed information at the optimum, whose ``newton_step`` takes a residual."""
-    return mixture._uncertainty._solver(1)
+    return mixture._uncertainty.source.information(1)
 
 
 def lrvb_std(mixture, group):
@@ -124,7 +123,7 @@ class InformationPass:
 class _RowsWithoutPairFrame(CentredRows):
     """Rows whose sweeps do not use the frame of a pair of components, where rounding errors are larger."""
 
-    totals = None
+    total_scatter = None
 
 
 class RefitFromOptimum:
@@ -150,10 +149,10 @@ class RefitFromOptimum:
         posterior = _uncached(self._posterior)
         while True:
             residual = sweep_residual(posterior, e_step(rows, posterior).moments)
-            direction, distance = self._information.newton_step(residual)
+            direction, distance, _ = self._information.newton_step(residual)
             posterior = step(posterior, direction)
             yield float(distance), partial(self._means, posterior)
 
     def _means(self, posterior):
-        parameters = ParameterMap(posterior, self._origin)
-        return {group: parameters.flat(group, parameters.value(group)) for group in PARAMETERS}
+        targets = Targets(posterior, self._origin)
+        return {target.name: target.flat_value() for target in targets.theta}

@@ -112,7 +112,7 @@ PASSES = {
             "moments of pairs": (("pairs.py", "moments"),),
             "into their frames": (("pairs.py", "add_to"),),
             "scaling": (("complete_information.py", "scale_in_place"),),
-            "factor": (("observed_information.py", "_cholesky"),),
+            "factor": (("factored_solvers.py", "_cholesky"),),
         },
     ),
     "influence on the means": Pass(

@@ -1,11 +1,11 @@
-"""LRVBGaussianMixture: parameters, validation and scikit-learn's contract. No formula here."""
+"""LRVBGaussianMixture: its parameters, fitting, prediction, and scikit-learn's contract."""
 
 import contextlib
-import warnings
-from dataclasses import replace
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
@@ -29,18 +30,17 @@ from sklearn_lrvb.gaussian_mixture.fitting.moves import occupied, resolve_moves
 from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    VariationalPosterior,
-)
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.gaussian_mixture.sklearn_conversion import fitted_twin, posterior_of
-from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
-from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import (
-    PosteriorUncertainty,
-    frames_inside_the_package,
+from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import (
+    FittedMixture,
+    model_of,
 )
+from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
+from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
+from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
 from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
 
@@ -95,10 +95,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'
-        How the first responsibilities are made. Under ``prior="flat"`` the two that draw seeds assign
-        every row to its nearest seed. An array is taken for the responsibilities themselves, non-negative
-        with rows that sum to one, and `n_init` is then one; a callable makes them from
-        ``(X, n_components, random_state)``, where X is without the rows of no weight.
+        How the first responsibilities are made. Under ``prior="flat"``, 'k-means++' and 'random_from_data'
+        assign every row to its nearest seed. An array is taken for the responsibilities themselves,
+        non-negative with rows that sum to one, and `n_init` is then one; a callable makes them from
+        ``(X, n_components, random_state)``, where X is without the rows of weight zero.
 
     weight_concentration_prior_type : {'dirichlet_process', 'dirichlet_distribution'}, \
             default='dirichlet_process'
@@ -124,11 +124,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         the mean of that, with `reg_covar` added where it is singular.
 
     random_state : int, RandomState instance or None, default=None
-        Seeds the starts and :meth:`sample`. The same state gives scikit-learn's starts, but for
-        "kmeans" of more than 131,072 rows: k-means then sees a sample of so many.
+        Seeds the starts and :meth:`sample`. The same state gives scikit-learn's starts, except for "kmeans"
+        with more than 131,072 rows: k-means then sees a sample of that many.
 
     warm_start : bool, default=False
-        Start from the last fit, `n_init` ignored.
+        Whether to start from the fitted attributes, where there are some; `n_init` is then ignored.
 
     verbose : int, default=0
         1 prints starts and steps, 2 also gains and times.
@@ -145,9 +145,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         q(mu_k, Lambda_k), as in scikit-learn, or q(mu_k) q(Lambda_k), as in the paper.
 
     solver : {'newton', 'coordinate_ascent'}, default='newton'
-        'newton': a few sweeps, then Anderson's acceleration of them and Newton steps, whichever a cost model
-        finds cheaper, to the optimum; the bound never falls, and saddles are left. 'coordinate_ascent':
-        sweeps alone (variational EM), scikit-learn's algorithm and stopping rule.
+        'newton': a few sweeps of coordinate ascent, then sweeps with Anderson's acceleration or Newton steps,
+        whichever a cost model finds cheaper, to the optimum. The bound never falls, and saddles are stepped
+        off. 'coordinate_ascent': sweeps alone (variational EM), scikit-learn's algorithm and stopping rule.
 
     moves : {'auto', 'merge', 'search'} or None, default='auto'
         Moves between optima, for fits with more components than there are clusters. A move is made only
@@ -156,14 +156,14 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         components hold rows.
 
         * 'auto': once some component has fewer than ``n_features + 1`` rows, components are merged or
-          deleted, and sticks are put into the order of falling counts. A fit in which no component has so few
-          is, bit for bit, the fit without moves. (Where rows are scarce, fewer than
-          ``2 * n_components * (n_features + 1)``, few rows are no sign of a surplus, and some component must
-          be empty first.)
-        * 'merge': the same without that condition, for an `n_components` that is meant as an upper bound.
-        * 'search': from that optimum, further rounds in which components are split in two
-          and merges that lose a little are tried, until none raises the bound. `max_iter` then holds for each
-          climb between two of these moves, and `n_iter_` counts all of them.
+          deleted, and sticks are sorted by falling counts. A fit in which no component gets that small is,
+          bit for bit, the fit without moves. (Where there are fewer than
+          ``2 * n_components * (n_features + 1)`` rows, a small component is no sign of too many components:
+          moves then wait until one is empty.)
+        * 'merge': the same without waiting, for an `n_components` that is meant as an upper bound.
+        * 'search': from that optimum, further rounds that try to split components in two, and merges that
+          lose a little at first, until none raises the bound. `max_iter` then holds for each climb between
+          two of these moves, and `n_iter_` counts all of them.
         * None: no moves.
 
         Moves need ``solver="newton"``, ``prior="conjugate"`` and starts that are drawn. With another solver
@@ -192,7 +192,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         'spherical'.
 
     precisions_cholesky_ : ndarray
-        Upper triangular U with ``precisions_ = U @ U.T``, or square covariance_cholesky of `precisions_`.
+        Upper triangular U with ``precisions_ = U @ U.T``; for 'diag' and 'spherical' square roots of
+        `precisions_`.
 
     converged_ : bool
         Whether `tol` was reached.
@@ -212,7 +213,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         the prior for their posterior; see Notes.
 
     newton_decrement_ : float
-        Distance to the optimum in posterior standard deviations.
+        Distance of the fit from the optimum, in posterior standard deviations.
 
     weight_concentration_ : ndarray of shape (n_components,), or a pair of such
         Dirichlet concentration, or the two beta parameters of every stick.
@@ -237,15 +238,15 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         with ``degrees_of_freedom_ <= n_features + 1`` (fewer than about one point) goes without.
 
     posterior_std_ : ndarray of shape (D,)
-        Its root diagonal, without the matrix. Like the matrix it is kept, and read-only.
+        Square roots of its diagonal, computed without the matrix. Both are kept, and read-only.
 
     posterior_names_ : ndarray of shape (D,) of str
         Names such as "log_weight[0]", "mean[0,x1]", "precision[0,x1,x2]" ("precision[x1,x2]" for 'tied',
         "precision[0,x1]" for 'diag', "precision[0]" for 'spherical').
 
     weights_std_, means_std_, covariances_std_, precisions_std_ : ndarray
-        LRVB standard deviations, in the shape of the attribute; weights and covariances by the delta
-        method.
+        LRVB standard deviations, in the shape and units of the attribute; of weights and covariances by the
+        delta method.
 
     n_features_in_ : int
         Number of features seen during fit.
@@ -280,24 +281,33 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     Both solvers climb the same bound from the same start, but where it has several optima they need not end
     in the same one; ``n_init`` chooses among several. The posterior covariance is that of one
     optimum, to the accuracy of a quadratic: with few points and much overlap, posteriors are skew and have
-    heavier tails than it can know.
+    heavier tails than a quadratic can describe.
 
     A component that holds no rows has the prior for its posterior. Its mean is `mean_prior_`, its precision
     that of `covariance_prior_` and `degrees_of_freedom_prior_`, and its standard deviations are the prior's
-    (of the mean without the excess of the Student t, which is infinite under the default prior). They say
-    where a further cluster might be if there were one, and nothing of the rows: report the components that
+    (of the mean without the excess of the Student t, which is infinite under the default prior). They
+    describe where another cluster might be if there were one, and not the rows: report the components that
     hold rows.
 
-    Fitted attributes report the posterior; writing to them changes no prediction.
+    As in scikit-learn the fitted attributes are the model, also where they are set or reordered by hand:
+    prediction and scores follow `weight_concentration_`, `mean_precision_`, `means_`, `degrees_of_freedom_`
+    and `precisions_cholesky_`; :meth:`sample` follows `weights_`, `means_` and `covariances_`. Parameters
+    that are set after :meth:`fit` count from the next fit on. Standard deviations, covariances, influence and
+    draws of the posterior belong to the fit: they raise an error as long as any fitted array differs from
+    what the fit reported.
 
-    The observed information behind the covariance is solved by the cheapest of three solvers that fits into
-    memory: its own matrix (one unknown for each weight, mean and precision), one of the size of the
-    rows whose assignment is uncertain, or none, by passes over X. A matrix is formed by the fit where
-    Newton's method needs it, else at first need: until then, and for good where there is none, X is kept, by
-    reference, and must not be changed in place (a change is noticed and refused). Pickling leaves X behind,
-    and forms the matrix if it is small (64 MB); otherwise ask for an uncertainty once before pickling, or
-    give X to :meth:`get_posterior_covariance` afterwards. Means and weights have standard deviations with
-    thousands of features; the whole covariance goes to 14,000 unknowns.
+    Systems with the observed information behind the covariance are solved by the cheapest of three solvers
+    that fits into memory: with its own matrix (one unknown for each weight, mean and precision entry), with a
+    matrix of the size of the rows whose component is ambiguous, or without a matrix, by passes over X. A
+    matrix is formed by the fit where Newton's method needs it, else when an error bar is first asked for.
+    Until then, and as long as no matrix is in use, X is kept, by reference, and must not be changed in place;
+    a change is noticed and refused. Standard deviations of means and weights are available with thousands of
+    features, the whole covariance with up to 14,000 unknowns.
+
+    A pickle holds the parameters, the fitted attributes and, in packed arrays, what the error bars need, but
+    not X. Where no matrix was formed before, one is formed for the pickle if it is small (64 MB); otherwise
+    ask for an error bar once before pickling, or pass X to :meth:`get_posterior_covariance` after loading.
+    ``skops`` has to trust this class alone.
 
     References
     ----------
@@ -398,7 +408,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     # Fitting.
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the variational posterior.
 
         Parameters
@@ -428,7 +438,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit_predict(self, X, y=None, sample_weight=None):
+    def fit_predict(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[np.intp]:
         """Fit, and return the most probable component of every training row.
 
         Parameters
@@ -446,8 +458,14 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         -------
         labels : ndarray of shape (n_samples,)
             The same as ``fit(X).predict(X)``.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`.
         """
-        return self._labels(self._fit(X, sample_weight))
+        rows = self._fit(X, sample_weight)
+        return most_probable_components(rows, self._last_fit.posterior)
 
     def _fit(self, X, sample_weight, starts=None, reset=True):
         """Fit all or nothing, and return the rows of X, those without weight included.
@@ -472,11 +490,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept), moves)
             self._unpack(best, rows)
         if not self.converged_ and self.max_iter > 0:
-            warnings.warn(
+            warn_caller(
                 "Best performing initialization did not converge. Try different init parameters, or "
                 "increase max_iter, tol, or check for degenerate data.",
                 ConvergenceWarning,
-                stacklevel=frames_inside_the_package(),
             )
         return CentredRows(X, rows.origin, self.n_jobs)
 
@@ -512,55 +529,73 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         return [drawn] * self.n_init
 
     def _last_state(self, rows, prior):
-        """The last fit's q under the present prior, and its path."""
-        last, path = self._uncertainty.map, self._uncertainty.path
+        """The last fit's q under the present prior, and its path; or q from arrays that were set by hand."""
+        last = self._fitted
+        n_components, n_features = last.posterior.centred_means.shape
         now = (self.n_components, rows.n_features, type(prior.structure))
-        then = (*last.posterior.centred_means.shape, type(last.posterior.structure))
+        then = (n_components, n_features, type(last.structure))
         if now != then:
             raise ValueError(
                 "warm_start=True continues the last fit, which had "
                 f"{then[0]} components in {then[1]} features ({then[2].__name__}); now n_components={now[0]} "
                 f"and X has {now[1]} features ({now[2].__name__}). Set warm_start=False, or fit a clone."
             )
-        centred_means = last.posterior.centred_means + (last.origin - rows.origin)
-        posterior = VariationalPosterior(
-            prior, last.posterior.counts, centred_means, last.posterior.covariance_cholesky
-        )
-        return posterior, path
+        return last.start(rows, prior)
 
     def _unpack(self, fit, rows):
         """Set every fitted attribute; nothing can fail here."""
-        posterior, prior, origin = fit.posterior, fit.posterior.prior, rows.origin
-        structure = prior.structure
         iterations = (
             f"n_iter_ = {fit.n_iter}, max_iter = {self.max_iter}, "
             f"{'converged' if fit.converged else 'not converged'}"
         )
-        self._uncertainty = PosteriorUncertainty(fit, rows, iterations)
-        targets = self._uncertainty.map
-        self.weights_ = targets["weights"].value()
-        self.means_ = targets["means"].value()
-        self.covariances_ = targets["covariances"].value()
-        self.precisions_ = targets["precisions"].value()
-        self.precisions_cholesky_ = structure.reported(structure.transposed(posterior.whiteners)).copy()
-        self.weight_concentration_ = prior.weights.concentration(posterior.counts)
-        self.mean_precision_ = posterior.mean_precision.copy()
-        self.degrees_of_freedom_ = structure.reported_number(posterior.degrees_of_freedom)
-        self.weight_concentration_prior_ = prior.weights.prior_concentration
-        self.mean_precision_prior_ = prior.mean_precision
-        self.mean_prior_ = np.zeros_like(origin) if prior.flat else origin + prior.mean
-        self.degrees_of_freedom_prior_ = prior.degrees_of_freedom
-        self.covariance_prior_ = prior.covariance.reshape(structure.prior_shape).copy()[()]
+        fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
+        self._last_fit = fitted
+        self._last_uncertainty = PosteriorUncertainty(
+            fitted, InformationSource.of_fit(fitted, fit, rows, iterations)
+        )
+        vars(self).pop("_set_by_hand", None)
+        for name, value in fitted.copied_arrays().items():
+            setattr(self, name, value)
         self.converged_ = fit.converged
         self.n_iter_ = fit.n_iter
         self.lower_bound_ = fit.lower_bound
         self.lower_bounds_ = list(fit.path[1 + fit.n_before :])
-        self.n_occupied_ = int(np.count_nonzero(occupied(posterior.counts)))
+        self.n_occupied_ = int(np.count_nonzero(occupied(fit.posterior.counts)))
+
+    # Copies and pickles.
+
+    def __getstate__(self):
+        """Parameters, fitted attributes, and in builtins and arrays what error bars need beside them."""
+        state = dict(super().__getstate__())
+        state.pop("_set_by_hand", None)
+        fitted, uncertainty = state.pop("_last_fit", None), state.pop("_last_uncertainty", None)
+        if fitted is not None:
+            state["_fit_state"] = {
+                "fitted": fitted.to_state(self),
+                "uncertainty": uncertainty.to_state(),
+            }
+        return state
+
+    def __setstate__(self, state):
+        state = dict(state)
+        fit_state = state.pop("_fit_state", None)
+        super().__setstate__(state)
+        if fit_state is not None:
+            self._last_fit = FittedMixture.from_state(fit_state["fitted"], self)
+            self._last_uncertainty = PosteriorUncertainty.from_state(fit_state["uncertainty"], self._last_fit)
+
+    def __copy__(self):
+        """A shallow copy, which shares all that a pickle would have to form or leave behind."""
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
 
     # From and to scikit-learn.
 
     @classmethod
-    def from_sklearn(cls, bgm, X, sample_weight=None):
+    def from_sklearn(
+        cls, bgm: BayesianGaussianMixture, X: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Continue the fit of a BayesianGaussianMixture to its optimum, and give it error bars.
 
         Parameters
@@ -603,7 +638,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         )
         return mixture
 
-    def to_sklearn(self):
+    def to_sklearn(self) -> BayesianGaussianMixture:
         """A fitted BayesianGaussianMixture with this fit, for use without this package.
 
         Returns
@@ -612,45 +647,48 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             Predicts and scores the same. Its `degrees_of_freedom_` (of diagonal and spherical covariances)
             and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. It knows
             of no flat prior and no weights: fitting it again is another fit.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            The estimator is not fitted.
         """
-        check_is_fitted(self)
-        return fitted_twin(self, self._uncertainty.map.posterior)
+        return fitted_twin(self, self._fitted)
 
     # The mixture.
 
-    def _rows(self, X):
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return CentredRows(X, self._uncertainty.map.origin, self.n_jobs)
-
-    def _counted_rows(self, X, sample_weight):
-        """Training rows that are given again, without those of no weight."""
-        rows = self._rows(X)
-        kept, weights = checked_counts(sample_weight, rows.X)
-        return replace(rows, X=rows.X if kept is None else rows.X[kept], sample_weight=weights)
-
-    def _labels(self, rows):
-        return most_probable_components(rows, self._uncertainty.map.posterior)
-
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
         """Most probable component of every row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Any rows, finite; float64 or float32.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-        """
-        return self._labels(self._rows(X))
+            Numbers of components, from 0.
 
-    def predict_proba(self, X, return_std=False):
-        """Responsibilities of the E-step at the fitted posterior.
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            The estimator is not fitted.
+        ValueError
+            On bad input.
+        """
+        fitted = self._fitted
+        return most_probable_components(self._rows(X, fitted), fitted.posterior)
+
+    def predict_proba(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Probabilities of the components for every row: the responsibilities of the E-step.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Any rows, finite; float64 or float32.
 
         return_std : bool, default=False
             Whether to return posterior standard deviations too.
@@ -658,30 +696,36 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Returns
         -------
         responsibilities : ndarray of shape (n_samples, n_components)
+            Each row sums to one.
 
         std : ndarray of shape (n_samples, n_components)
-            How far the posterior's uncertainty of weights, means and precisions leaves each probability open:
-            LRVB standard deviations by the delta method. Only if `return_std`.
+            Posterior standard deviation of each probability, because weights, means and precisions are
+            uncertain: by linear response and the delta method. Only if `return_std`.
 
         Raises
         ------
         ValueError
-            On bad input, or (`return_std`) a fit that is no strict local optimum.
+            On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
+            attributes were changed since.
         """
-        rows = self._rows(X)
-        by_component = responsibilities_of_rows(rows, self._uncertainty.map.posterior)
+        fitted = self._fitted
+        rows = self._rows(X, fitted)
+        by_component = responsibilities_of_rows(rows, fitted.posterior)
         responsibilities = np.ascontiguousarray(by_component.T)
         if not return_std:
             return responsibilities
         deviations = self._uncertainty.of_rows(rows, responsibility_deviations)
         return responsibilities, np.ascontiguousarray(deviations.T)
 
-    def score_samples(self, X, return_std=False):
-        """Normaliser of the E-step at the fitted posterior, the log-likelihood of every row.
+    def score_samples(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Log-likelihood of every row: the log normaliser of the E-step, as in scikit-learn.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Any rows, finite; float64 or float32.
 
         return_std : bool, default=False
             Whether to return posterior standard deviations too.
@@ -692,26 +736,29 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             In nats.
 
         std : ndarray of shape (n_samples,)
-            LRVB standard deviations of the log density by the delta method, in nats: roots of the
-            :meth:`leverage`. Only if `return_std`.
+            Posterior standard deviations of these, in nats, by linear response and the delta method: square
+            roots of the :meth:`leverage`. Only if `return_std`.
 
         Raises
         ------
         ValueError
-            On bad input, or (`return_std`) a fit that is no strict local optimum.
+            On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
+            attributes were changed since.
         """
-        rows = self._rows(X)
-        scores = scores_of_rows(rows, self._uncertainty.map.posterior)
+        fitted = self._fitted
+        rows = self._rows(X, fitted)
+        scores = scores_of_rows(rows, fitted.posterior)
         if not return_std:
             return scores
         return scores, np.sqrt(self._uncertainty.of_rows(rows, leverages))
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean of :meth:`score_samples`, weighted where weights are given.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Any rows, finite; float64 or float32.
 
         y : Ignored
             Present for API consistency by convention.
@@ -722,13 +769,18 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Returns
         -------
         log_likelihood : float
-            Nats per row.
+            In nats per row.
+
+        Raises
+        ------
+        ValueError
+            On bad input.
         """
         scores = self.score_samples(X)
         return float(np.average(scores, weights=checked_weights(sample_weight, scores)))
 
-    def sample(self, n_samples=1):
-        """Draw rows from the mixture at the posterior means.
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Draw rows from the mixture at `weights_`, `means_` and `covariances_`.
 
         Parameters
         ----------
@@ -738,27 +790,32 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Component by component.
+            Component by component, in units of the training rows.
 
         y : ndarray of shape (n_samples,)
-            Component labels.
+            The component of every row.
+
+        Raises
+        ------
+        ValueError
+            `n_samples` is less than one.
         """
-        check_is_fitted(self)
+        structure = self._fitted.structure
         if n_samples < 1:
             raise ValueError(
                 f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample."
             )
         random_state = check_random_state(self.random_state)
-        parameters = self._uncertainty.map
-        counts = random_state.multinomial(n_samples, parameters["weights"].value())
-        structure = parameters.posterior.structure
-        covariances = structure.per_component(structure.by_group(parameters["covariances"].value()))
+        counts = random_state.multinomial(n_samples, self.weights_)
+        covariances = structure.per_component(structure.by_group(np.asarray(self.covariances_)))
         X = np.vstack(
             [
                 structure.draw(random_state, mean, covariance, int(count))
-                for mean, covariance, count in zip(
-                    parameters["means"].value(), covariances, counts, strict=True
-                )
+                for mean, covariance, count in zip(self.means_, covariances, counts, strict=True)
             ]
         )
         return X, np.repeat(np.arange(len(counts)), counts)
+
+
+def _most_probable(responsibilities, _):
+    return responsibilities.argmax(axis=0)

@@ -1,11 +1,12 @@
-"""How much rows and priors move the posterior: the estimator's methods. No formula here."""
+"""How much rows and priors move the posterior: methods of `LRVBGaussianMixture`."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike, NDArray
 
+from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import InfluenceFunctions, write_influence
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import largest_shares
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages
@@ -23,10 +24,16 @@ from sklearn_lrvb.gaussian_mixture.validation import (
 _PARTS = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
 
 
-class InfluenceMethods:
+class InfluenceMethods(FittedAttributes):
     """Influence of `LRVBGaussianMixture`."""
 
-    def influence(self, X, target="means", perturb="location", out=None):
+    def influence(
+        self,
+        X: ArrayLike,
+        target: str = "means",
+        perturb: str = "location",
+        out: NDArray[np.floating] | None = None,
+    ) -> NDArray[np.floating]:
         """How much each row moves each posterior mean: d E[target] / d x_n, or d E[target] / d w_n.
 
         Parameters
@@ -35,39 +42,39 @@ class InfluenceMethods:
             Any rows; each is treated as a training point of weight 1 that sits there.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
-            Of what; of 'covariances' it is the attribute `covariances_`.
+            Which parameters are moved; for 'covariances' the attribute `covariances_`.
 
         perturb : {'location', 'weight'}, default='location'
-            What changes: where the row is, or how often it counts.
+            What changes about the row: where it is, or how often it counts.
 
         out : ndarray, default=None
-            Where to write the result, block by block: an array of its shape, C-contiguous, of float64 or
-            float32 that is no part of X, for example a :class:`numpy.memmap`.
+            Where to write the result, block by block: a C-contiguous array of its shape, of float64 or
+            float32, that shares no memory with X; for example a :class:`numpy.memmap`. None makes one.
 
         Returns
         -------
         influence : ndarray of shape (n_samples, *shape of the attribute, n_features), or without the last \
                 axis for weights
-            In units of the target, per unit of X ('location') or per row ('weight'); exact derivatives of
-            the fit (Eq. influence_score as corrected), no refitting. Minus the weight influence is what
-            deleting the row does, to first order. The prior is held fixed, also where its defaults came
-            from X.
+            In units of the target, per unit of X ('location') or per row ('weight'): exact derivatives of
+            the fit (Eq. influence_score as corrected), without refitting. Minus the weight influence is the
+            effect of deleting the row, to first order (one-step deletion). The prior is held fixed, also
+            where its defaults came from X.
 
         Raises
         ------
         ValueError
-            On bad input, an unknown target or perturbation, an `out` that does not fit, or a fit that is no
-            strict local optimum.
+            On bad input, an unknown target or perturbation, an `out` that does not fit, fitted arrays that
+            were changed since the fit, or a fit that is no strict local optimum.
         """
-        rows = self._rows(X)
+        uncertainty = self._uncertainty
+        rows = self._rows(X, uncertainty.fitted)
         check_target(target)
         check_perturbation(perturb)
-        uncertainty = self._uncertainty
         entries = uncertainty.map[target].flat_indices()
         shape = (rows.n_samples, *entries.shape, *self._axes_of(perturb))
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
         batches = uncertainty.coefficients(target)
-        write_influence(rows, uncertainty.map.posterior, batches, _PARTS[perturb], out, entries)
+        write_influence(rows, uncertainty.fitted.posterior, batches, _PARTS[perturb], out, entries)
         return out
 
     def _axes_of(self, perturb):
@@ -76,20 +83,21 @@ class InfluenceMethods:
     def _influence_on(self, X, target, index, perturb):
         """`influence` on the entry at one index of the attribute, without that on the others."""
         parameters = self._uncertainty.map[target]
-        weights = np.zeros((1, parameters.size))
-        weights[0, parameters.flat_indices()[index]] = 1.0
+        combination = np.zeros((1, parameters.size))
+        combination[0, parameters.flat_indices()[index]] = 1.0
         axes = self._axes_of(perturb)
-        return self._influence_on_combinations(X, target, weights, _PARTS[perturb], axes)[:, 0]
+        return self._influence_on_combinations(X, target, combination, _PARTS[perturb], axes)[:, 0]
 
-    def _influence_on_combinations(self, X, target, weights, part, axes=()):
-        """What ``part`` of their influence functions says of combinations of a flat target: (n, c, *axes)."""
-        rows, uncertainty = self._rows(X), self._uncertainty
-        out = np.empty((rows.n_samples, len(weights), *axes))
-        batches = uncertainty.coefficients_of_combinations(target, weights)
-        write_influence(rows, uncertainty.map.posterior, batches, part, out)
+    def _influence_on_combinations(self, X, target, combinations, part, axes=()):
+        """Influence on linear combinations (c, d) of a flat target: (n, c, *axes)."""
+        uncertainty = self._uncertainty
+        rows = self._rows(X, uncertainty.fitted)
+        out = np.empty((rows.n_samples, len(combinations), *axes))
+        batches = uncertainty.coefficients_of_combinations(target, combinations)
+        write_influence(rows, uncertainty.fitted.posterior, batches, part, out)
         return out
 
-    def influence_scores(self, X):
+    def influence_scores(self, X: ArrayLike) -> NDArray[np.float64]:
         """The paper's scores: the largest directional derivative of |mu_k|^2 in each row.
 
         Parameters
@@ -100,18 +108,24 @@ class InfluenceMethods:
         Returns
         -------
         scores : ndarray of shape (n_samples, n_components)
-            Norm of 2 mu_k' d mu_k / d x_n, in units of X (Section 6.5 of the paper). Depends on
-            where the origin of X is.
-        """
-        check_is_fitted(self)
-        n_components, n_features = self.means_.shape
-        squared_norms = np.zeros((n_components, n_components, n_features))
-        squared_norms[np.arange(n_components), np.arange(n_components)] = 2.0 * self.means_
-        weights = squared_norms.reshape(n_components, -1)
-        return self._influence_on_combinations(X, "means", weights, InfluenceFunctions.gradient_norms)
+            Norm of 2 mu_k' d mu_k / d x_n, in units of X (Section 6.5 of the paper). It depends on where the
+            origin of X is.
 
-    def leverage(self, X):
-        """How much each row raises its own score: its derivative in the row's weight.
+        Raises
+        ------
+        ValueError
+            On bad input, fitted arrays that were changed since the fit, or a fit that is no strict local
+            optimum.
+        """
+        means = self._uncertainty.map["means"].value()
+        n_components, n_features = means.shape
+        gradients = np.zeros((n_components, n_components, n_features))  # of the squared norms
+        gradients[np.arange(n_components), np.arange(n_components)] = 2.0 * means
+        combinations = gradients.reshape(n_components, -1)
+        return self._influence_on_combinations(X, "means", combinations, InfluenceFunctions.gradient_norms)
+
+    def leverage(self, X: ArrayLike) -> NDArray[np.float64]:
+        """How much each row raises its own score; divided by the number of parameters, Cook's distance.
 
         Parameters
         ----------
@@ -121,24 +135,26 @@ class InfluenceMethods:
         Returns
         -------
         leverage : ndarray of shape (n_samples,)
-            In nats, non-negative; (r h)' M^-1 (r h). Over training rows it sums to about the number of
-            parameters that the data determine. Cook's distance is leverage over the number of parameters,
-            and ``score_samples(X) - leverage(X)`` is, to first order, the leave-one-out score
-            (:meth:`loo_score_samples` is closer). It is also the posterior variance of the row's score.
+            In nats, non-negative: the derivative of the row's score in its weight, (r h)' M^-1 (r h). Over
+            training rows it sums to about the number of parameters that the data determine. Cook's distance
+            is leverage over the number of parameters. ``score_samples(X) - leverage(X)`` is, to first order,
+            the leave-one-out score (:meth:`loo_score_samples` is closer). It is also the posterior variance
+            of the row's score.
 
         Raises
         ------
         ValueError
-            On bad input, or a fit that is no strict local optimum.
+            On bad input, fitted arrays that were changed since the fit, or a fit that is no strict local
+            optimum.
         """
-        rows = self._rows(X)
-        return self._uncertainty.of_rows(rows, leverages)
+        uncertainty = self._uncertainty
+        return uncertainty.of_rows(self._rows(X, uncertainty.fitted), leverages)
 
-    def loo_score_samples(self, X, sample_weight=None):
-        """Score of every training row under the fit to all other rows, without refitting.
+    def loo_score_samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Score of every training row under the fit to all other rows, by one-step deletion.
 
-        Its mean is the leave-one-out cross-validated score, a guard against too many components. The priors
-        are held fixed, also where their defaults came from X.
+        Nothing is refitted. The mean is the leave-one-out cross-validated score, a guard against too many
+        components. The priors are held fixed, also where their defaults came from X.
 
         Parameters
         ----------
@@ -153,40 +169,43 @@ class InfluenceMethods:
         -------
         log_likelihood : ndarray of shape (n_samples,)
             In nats. One Newton step for the other rows, from the information matrix without the row, and an
-            exact score there: exact for one component.
+            exact score at its end: exact for one component.
 
         Raises
         ------
         ValueError
-            On bad input, X that is not what the mixture was fitted to, or a fit that is no strict local
-            optimum.
+            On bad input, X that is not what the mixture was fitted to, fitted arrays that were changed since
+            the fit, or a fit that is no strict local optimum.
 
         Warns
         -----
         UserWarning
             Under ``prior="flat"`` a component may consist of so few rows that it has no proper posterior
-            without one of them; the score is then NaN. And where a row is most of its component, what becomes
-            of the component without it is beyond one step: such scores are rough.
+            without one of them; the score is then NaN. Where a row is most of its component, the component
+            without it is further away than one step leads, and the score is rough.
         """
-        kept_rows = self._counted_rows(X, sample_weight)
-        rows = self._rows(X)
+        uncertainty = self._uncertainty
+        kept_rows = self._counted_rows(X, sample_weight, uncertainty.fitted)
+        rows = self._rows(X, uncertainty.fitted)
         weights = checked_weights(sample_weight, rows.X)
-        scores = self._uncertainty.leave_one_out_scores(replace(rows, sample_weight=weights), kept_rows)
+        scores = uncertainty.leave_one_out_scores(replace(rows, sample_weight=weights), kept_rows)
         self._warn_of_rows(
             np.isnan(scores),
             "cannot be left out ({first}): a component has no proper posterior without them, and their score "
             "is NaN. (a) Use prior='conjugate'. (b) Lower n_components.",
         )
         self._warn_of_rows(
-            self._most_of_their_component(rows, weights) & ~np.isnan(scores),
-            "are most of their component ({first}): what becomes of it without them is beyond one step, and "
-            "their score is rough. (a) Refit without them, and score them. (b) Lower n_components.",
+            self._most_of_their_component(uncertainty.fitted, rows, weights) & ~np.isnan(scores),
+            "are most of their component ({first}): the component without them is further away than one step "
+            "leads, and their score is rough. (a) Refit without them, and score them. (b) Lower "
+            "n_components.",
         )
         return scores
 
-    def _most_of_their_component(self, rows, weights):
-        """Whether the half of a component's expected count, or more, is one row: bool (n_samples,)."""
-        posterior = self._uncertainty.map.posterior
+    @staticmethod
+    def _most_of_their_component(fitted, rows, weights):
+        """Whether a row is half of a component's expected count or more: bool (n_samples,)."""
+        posterior = fitted.posterior
         if posterior.n_components == 1:  # The scores are exact.
             return np.zeros(rows.n_samples, dtype=bool)
         return largest_shares(rows, posterior) * (1.0 if weights is None else weights) >= 0.5
@@ -196,19 +215,21 @@ class InfluenceMethods:
         concerned, n_rows = np.flatnonzero(concerned), len(concerned)
         if concerned.size:
             which = message.format(first=f"the first is row {concerned[0]}")
-            warnings.warn(f"{concerned.size} of {n_rows} rows {which}", UserWarning, stacklevel=3)
+            warn_caller(f"{concerned.size} of {n_rows} rows {which}")
 
-    def prior_sensitivity(self, target="means", per_std=False):
+    def prior_sensitivity(
+        self, target: str = "means", per_std: bool = False
+    ) -> dict[str, NDArray[np.float64]]:
         """How much each hyperparameter moves each posterior mean: d E[target] / d hyperparameter.
 
         Parameters
         ----------
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
-            Of what; of 'covariances' it is the attribute `covariances_`.
+            Which parameters are moved; for 'covariances' the attribute `covariances_`.
 
         per_std : bool, default=False
-            Divide by the posterior standard deviation of the entry. Where that is zero, as of the weight of a
-            single component, the derivative is zero too, and zero is reported.
+            Whether to divide by the posterior standard deviation of the entry. Where that is zero, as for the
+            weight of a single component, the derivative is zero too, and zero is reported.
 
         Returns
         -------
@@ -218,19 +239,19 @@ class InfluenceMethods:
             * 'weight_concentration_prior', 'mean_precision_prior', 'degrees_of_freedom_prior', each of the
               shape of the attribute;
             * 'mean_prior', of shape (*shape of the attribute, n_features);
-            * 'covariance_prior', of shape (*shape of the attribute, *shape of `covariance_prior_`): of
+            * 'covariance_prior', of shape (*shape of the attribute, *shape of `covariance_prior_`): for
               matrices the symmetric gradient, so that a small symmetric change of `covariance_prior` moves
               an entry by the sum of the gradient times the change.
 
-            Exact derivatives of the fit, the responsibilities' response included, no refitting. X and the
-            other hyperparameters are held fixed, also where their defaults came from X.
+            Exact derivatives of the fit, the response of the responsibilities included, without refitting. X
+            and the other hyperparameters are held fixed, also where their defaults came from X.
 
         Raises
         ------
         ValueError
-            Unknown target; ``prior="flat"``; or the fit is no strict local optimum.
+            Unknown target, ``prior="flat"``, fitted arrays that were changed since the fit, or a fit that is
+            no strict local optimum.
         """
-        check_is_fitted(self)
         uncertainty = self._uncertainty
         sensitivity = prior_sensitivity(uncertainty, target)
         return per_standard_deviation(sensitivity, uncertainty.std(target)) if per_std else sensitivity

@@ -1,16 +1,25 @@
-"""What a fitted mixture says of its posterior: the estimator's methods and attributes. No formula here."""
+"""What a fitted mixture says of its posterior: methods and attributes of `LRVBGaussianMixture`."""
 
+from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
+from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.uncertainty.credible_intervals import credible_interval
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
 from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Attributes that `dir` must not evaluate, because that may take long.
 _COMPUTED_ON_ACCESS = {
+    "_fitted",
+    "_uncertainty",
     "newton_decrement_",
     "posterior_covariance_",
     "posterior_std_",
@@ -21,66 +30,167 @@ _COMPUTED_ON_ACCESS = {
 }
 
 
-class PosteriorMethods:
+class PosteriorMethods(FittedAttributes):
     """Uncertainty of `LRVBGaussianMixture`."""
 
     def __dir__(self):
-        # scikit-learn's HTML display evaluates all that dir() lists, and BaseEstimator's dir() all there is
+        # scikit-learn's HTML display evaluates all that dir() lists, and BaseEstimator's dir() all there is.
         names = (name for name in object.__dir__(self) if name not in _COMPUTED_ON_ACCESS)
-        return [name for name in names if hasattr(self, name)]
+        return [name for name in names if self._is_there(name)]
+
+    def _is_there(self, name):
+        """Whether an attribute can be read, as some cannot without a fit or with arrays of wrong shapes."""
+        try:
+            getattr(self, name)
+        except (AttributeError, ValueError):
+            return False
+        return True
 
     @property
-    def newton_decrement_(self):
-        check_is_fitted(self)
-        return self._uncertainty.decrement
+    def newton_decrement_(self) -> float:
+        """Distance of the fit from its optimum, in posterior standard deviations.
+
+        Below 0.01 an error bar is that of the optimum for every purpose; half the square is the lower bound
+        still to be gained, in nats. Computed at first access, by passes over the rows, where the fit did not.
+
+        Raises
+        ------
+        ValueError
+            The estimator is not fitted, fitted arrays were changed since, or the training rows are needed and
+            were left behind by a pickle.
+        """
+        return float(self._uncertainty.source.decrement)
 
     @property
-    def posterior_mean_(self):
-        check_is_fitted(self)
-        return np.concatenate([target.flat_value() for target in self._uncertainty.map.theta])
+    def posterior_mean_(self) -> NDArray[np.float64]:
+        """Posterior mean of theta = (log weights; means; unique precision entries), shape (D,).
+
+        Log weights have no unit, means those of X, precisions one over its square. The entries are named by
+        `posterior_names_`. Like every fitted attribute it follows arrays that are set by hand.
+
+        Raises
+        ------
+        ValueError
+            The estimator is not fitted.
+        """
+        fitted = self._fitted
+        values = (fitted.posterior.expected_log_weights, self.means_, self.precisions_)
+        named = zip(fitted.parameters.theta, map(np.asarray, values), strict=True)
+        return np.concatenate([target.flat(value) for target, value in named])
 
     @property
-    def posterior_covariance_(self):
-        check_is_fitted(self)
+    def posterior_covariance_(self) -> NDArray[np.float64]:
+        """Posterior covariance of theta by linear response, shape (D, D), in products of the units of theta.
+
+        Eq. nuisance_lrvb_est of the paper. Under joint factors the variance of a mean includes the excess of
+        its Student t over the normal, where that is finite (``degrees_of_freedom_ > n_features + 1``).
+        Computed at first access and kept: the array is read-only.
+
+        Raises
+        ------
+        ValueError
+            The estimator is not fitted, fitted arrays were changed since, the fit is no strict local optimum,
+            or the training rows are needed and were left behind by a pickle.
+        MemoryError
+            More than 14,000 unknowns; the message says what to ask for instead.
+        """
         return self._uncertainty.parameter_covariance
 
     @property
-    def posterior_std_(self):
-        check_is_fitted(self)
+    def posterior_std_(self) -> NDArray[np.float64]:
+        """Posterior standard deviations of theta by linear response, shape (D,), in units of theta.
+
+        The root diagonal of `posterior_covariance_`, without that matrix. Computed at first access and kept:
+        the array is read-only.
+
+        Raises
+        ------
+        ValueError, MemoryError
+            As `posterior_covariance_`.
+        """
         return self._uncertainty.parameter_std
 
     @property
-    def posterior_names_(self):
-        check_is_fitted(self)
-        return np.concatenate([target.labels(self._feature_names) for target in self._uncertainty.map.theta])
+    def posterior_names_(self) -> NDArray[np.str_]:
+        """Names of the entries of theta, array of str of shape (D,).
+
+        "log_weight[0]", "mean[0,x1]" and "precision[0,x1,x2]" ("precision[x1,x2]" for 'tied',
+        "precision[0,x1]" for 'diag', "precision[0]" for 'spherical'), with the names of the features where
+        the fit saw some.
+
+        Raises
+        ------
+        ValueError
+            The estimator is not fitted.
+        """
+        theta = self._fitted.parameters.theta
+        return np.concatenate([target.labels(self._feature_names) for target in theta])
 
     @property
     def _feature_names(self):
         return getattr(self, "feature_names_in_", [f"x{p}" for p in range(self.n_features_in_)])
 
     @property
-    def weights_std_(self):
-        check_is_fitted(self)
+    def weights_std_(self) -> NDArray[np.float64]:
+        """Posterior standard deviations of `weights_`, shape (n_components,), without unit.
+
+        By linear response and the delta method, at first access; kept and read-only.
+
+        Raises
+        ------
+        ValueError, MemoryError
+            As `posterior_covariance_`.
+        """
         return self._uncertainty.std("weights")
 
     @property
-    def means_std_(self):
-        check_is_fitted(self)
+    def means_std_(self) -> NDArray[np.float64]:
+        """Posterior standard deviations of `means_`, shape (n_components, n_features), in units of X.
+
+        By linear response (Eq. nuisance_lrvb_est), at first access. Under joint factors they include the
+        excess of the Student t over the normal, where it is finite.
+
+        Raises
+        ------
+        ValueError, MemoryError
+            As `posterior_covariance_`.
+        """
         return self._uncertainty.std("means")
 
     @property
-    def covariances_std_(self):
-        check_is_fitted(self)
+    def covariances_std_(self) -> NDArray[np.float64]:
+        """Posterior standard deviations of `covariances_`, in its shape and unit, that of X squared.
+
+        By linear response and the delta method, at first access.
+
+        Raises
+        ------
+        ValueError, MemoryError
+            As `posterior_covariance_`.
+        """
         return self._uncertainty.std("covariances")
 
     @property
-    def precisions_std_(self):
-        check_is_fitted(self)
+    def precisions_std_(self) -> NDArray[np.float64]:
+        """Posterior standard deviations of `precisions_`, in its shape and unit, one over that of X squared.
+
+        By linear response (Eq. nuisance_lrvb_est), at first access.
+
+        Raises
+        ------
+        ValueError, MemoryError
+            As `posterior_covariance_`.
+        """
         return self._uncertainty.std("precisions")
 
     def get_posterior_covariance(
-        self, target="all", method="lrvb", X=None, sample_weight=None, information_solver="auto"
-    ):
+        self,
+        target: str | Sequence[str] = "all",
+        method: str = "lrvb",
+        X: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        information_solver: str = "auto",
+    ) -> NDArray[np.float64]:
         """Posterior covariance of some of the parameters.
 
         Parameters
@@ -95,10 +205,9 @@ class PosteriorMethods:
             which components and kinds of parameters are independent. Under joint factors the variance of a
             mean is that of its Student t, without the excess over the normal where it is infinite
             (``degrees_of_freedom_ <= n_features + 1``). 'sandwich': how much the posterior mean itself would
-            vary from one sample of rows to another, whatever these are distributed like; the sum over rows
-            of squared weight influences (the infinitesimal jackknife). Where the mixture is the true
-            model it agrees with 'lrvb', up to the prior and to noise; where it is not, it is the one to
-            trust.
+            vary from one sample of rows to another, whatever distribution these come from; the sum over rows
+            of squared weight influences (the infinitesimal jackknife). Where the mixture is the true model
+            it agrees with 'lrvb', up to the prior and to noise; where it is not, it is the one to trust.
 
         X : array-like of shape (n_samples, n_features), default=None
             The training rows, for 'sandwich', and where they are needed and did not stay with the estimator:
@@ -109,10 +218,11 @@ class PosteriorMethods:
             The weights of X in the fit, where there were any.
 
         information_solver : {'auto', 'primal', 'dual', 'matrix_free'}, default='auto'
-            How the observed information is solved with. 'primal' forms its matrix, 'dual' one
-            of the size of the uncertain rows, 'matrix_free' none: it passes over the rows some
-            twenty times for every parameter asked for. 'auto' takes what was formed before, else the
-            cheapest by a count of flops that fits into memory. All agree to 1e-8 standard deviations.
+            How systems with the observed information are solved. 'primal' forms its matrix; 'dual' forms
+            one of the size of the rows whose component is ambiguous; 'matrix_free' forms none, and passes
+            over the rows some twenty times for every parameter asked for. 'auto' takes what was formed
+            before, else the cheapest by a count of flops that fits into memory. All agree to 1e-8 standard
+            deviations.
 
         Returns
         -------
@@ -122,12 +232,13 @@ class PosteriorMethods:
         Raises
         ------
         ValueError
-            Unknown target, method or information_solver; or (but for "mean_field") the fit is no strict local
-            optimum, or X is missing or not what was fitted.
+            Unknown target, method or information_solver; fitted arrays that were changed since the fit; X
+            that is needed and missing, or not what was fitted; or, except for 'mean_field', a fit that is no
+            strict local optimum.
         MemoryError
             The system is too large; the message names the size and the way out.
         """
-        check_is_fitted(self)
+        uncertainty = self._uncertainty
         if method not in ("lrvb", "mean_field", "sandwich"):
             raise ValueError(f"method must be 'lrvb', 'mean_field' or 'sandwich', got {method!r}.")
         if method == "sandwich" and X is None:
@@ -140,11 +251,13 @@ class PosteriorMethods:
         targets = checked_targets(target)
         if X is None and sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass the training rows too.")
-        rows = None if X is None else self._counted_rows(X, sample_weight)
+        rows = None if X is None else self._counted_rows(X, sample_weight, uncertainty.fitted)
         solver = None if information_solver == "auto" else information_solver
-        return self._uncertainty.covariance(targets, method, solver, rows)
+        return uncertainty.covariance(targets, method, solver, rows)
 
-    def sample_posterior(self, n_draws=1, random_state=None):
+    def sample_posterior(
+        self, n_draws: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> dict[str, NDArray[np.float64]]:
         """Draws of the parameters from the posterior that linear response describes.
 
         Parameters
@@ -153,8 +266,8 @@ class PosteriorMethods:
             Number of draws, at least one.
 
         random_state : int, RandomState instance or None, default=None
-            Another number, other draws; None takes numpy's global generator. `random_state` of the estimator
-            is not used: it made the fit.
+            Seeds the draws; None takes numpy's global generator. The estimator's own `random_state` is not
+            used.
 
         Returns
         -------
@@ -166,32 +279,35 @@ class PosteriorMethods:
         Raises
         ------
         ValueError
-            `n_draws` is not a positive integer; or the fit is no strict local optimum.
+            `n_draws` is not a positive integer, fitted arrays were changed since the fit, or the fit is no
+            strict local optimum.
         MemoryError
             The system is too large; the message names the size and the way out.
 
         Notes
         -----
-        Means are normal, with exactly the covariance of `get_posterior_covariance`. Weights (beta variables
-        of which they are made) and precisions (Wishart or gamma) are from q's own families, widened and
-        correlated, among themselves and with the means, as linear response says (a Gaussian copula): their
-        means and covariances are those reported to first order, up to relative errors of one over the points
-        of a component. Where all points are certain of their component, weights, and under joint
-        factors precisions, are draws of q. The heavier tails of means whose precision is vague are not drawn.
+        Means are normal, with exactly the covariance of `get_posterior_covariance`. Weights (through the beta
+        variables of which they are made) and precisions (Wishart or gamma) come from q's own families,
+        widened and correlated, among themselves and with the means, as linear response says (a Gaussian
+        copula). Their means and covariances are those reported up to relative errors of one over the number
+        of points in a component. Where no point is ambiguous, weights, and under joint factors precisions,
+        are draws of q. The heavier tails of means whose precision is vague are not drawn.
 
-        The same number and the same fit give the same draws, whatever was asked before and however the
-        information is solved with.
+        The same seed and the same fit give the same draws, whatever was asked before and whichever solver is
+        in use.
         """
-        check_is_fitted(self)
+        uncertainty = self._uncertainty
         if not isinstance(n_draws, Integral) or n_draws < 1:
             raise ValueError(
                 f"Invalid value for 'n_draws': {n_draws!r}. It must be an integer, and at least one draw."
             )
-        return self._uncertainty.draws(int(n_draws), check_random_state(random_state))
+        return uncertainty.draws(int(n_draws), check_random_state(random_state))
 
     def posterior_summary(
-        self, interval=0.95, target=("weights", "log_weights", "means", "precisions", "covariances")
-    ):
+        self,
+        interval: float = 0.95,
+        target: str | Sequence[str] = ("weights", "log_weights", "means", "precisions", "covariances"),
+    ) -> "pd.DataFrame":
         """Means, standard deviations and credible intervals of the parameters, as a table.
 
         Parameters
@@ -201,7 +317,7 @@ class PosteriorMethods:
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
                 them, default=('weights', 'log_weights', 'means', 'precisions', 'covariances')
-            Of what, in this order; of matrices the unique entries. 'all' is log weights, means and
+            Which parameters, in this order; of matrices the unique entries. 'all' is log weights, means and
             precisions, as in `posterior_names_`. Precisions and covariances of very many features may be too
             large; means and weights alone never form a matrix of all parameters.
 
@@ -215,10 +331,10 @@ class PosteriorMethods:
             * sd: its standard deviation by linear response; of weights and covariances by the delta method.
             * mean_field_sd: the same under q itself, as ``get_posterior_covariance(method="mean_field")``.
             * ratio: sd / mean_field_sd; 1 where both are 0.
-            * lower, upper: ends of the interval, within the parameter's range. They are those of the
-              distribution with this mean and sd that is beta for weights, minus a gamma for log weights,
-              normal for means; on the diagonal gamma for precisions and inverse gamma for covariances, off
-              it normal.
+            * lower, upper: ends of the interval, within the parameter's range. They are quantiles of the
+              distribution with this mean and sd that is beta for weights, minus a gamma variable for log
+              weights, and normal for means; for entries on the diagonal gamma for precisions and inverse
+              gamma for covariances, and normal for those off the diagonal.
 
             ``summary.attrs["prior"]`` says in a sentence whether the prior matters: how far, to first order,
             doubling a hyperparameter would move any of these means (:meth:`prior_sensitivity`).
@@ -228,11 +344,12 @@ class PosteriorMethods:
         ImportError
             pandas is not installed.
         ValueError
-            Unknown target, `interval` outside its range; or the fit is no strict local optimum.
+            Unknown target, `interval` outside its range, fitted arrays that were changed since the fit, or a
+            fit that is no strict local optimum.
         MemoryError
             The system is too large; the message names the size and the way out.
         """
-        check_is_fitted(self)
+        uncertainty = self._uncertainty
         targets = checked_targets(target)
         if not isinstance(interval, Real) or not 0.0 < interval < 1.0:
             raise ValueError(
@@ -244,13 +361,12 @@ class PosteriorMethods:
             raise ImportError(
                 "posterior_summary returns a pandas DataFrame and needs pandas: pip install pandas"
             ) from None
-        summary = pd.concat([pd.DataFrame(*self._summary_of(name, interval)) for name in targets])
-        summary.attrs["prior"] = prior_reading(self._uncertainty, self._feature_names, targets)
+        summary = pd.concat([pd.DataFrame(*self._summary_of(uncertainty, t, interval)) for t in targets])
+        summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
         return summary
 
-    def _summary_of(self, name, interval):
+    def _summary_of(self, uncertainty, name, interval):
         """Columns and row names of one target's part of the summary."""
-        uncertainty = self._uncertainty
         target = uncertainty.map[name]
         mean = target.flat_value()
         sd, mean_field_sd = uncertainty.flat_std(name), uncertainty.flat_mean_field_std(name)

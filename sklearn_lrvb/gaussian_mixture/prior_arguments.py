@@ -1,4 +1,7 @@
-"""From the user's prior arguments and the data to a MixturePrior, by scikit-learn's defaults."""
+"""From the arguments of the constructor that name a prior, and the data, to a MixturePrior.
+
+Defaults and error messages are scikit-learn's.
+"""
 
 import functools
 
@@ -21,22 +24,25 @@ PRIOR_ARGUMENTS = (
     "covariance_prior",
 )
 
-
-_ROUNDING = 4 * np.finfo(float).eps  # of rows, in units of their size
+# Relative rounding error of a row's entries: a few operations, of half a unit in the last place each.
+_ROUNDING = 4 * np.finfo(float).eps
 
 
 def _check_shape(array, shape, name):
+    """Raise ValueError, in scikit-learn's words, unless an argument has this shape."""
     found = np.shape(array)
     if found != shape:
         raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {found}")
 
 
 def _given_mean(mean_prior, n_features):
+    """`mean_prior`, checked: (P,)."""
     _check_shape(mean_prior, (n_features,), "means")
     return check_array(mean_prior, dtype=np.float64, ensure_2d=False, input_name="mean_prior")
 
 
 def _given_degrees_of_freedom(degrees_of_freedom, n_features):
+    """`degrees_of_freedom_prior`, checked."""
     if not degrees_of_freedom > n_features - 1:
         raise ValueError(
             "The parameter 'degrees_of_freedom_prior' should be greater than "
@@ -46,6 +52,7 @@ def _given_degrees_of_freedom(degrees_of_freedom, n_features):
 
 
 def _given_covariance(covariance_prior, structure, covariance_type):
+    """`covariance_prior` in the structure's shape, checked and exactly symmetric."""
     shape = structure.prior_shape
     _check_shape(covariance_prior, shape, f"{covariance_type} covariance_prior")
     covariance = check_array(
@@ -58,7 +65,7 @@ def _given_covariance(covariance_prior, structure, covariance_type):
     matrix = len(shape) == 2
     symmetric = not matrix or np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max())
     if matrix:
-        covariance = symmetrized(covariance)  # one triangle would decide what rounding made of the other
+        covariance = symmetrized(covariance)  # rounding may have made the triangles differ
     if not symmetric or structure.prior_log_determinant(covariance) is None:
         wanted = "symmetric, positive-definite" if matrix else "positive"
         raise ValueError(f"'{covariance_type} precision' should be {wanted}")
@@ -66,7 +73,7 @@ def _given_covariance(covariance_prior, structure, covariance_type):
 
 
 def _resolution(rows):
-    """What rounding makes of a constant's standard deviation, (P,)."""
+    """Standard deviation that rounding alone gives to a constant column, (P,)."""
     squares = rows.total(_squares_of_block) / rows.n_samples
     return _ROUNDING * np.sqrt(squares + np.square(rows.origin))
 
@@ -82,7 +89,7 @@ def _scatter_of_block(structure, block):
 
 
 def _empirical_covariance(rows, structure, reg_covar):
-    """Covariance of X (ddof = 1); where it is singular, of X with its noise, reg_covar."""
+    """Covariance of X (ddof = 1) in the structure's shape, with reg_covar added where it is singular."""
     if not rows.total_weight > 1:
         raise ValueError(
             f"sample_weight sums to {rows.total_weight:g}: weights are frequencies, and the default "
@@ -94,7 +101,7 @@ def _empirical_covariance(rows, structure, reg_covar):
         return np.diag(covariance) if covariance.ndim == 2 else covariance
 
     covariance = rows.total(functools.partial(_scatter_of_block, structure)) / (rows.total_weight - 1)
-    # what the rounding of the rows alone makes of a constant column
+    # The variance that rounding alone gives to a constant column.
     resolution = np.square(_ROUNDING) * structure.scatter(rows.origin[:, None], None)
     constant = np.flatnonzero(diagonal(covariance) <= diagonal(resolution))
     if not constant.size and structure.prior_log_determinant(covariance) is not None:
@@ -102,14 +109,14 @@ def _empirical_covariance(rows, structure, reg_covar):
     noisy = covariance + reg_covar * structure.identity
     if structure.prior_log_determinant(noisy) is not None:
         return noisy
-    what = (
+    reason = (
         f"column {', '.join(map(str, constant[:5]))} constant"
         if constant.size
         else f"its {rows.n_features} columns are linearly dependent in its {rows.n_samples} rows"
     )
     raise ValueError(
         f"{ILL_DEFINED_COVARIANCE} Here: the default covariance_prior, the covariance of X, is singular "
-        f"({what}), and reg_covar={reg_covar:g} is too small to mend it. (a) Drop constant or "
+        f"({reason}), and reg_covar={reg_covar:g} is too small to mend it. (a) Drop constant or "
         "duplicated columns. (b) Raise reg_covar. (c) Pass a positive definite covariance_prior."
     )
 

@@ -9,7 +9,7 @@ from sklearn.mixture import BayesianGaussianMixture
 from sklearn_lrvb.exponential_families import wishart
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 
-# names and values that both have after a fit
+# Fitted attributes that both classes have, with the same meaning.
 _SHARED_ATTRIBUTES = (
     "weights_",
     "means_",
@@ -32,9 +32,25 @@ _SHARED_ATTRIBUTES = (
 
 
 def posterior_of(mixture, rows, prior):
-    """q to start from, at the fitted attributes of a BayesianGaussianMixture."""
+    """The posterior to start from, at the fitted attributes of a BayesianGaussianMixture.
+
+    Parameters
+    ----------
+    mixture : BayesianGaussianMixture, fitted
+    rows : CentredRows, the training rows
+    prior : MixturePrior
+
+    Returns
+    -------
+    posterior : VariationalPosterior
+
+    Raises
+    ------
+    ValueError
+        Where the shapes of the attributes are not those that its parameters ask for.
+    """
     structure, concentration = prior.structure, mixture.weight_concentration_
-    sticks = isinstance(concentration, tuple)  # two beta parameters of each
+    sticks = isinstance(concentration, tuple)  # the two beta parameters of every stick
     counts = concentration[0] - 1.0 if sticks else concentration - mixture.weight_concentration_prior_
     found = len(counts), np.shape(mixture.covariances_), np.shape(mixture.degrees_of_freedom_)
     frames = structure.reported(structure.scaled_frames(np.ones(structure.n_features)))
@@ -53,13 +69,22 @@ def posterior_of(mixture, rows, prior):
     )
 
 
-def fitted_twin(estimator, posterior):
+def fitted_twin(estimator, fitted):
     """A BayesianGaussianMixture with an estimator's fitted attributes, that predicts the same.
 
     Its log density takes a component's constant from ``degrees_of_freedom_`` and ``mean_precision_``,
-    through E log|Lambda| of a Wishart factor and P / tau. What `posterior` has there instead is put in their
-    terms: the gamma factors of diagonal and spherical covariances in the former, the known noise
-    `reg_covar` in the latter.
+    through E log|Lambda| of a Wishart factor and P / tau. Two of our terms are expressed through these: the
+    gamma factors of diagonal and spherical covariances through the former, the known noise `reg_covar`
+    through the latter.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture
+    fitted : FittedMixture or HandSetMixture, its fitted state
+
+    Returns
+    -------
+    twin : BayesianGaussianMixture
     """
     names = set(BayesianGaussianMixture().get_params())
     parameters = {name: value for name, value in estimator.get_params().items() if name in names}
@@ -71,9 +96,9 @@ def fitted_twin(estimator, posterior):
     for name in _SHARED_ATTRIBUTES:
         if hasattr(estimator, name):
             setattr(twin, name, copy.deepcopy(getattr(estimator, name)))
-    structure, n_features = posterior.structure, posterior.n_features
+    posterior, structure, n_features = fitted.posterior, fitted.structure, fitted.posterior.n_features
     twin.degrees_of_freedom_ = structure.reported_number(_wishart_degrees_of_freedom(posterior))
-    noise = posterior.prior.reg_covar * structure.precision_trace(posterior.whiteners)
+    noise = float(fitted.model["reg_covar"]) * structure.precision_trace(posterior.whiteners)
     twin.mean_precision_ = 1.0 / (1.0 / posterior.mean_precision + noise / n_features)
     return twin
 
@@ -83,13 +108,13 @@ def _wishart_degrees_of_freedom(posterior):
     structure, n_features = posterior.structure, posterior.n_features
     if structure.block == n_features:
         return posterior.degrees_of_freedom
-    wanted = posterior.expected_log_determinant + structure.log_determinants(posterior.covariance_cholesky)
+    wanted = posterior.expected_log_determinant - structure.log_determinants(posterior.whiteners)
 
     def excess(log_beyond, target):
         nu = n_features - 1.0 + np.exp(log_beyond)
         return wishart.expected_log_determinant(nu, n_features * np.log(nu), n_features) - target
 
-    # rises from minus infinity to zero, as the target is below zero
+    # The left side rises from minus infinity to zero, and the target is below zero.
     return np.array(
         [
             n_features - 1.0 + np.exp(brentq(excess, -50.0, 50.0, args=(target,), xtol=1e-14))

@@ -1,4 +1,4 @@
-"""Checks of what users pass, shared by the estimator's methods."""
+"""Checks of what users pass to the estimator's methods, each in one place."""
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
@@ -7,7 +7,18 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGET
 
 
 def checked_weights(sample_weight, X):
-    """Weights as a float64 array, finite, non-negative and not all zero; None stays None."""
+    """Sample weights as a float64 array, finite, non-negative and not all zero; None stays None.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,) or None
+    X : array of shape (n_samples, ...), whose rows they weight
+
+    Raises
+    ------
+    ValueError
+        Where a weight is not finite or is negative, or all are zero.
+    """
     if sample_weight is None:
         return None
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -17,7 +28,17 @@ def checked_weights(sample_weight, X):
 
 
 def checked_counts(sample_weight, X):
-    """Which rows count, None for all, and how often each of them does, None for once."""
+    """Which rows count, and how often each of these does.
+
+    Parameters
+    ----------
+    sample_weight, X : as in `checked_weights`
+
+    Returns
+    -------
+    kept : bool array of shape (n_samples,), or None for all rows
+    weights : float64 array of shape (number of kept rows,), or None for once each
+    """
     weights = checked_weights(sample_weight, X)
     if weights is None:
         return None, None
@@ -32,13 +53,25 @@ def check_target(target):
 
 
 def check_perturbation(perturb):
-    """Raise ValueError unless it is what `influence` can change of a row."""
+    """Raise ValueError unless `influence` can change this about a row."""
     if not isinstance(perturb, str) or perturb not in ("location", "weight"):
         raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
 
 
 def checked_output(out, shape, X):
-    """An array to write results to, as it is."""
+    """The array that a user gives to write results to.
+
+    Parameters
+    ----------
+    out : object
+    shape : tuple of int, which it must have
+    X : array, which is read meanwhile
+
+    Raises
+    ------
+    ValueError
+        Unless it is a C-contiguous, writeable array of float64 or float32 with that shape, apart from X.
+    """
     if not isinstance(out, np.ndarray) or out.dtype not in (np.float64, np.float32):
         raise ValueError(f"out must be an ndarray of float64 or float32, got {_described(out)}.")
     if out.shape != shape or not out.flags.c_contiguous or not out.flags.writeable:
@@ -46,20 +79,27 @@ def checked_output(out, shape, X):
             f"out must have shape {shape}, and be C-contiguous and writeable; got {_described(out)}."
         )
     if np.may_share_memory(out, X):
-        raise ValueError("out shares memory with X, which is read while it is written: pass another.")
+        raise ValueError("out shares memory with X, which is read meanwhile. Pass another array.")
     return out
 
 
 def _described(array):
+    """What kind of array this is, in words."""
     if not isinstance(array, np.ndarray):
         return type(array).__name__
-    kept = [f"shape {array.shape}", f"dtype {array.dtype}"]
-    kept += ["C-contiguous"] * array.flags.c_contiguous + ["read-only"] * (not array.flags.writeable)
-    return ", ".join(kept)
+    properties = [f"shape {array.shape}", f"dtype {array.dtype}"]
+    properties += ["C-contiguous"] * array.flags.c_contiguous + ["read-only"] * (not array.flags.writeable)
+    return ", ".join(properties)
 
 
 def checked_targets(target):
-    """The targets that one name, 'all' or a list of them stands for."""
+    """The targets that one name, 'all' or a list of such stands for: list of str.
+
+    Raises
+    ------
+    ValueError
+        Where there is none, or one is unknown.
+    """
     named = list(target) if isinstance(target, (list, tuple)) else [target]
     if not named:
         raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")

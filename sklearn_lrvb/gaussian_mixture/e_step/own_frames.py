@@ -36,6 +36,10 @@ class OwnFrames:
     def whiten(self, rows):
         """Whitened rows, (P, n) -> (K, P, n)."""
         posterior = self._posterior
+        if rows.shape[1] == 1:
+            # What is prepared for a block passes over the whiteners twice more, which a single row feels.
+            centred = rows[:, 0] - posterior.centred_means
+            return posterior.structure.transformed(posterior.whiteners, centred)[:, :, None]
         return posterior.structure.whiten(posterior.whiteners, posterior.centred_means, rows)
 
     def log_densities(self, whitened):

@@ -61,7 +61,11 @@ class DirichletWeights(BrokenStick):
 
     def expected_log(self, counts):
         """E log pi, (..., K)."""
-        return dirichlet.expected_log(self.concentration(counts))
+        return self.expected_log_at(self.concentration(counts))
+
+    def expected_log_at(self, concentration):
+        """E log pi at a posterior concentration, (..., K)."""
+        return dirichlet.expected_log(concentration)
 
     def covariance_of_log(self, counts):
         """V_pi = Cov(log pi) = d E log pi / d counts, (K, K)."""
@@ -134,7 +138,11 @@ class StickBreakingWeights(BrokenStick):
 
     def expected_log(self, counts):
         """E log pi, (..., K)."""
-        log_sticks = dirichlet.expected_log(self._sticks(counts))
+        return self.expected_log_at(self.concentration(counts))
+
+    def expected_log_at(self, concentration):
+        """E log pi at the two beta parameters of every stick, a pair of (..., K)."""
+        log_sticks = dirichlet.expected_log(np.stack(concentration, axis=-1))
         return log_sticks[..., 0] + log_sticks[..., 1] @ self._earlier.T
 
     def covariance_of_log(self, counts):

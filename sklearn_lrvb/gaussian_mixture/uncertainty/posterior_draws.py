@@ -1,16 +1,16 @@
 """Draws of the parameters whose means and covariances are those of linear response.
 
-The coefficients beta ~ N(0, M^-1) of a draw carry all its correlations. Means respond to them linearly, and
-get an independent normal variable for the Student t's excess; weights and precisions have a range, and take
-the quantiles of q's own family that belong to their standardised response (a Gaussian copula):
+The coefficients beta ~ N(0, M^-1) of a draw carry all its correlations. Means respond to them linearly, plus
+an independent normal variable for the excess of the Student t. Weights and precisions are bounded: their
+standardised response to beta is turned into a quantile of q's own family (a Gaussian copula):
 
 * weights through the sticks of which they are made. The logit l of a stick v ~ Beta(a, b) responds by J beta,
   and has the excess Cov_q(l) - J R J' of the general rule Cov(l) = Cov_q(l) + J (M^-1 - R) J'. It becomes the
-  logit of a Beta(s a, s b) variable with this variance, s = 1 where no information is missing;
-* precisions, in the frame where they are the identity on average, through Bartlett's factors (`bartlett`), or
-  as gamma variables.
+  logit of a Beta(s a, s b) variable with this variance; s = 1 where no information is missing;
+* precisions through Bartlett's factors (`bartlett`) or as gamma variables, in the frame where they are the
+  identity on average.
 
-Means, variances and covariances hold to first order: up to relative errors of 1/N_k, those of means exactly.
+The first two moments of means are exact; those of weights and precisions have relative errors of order 1/N_k.
 """
 
 from functools import cached_property
@@ -24,17 +24,17 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.targets import count_response
 from sklearn_lrvb.row_blocks import slices
 from sklearn_lrvb.symmetric_matrices import gram_root
 
-_DRAW_BYTES = 2**26  # of the arrays that are made of a batch of draws
-_ARRAYS = 16  # of the size of the coefficients, that are made of a draw
-_COORDINATES = 512  # whose variances are computed at once
-_NEWTON_STEPS = 30  # towards a beta variable's size: quadratic from the first
+_BATCH_BYTES = 2**26  # memory for the arrays of one batch of draws
+_ARRAYS_PER_DRAW = 16  # arrays of the size of the coefficients that exist at once
+_VARIANCES_AT_ONCE = 512
+_NEWTON_STEPS = 30  # more than the size of a beta variable takes: convergence is quadratic
 
 
 def beta_size(a, b, logit_variance):
-    """s for which the logit of a Beta(s a, s b) variable has this variance, (n,).
+    """s for which the logit of a Beta(s a, s b) variable has a given variance: (n,), (n,), (n,) -> (n,).
 
-    Newton's method on the logarithms of both, in which the variance is convex and falls with a slope
-    between -1 and -2: after one step it converges from one side.
+    Newton's method for log variance as a function of log s, which is convex with a slope between -2 and -1:
+    after the first step it converges from one side.
     """
     log_size = np.zeros_like(logit_variance)
     for _ in range(_NEWTON_STEPS):
@@ -62,12 +62,21 @@ class PosteriorDraws:
     def draw(self, n_draws, random_state):
         """target -> (n_draws, *shape of the attribute).
 
-        Every draw takes its own stretch of the random numbers, so that batches do not matter.
+        Every draw takes its own stretch of the random numbers, so that the size of batches does not matter.
+
+        Parameters
+        ----------
+        n_draws : int
+        random_state : numpy.random.RandomState
+
+        Returns
+        -------
+        draws : dict of ndarray, of weights, means, precisions and covariances
         """
         structure = self._posterior.structure
         parts = np.cumsum([structure.n_coefficients, self._posterior.centred_means.size])
         n_normals = parts[-1] + len(self._logit_variance)
-        at_once = max(1, _DRAW_BYTES // (8 * _ARRAYS * n_normals))
+        at_once = max(1, _BATCH_BYTES // (8 * _ARRAYS_PER_DRAW * n_normals))
         targets = ("weights", "means", "precisions", "covariances")
         correlated = self._correlation(n_draws)
         draws = {target: np.empty((n_draws, *self._targets[target].value().shape)) for target in targets}
@@ -81,7 +90,7 @@ class PosteriorDraws:
         return draws
 
     def _correlation(self, n_draws):
-        """Callable, normals -> beta, (n, D) -> (n, D): by a matrix where that is smaller than the draws."""
+        """Callable that correlates normals as beta, (n, D) -> (n, D); a matrix where D is below the draws."""
         size = self._posterior.structure.n_coefficients
         if size > n_draws:
             return lambda normals: self._information.correlated(np.ascontiguousarray(normals.T)).T
@@ -119,14 +128,14 @@ class PosteriorDraws:
 
     @cached_property
     def _logit_variance(self):
-        """Of linear response, a number for every break."""
+        """Variances of the logits by linear response, one for every break of the stick."""
         root = self._information.covariance_root(self._targets["weights"].coordinates())
         explained = np.square(root @ self._logit_jacobian).sum(axis=0)
         return explained + np.square(self._logit_excess_root).sum(axis=0)
 
     @cached_property
     def _beta_parameters(self):
-        """Of the sticks' marginal distributions, a pair of (number of breaks,)."""
+        """Parameters of the beta distributions of the sticks, a pair of (number of breaks,)."""
         stick, rest = self._sticks.sticks(self._posterior.counts)
         size = beta_size(stick, rest, self._logit_variance)
         return size * stick, size * rest
@@ -145,7 +154,7 @@ class PosteriorDraws:
         structure, coordinates = self._posterior.structure, self._targets["precisions"].coordinates()
         squares = [
             np.square(self._information.covariance_root(coordinates[some])).sum(axis=0)
-            for some in slices(len(coordinates), _COORDINATES)
+            for some in slices(len(coordinates), _VARIANCES_AT_ONCE)
         ]
         deviations = np.sqrt(np.concatenate(squares)).reshape(
             structure.n_precision_groups, structure.n_quadratic
@@ -168,7 +177,7 @@ class PosteriorDraws:
         return tuple(structure.reported(self._squared(own)) for own in covariance_cholesky)
 
     def _squared(self, covariance_cholesky):
-        """root root', symmetric to the last digit, (n, S, ...)."""
+        """The matrices whose factors these are, symmetric to the last digit, (n, S, ...)."""
         structure = self._posterior.structure
         squares = structure.congruence(covariance_cholesky, structure.identity)
         return structure.from_unique_entries(structure.unique_entries(squares))

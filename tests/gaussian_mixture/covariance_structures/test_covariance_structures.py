@@ -128,8 +128,8 @@ def test_newtons_step_adds_to_the_sufficient_statistics(covariance_type, rng):
     # a step by the sweep's own residual is the sweep
     estimator = mixture({"covariance_type": covariance_type}, 2, solver="coordinate_ascent", tol=1e9)
     X = rng.normal(size=(60, 3)) + 2.0 * np.eye(2, 3)[np.arange(60) % 2]
-    posterior = estimator.fit(X)._uncertainty.map.posterior
-    result = e_step(CentredRows(X, estimator._uncertainty.map.origin), posterior)
+    posterior = estimator.fit(X)._fitted.posterior
+    result = e_step(CentredRows(X, estimator._fitted.origin), posterior)
     by_sweep, by_step = (
         posterior.m_step(result.moments),
         step(posterior, sweep_residual(posterior, result.moments)),

@@ -19,8 +19,8 @@ every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def state(model, X, n_components=2, **parameters):
     """The posterior of a fit, and X as it sees it."""
     estimator = mixture(model, n_components, **parameters).fit(X)
-    parameters = estimator._uncertainty.map
-    return parameters.posterior, CentredRows(X, parameters.origin)
+    fitted_state = estimator._fitted
+    return fitted_state.posterior, CentredRows(X, fitted_state.origin)
 
 
 def seen_by(frames, block):
@@ -105,8 +105,8 @@ def test_tight_clusters_start_with_all_their_digits(covariance_type):
     np.testing.assert_allclose(np.sort(estimator.weights_), 1 / 3, rtol=1e-9)
     scales = np.sqrt(
         np.linalg.eigvalsh(
-            estimator._uncertainty.map.posterior.structure.dense(
-                estimator._uncertainty.map.posterior.structure.by_group(estimator.covariances_)
+            estimator._fitted.posterior.structure.dense(
+                estimator._fitted.posterior.structure.by_group(estimator.covariances_)
             )
         )
     )
@@ -179,7 +179,7 @@ def test_labels_of_one_pass_agree_with_densities():
     X = overlapping()
     estimator = fitted(MODELS[0])
     proba = estimator.predict_proba(X)
-    posterior = estimator._uncertainty.map.posterior
-    block = CentredRows(X, estimator._uncertainty.map.origin).block(slice(0, len(X)))
+    posterior = estimator._fitted.posterior
+    block = CentredRows(X, estimator._fitted.origin).block(slice(0, len(X)))
     densities, _ = seen_by(CommonFrame(posterior), block)
     np.testing.assert_allclose(normalized(densities)[0].T, proba, atol=1e-12)

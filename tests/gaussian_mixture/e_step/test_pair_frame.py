@@ -32,8 +32,8 @@ def state(X, start, weights=None, **parameters):
     estimator = mixture({}, 2, init_params=start, max_iter=2, solver="coordinate_ascent", **parameters)
     with pytest.warns(UserWarning, match="did not converge"):
         estimator.set_params(tol=0.0).fit(X, sample_weight=weights)
-    parameters = estimator._uncertainty.map
-    return parameters.posterior, CentredRows(X, parameters.origin, sample_weight=weights)
+    fitted_state = estimator._fitted
+    return fitted_state.posterior, CentredRows(X, fitted_state.origin, sample_weight=weights)
 
 
 def swept_by(frames, rows, posterior):

@@ -53,7 +53,8 @@ def test_changes_centred_on_their_average_have_none_left():
 def test_the_e_step_of_a_block_in_any_frames(covariance_type, frames):
     X = three_blobs()
     estimator = mixture({"covariance_type": covariance_type}, 3).fit(X)
-    rows, posterior = estimator._rows(X), estimator._uncertainty.map.posterior
+    fitted = estimator._fitted
+    rows, posterior = estimator._rows(X, fitted), fitted.posterior
     block = rows.block(slice(0, 300))
     whole = expect(frames(posterior), block, keep_log_densities=True)
     log_densities = whole.log_densities

@@ -14,7 +14,7 @@ from sklearn_lrvb.row_blocks import CentredRows
 
 
 def posterior_of(estimator):
-    return estimator._uncertainty.map.posterior
+    return estimator._fitted.posterior
 
 
 @pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -33,7 +33,7 @@ def test_proposals_get_further_than_as_many_sweeps():
     X = three_blobs()
     with pytest.warns(UserWarning, match="did not converge"):
         begun = mixture({}, 3, solver="coordinate_ascent", max_iter=8, tol=0.0).fit(X)
-    rows = CentredRows(X, begun._uncertainty.map.origin)
+    rows = CentredRows(X, begun._fitted.origin)
     optimum = posterior_of(mixture({}, 3).fit(X))
     plain = accelerated = posterior_of(begun)
     acceleration = Acceleration()

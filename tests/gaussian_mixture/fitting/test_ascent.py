@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import estimator as estimator_module
 from sklearn_lrvb.gaussian_mixture import information
-from sklearn_lrvb.gaussian_mixture.uncertainty import posterior_uncertainty
+from sklearn_lrvb.gaussian_mixture.uncertainty import information_source
 from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -63,7 +63,7 @@ def test_every_solver_of_the_information_ends_at_the_same_optimum(model, informa
     assert distance.max() < 1e-6
     np.testing.assert_allclose(estimator.posterior_std_, expected.posterior_std_, rtol=1e-6)
     formed = {"primal": PrimalInformation, "dual": DualInformation, "matrix_free": type(None)}[information]
-    assert isinstance(estimator._uncertainty._information, formed)
+    assert isinstance(estimator._uncertainty.source._matrix, formed)
 
 
 @catalogue
@@ -227,7 +227,7 @@ def test_an_optimum_shows_in_few_products_where_a_matrix_would_cost_more(monkeyp
 
 
 def test_the_decrement_travels_where_the_matrix_is_too_large_to(monkeypatch):
-    monkeypatch.setattr(posterior_uncertainty, "_PICKLED_BYTES", 0)
+    monkeypatch.setattr(information_source, "_FORMED_TO_PICKLE_BYTES", 0)
     problem = PROBLEMS["twenty-diagonal"]
     X = problem.simulate()
     estimator = LRVBGaussianMixture(n_components=20, covariance_type="diag", random_state=0).fit(X)

@@ -29,7 +29,7 @@ STICKS = {"weight_concentration_prior_type": "dirichlet_process"}
 
 
 def counts_of(estimator):
-    return estimator._uncertainty.map.posterior.counts
+    return estimator._fitted.posterior.counts
 
 
 def surplus(model, moves, X, n_components=10, **parameters):

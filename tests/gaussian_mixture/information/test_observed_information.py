@@ -41,7 +41,7 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty import posterior_uncertainty, targets
+from sklearn_lrvb.gaussian_mixture.uncertainty import information_source, targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 from sklearn_lrvb.linear_response import DualInformation, information_from_arrays
 from sklearn_lrvb.row_blocks import CentredRows, RowBlock
@@ -233,8 +233,8 @@ def test_missing_information_is_its_definition(
     model = {"reg_covar": reg_covar, "solver": "coordinate_ascent", "tol": 1e9}
     estimator = mixture({**model, "covariance_type": covariance_type}, n_components, n_jobs=n_jobs)
     estimator.fit(X, sample_weight=weights)
-    posterior = estimator._uncertainty.map.posterior
-    rows = CentredRows(X, estimator._uncertainty.map.origin, n_jobs, weights)
+    posterior = estimator._fitted.posterior
+    rows = CentredRows(X, estimator._fitted.origin, n_jobs, weights)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     scale = max(np.abs(missing).max(), 1e-3)
     for formed in (missing_information, missing_information_from_features):
@@ -264,7 +264,7 @@ def test_frames_of_any_shape_lose_nothing(ratio, crossed):
     rng = np.random.default_rng(0)
     shapes = np.array([[1.0, ratio], [ratio, 1.0] if crossed else [ratio, 0.3 * ratio]])
     centers = np.array([[1.0, 0.0], [0.0, 1.0]]) * shapes
-    fit = mixture(MODELS[0]).fit(overlapping())._uncertainty.map
+    fit = mixture(MODELS[0]).fit(overlapping())._fitted
     posterior = replace(
         fit.posterior,
         counts=np.array([240.0, 200.0]),
@@ -292,8 +292,8 @@ def test_components_far_apart_lose_nothing_to_a_common_frame():
     X = np.concatenate([rng.normal(size=(300, 2)), 0.01 * rng.normal(size=(50, 2)) + 0.5])
     X = np.concatenate([X, [4.0, 0.0] + rng.normal(size=(200, 2)) * [0.1, 10.0]])
     estimator = mixture(MODELS[0], 3).fit(X)
-    posterior = estimator._uncertainty.map.posterior
-    rows = CentredRows(X, estimator._uncertainty.map.origin)
+    posterior = estimator._fitted.posterior
+    rows = CentredRows(X, estimator._fitted.origin)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
     for formed in (missing_information, missing_information_from_features):
@@ -307,9 +307,9 @@ def test_pairs_share_a_frame_where_they_are_near_each_other(distance, n_shares):
     X = (np.random.default_rng(0).normal(size=(200, 4, 2)) * [1.0, 2.0] + centers).reshape(-1, 2)
     start = np.tile(np.eye(4), (200, 1))
     estimator = mixture(MODELS[0], 4, init_params=start).fit(X)
-    posterior = estimator._uncertainty.map.posterior
+    posterior = estimator._fitted.posterior
     assert len(posterior.structure.pairs(posterior, lambda: 6.0)) == n_shares
-    rows = CentredRows(X, estimator._uncertainty.map.origin)
+    rows = CentredRows(X, estimator._fitted.origin)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
     assert np.abs(T @ (missing_information(rows, posterior) - missing) @ T.T).max() < 1e-13
@@ -319,8 +319,8 @@ def test_pairs_share_a_frame_where_they_are_near_each_other(distance, n_shares):
 def test_certain_rows_are_skipped_without_a_trace(shift):
     X = np.concatenate([overlapping(2400), overlapping(2400) + [shift, 0.0]])
     estimator = mixture(MODELS[0], 4).fit(X)
-    posterior = estimator._uncertainty.map.posterior
-    rows = CentredRows(X, estimator._uncertainty.map.origin)
+    posterior = estimator._fitted.posterior
+    rows = CentredRows(X, estimator._fitted.origin)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     complete = complete_information(posterior)
     T = complete.times_root_transposed(np.eye(len(missing)))
@@ -335,7 +335,7 @@ def test_certain_rows_are_skipped_without_a_trace(shift):
 def test_outliers_count_by_their_features():
     # an outlier that is all but certain (r = 1e-13) and 1000 sd away, among rows of which most are certain
     X = np.concatenate([overlapping(), overlapping() + [-60.0, 0.0], [[-8.5, 1000.0]]])
-    fit = mixture(MODELS[0]).fit(overlapping())._uncertainty.map
+    fit = mixture(MODELS[0]).fit(overlapping())._fitted
     two_disks = replace(
         fit.posterior,
         counts=np.array([240.0, 241.0]),
@@ -386,7 +386,7 @@ def test_every_solver_gives_the_same_influence(information, monkeypatch):
 
 def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
     use_information("matrix_free", monkeypatch)
-    monkeypatch.setattr(posterior_uncertainty, "_PICKLED_BYTES", 0)
+    monkeypatch.setattr(information_source, "_FORMED_TO_PICKLE_BYTES", 0)
     X = overlapping()
     estimator = mixture(MODELS[0]).fit(X)
     means_std = estimator.means_std_
@@ -404,7 +404,7 @@ def test_unknown_solver_of_the_information():
     with pytest.raises(ValueError, match="solver must be"):
         fitted(MODELS[0]).get_posterior_covariance(information_solver="newton")
     estimator = fitted(MODELS[0])
-    in_use = estimator._uncertainty._information.name
+    in_use = estimator._uncertainty.source._matrix.name
     other = {"primal": "dual", "dual": "primal"}[in_use]
     with pytest.raises(ValueError, match="needs the training rows"):
         estimator.get_posterior_covariance(information_solver=other)
@@ -464,7 +464,7 @@ def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     means_std, weights_std = estimator.means_std_, estimator.weights_std_
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert isinstance(estimator._uncertainty._information, DualInformation)
+    assert isinstance(estimator._uncertainty.source._matrix, DualInformation)
     assert peak < 30 * X.nbytes  # mostly two columns of 40,602 and scratch
     with pytest.raises(MemoryError, match=r"in 200 features has 20100 unknowns.*Ask for less: means and"):
         estimator.precisions_std_
@@ -487,7 +487,7 @@ def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
     estimator = mixture(MODELS[0]).fit(X)
     whole = {target: estimator.influence(X[:7], target) for target in TARGETS}
     scores = estimator.influence_scores(X[:7])
-    monkeypatch.setattr(posterior_uncertainty, "_SOURCE_BYTES", 1)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks._BATCH_BYTES", 1)
     monkeypatch.setattr(targets, "_JACOBIAN_SIZE", 1)
     monkeypatch.setattr(targets, "_RESPONSE_BYTES", 1)
     for target, influence in whole.items():
@@ -513,7 +513,7 @@ def test_solvers_agree_where_variances_differ_by_many_orders(weights):
 
 
 def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
-    monkeypatch.setattr(posterior_uncertainty, "_PICKLED_BYTES", 0)
+    monkeypatch.setattr(information_source, "_FORMED_TO_PICKLE_BYTES", 0)
     X = overlapping()
     estimator = mixture({**MODELS[0], "solver": "coordinate_ascent", "tol": 1e-12}).fit(X)
     before = pickle.dumps(estimator)
@@ -522,7 +522,7 @@ def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
         twin = pickle.loads(before)
         covariance = twin.get_posterior_covariance(X=X, information_solver=solver)
         np.testing.assert_allclose(covariance, expected, atol=1e-8 * np.abs(expected).max())
-    assert estimator._uncertainty._information is not None
+    assert estimator._uncertainty.source._matrix is not None
 
 
 def test_warnings_and_errors_name_the_callers_line():
@@ -533,7 +533,7 @@ def test_warnings_and_errors_name_the_callers_line():
         lambda: estimator.influence(overlapping()),
         lambda: estimator.get_posterior_covariance("means"),
     ):
-        estimator._uncertainty._warned = False
+        estimator._uncertainty.source._has_warned = False
         estimator._uncertainty._std.clear()
         with pytest.warns(UserWarning, match="away from its optimum") as caught:
             ask()
@@ -570,8 +570,8 @@ def test_the_smaller_form_of_a_dual_information_is_stored(distance, form):
     X = np.random.default_rng(0).normal(size=(300, 8))
     X[:150, 0] += distance
     estimator = mixture(MODELS[0]).fit(X)
-    posterior = estimator._uncertainty.map.posterior
-    rows = CentredRows(X, estimator._uncertainty.map.origin)
+    posterior = estimator._fitted.posterior
+    rows = CentredRows(X, estimator._fitted.origin)
     information = observed_information(rows, posterior, e_step(rows, posterior), solver="dual")
     arrays = information.to_arrays()
     assert set(arrays) == form

@@ -28,8 +28,8 @@ def test_lower_bound_does_not_depend_on_units_but_through_the_density(model):
 @catalogue
 def test_the_fixed_point_is_where_the_lower_bound_is_highest(model):
     estimator = fitted(model)
-    posterior = estimator._uncertainty.map.posterior
-    rows = CentredRows(overlapping(), estimator._uncertainty.map.origin)
+    posterior = estimator._fitted.posterior
+    rows = CentredRows(overlapping(), estimator._fitted.origin)
     best = e_step(rows, posterior).lower_bound
     assert best == pytest.approx(estimator.lower_bound_, rel=1e-13)
     rng = np.random.default_rng(0)
@@ -50,7 +50,7 @@ def test_the_fixed_point_is_where_the_lower_bound_is_highest(model):
 
 
 def test_moved_round_trip():
-    posterior = fitted(MODELS[0])._uncertainty.map.posterior
+    posterior = fitted(MODELS[0])._fitted.posterior
     change = np.random.default_rng(0).normal(size=(2, 2))
     second = posterior.effective_degrees_of_freedom[:, None, None] * np.eye(2)
     moments = Moments(posterior.counts, 0 * change, second)

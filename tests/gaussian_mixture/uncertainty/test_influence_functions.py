@@ -149,7 +149,7 @@ def test_an_output_that_is_part_of_the_rows_is_refused():
 def test_influence_comes_in_batches_of_functions(covariance_type, monkeypatch):
     estimator = fitted({"covariance_type": covariance_type})
     whole = {t: (estimator.influence(X, t), estimator.influence(X, t, "weight")) for t in TARGETS}
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty._SOURCE_BYTES", 1)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks._BATCH_BYTES", 1)
     for target, (location, weight) in whole.items():
         assert_equal_to_rounding(estimator.influence(X, target), location)
         assert_equal_to_rounding(estimator.influence(X, target, "weight"), weight)

@@ -47,7 +47,11 @@ def dense_covariances(estimator, rows):
     block = RowBlock((rows - uncertainty.map.origin).T.copy())
     expectation = expect(OwnFrames(posterior), block)
     features = dense_features(posterior, expectation.whitened)
-    return expectation, features, uncertainty._solver(1, "primal", estimator._rows(X)).covariance()
+    return (
+        expectation,
+        features,
+        uncertainty.source.information(1, "primal", estimator._fitted.rows(X, None)).covariance(),
+    )
 
 
 @catalogue
@@ -83,7 +87,9 @@ def test_spread_of_responsibilities_is_what_the_delta_method_says(model):
 @pytest.mark.parametrize("solver", INFORMATION)
 def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
     use_information(solver, monkeypatch)
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty._PICKLED_BYTES", 0)
+    monkeypatch.setattr(
+        "sklearn_lrvb.gaussian_mixture.uncertainty.information_source._FORMED_TO_PICKLE_BYTES", 0
+    )
     estimator = mixture(model).fit(X)
     rows = np.concatenate([X[::30], [[9.0, -4.0], [1.3, 0.6]]])
     expectation, features, inverse = dense_covariances(fitted(model), rows)
@@ -92,7 +98,7 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
     leverage = np.einsum("kn,kln,ln->n", r, covariances, r)
     np.testing.assert_allclose(estimator.leverage(rows), leverage, rtol=1e-7)
     by_name = {"dual": "_ByKernels", "matrix_free": "_BySolutions", "primal": "_BySolutions"}
-    information, posterior = estimator._uncertainty._solver(1), estimator._uncertainty.map.posterior
+    information, posterior = estimator._uncertainty.source.information(1), estimator._fitted.posterior
     q = np.random.default_rng(0).normal(size=r.shape)
     moved = np.einsum("de,ekn,kn->dn", inverse, features, q)
     columns = np.arange(1, len(rows))

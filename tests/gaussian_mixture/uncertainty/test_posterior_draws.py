@@ -197,7 +197,7 @@ def test_weights_of_distant_components_are_broken_sticks():
 def test_the_logit_of_two_weights_has_the_variance_reported(model):
     # log pi_0 - log pi_1 is linear in log pi
     uncertainty = fitted(model)._uncertainty
-    draws = PosteriorDraws(uncertainty.map, uncertainty._solver(1))
+    draws = PosteriorDraws(uncertainty.map, uncertainty.source.information(1))
     covariance = fitted(model).get_posterior_covariance("log_weights")
     contrast = np.array([1.0, -1.0])
     np.testing.assert_allclose(draws._logit_variance, contrast @ covariance @ contrast, rtol=1e-9)
@@ -292,7 +292,7 @@ def test_draws_depend_on_the_seed_alone(model, monkeypatch):
     draws = estimator.sample_posterior(40, random_state=15)
     others = estimator.sample_posterior(40, random_state=16)
     monkeypatch.setattr(
-        "sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws._DRAW_BYTES", 2**14
+        "sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws._BATCH_BYTES", 2**14
     )  # some eight
     again = estimator.sample_posterior(40, random_state=15)
     state = np.random.RandomState(15)

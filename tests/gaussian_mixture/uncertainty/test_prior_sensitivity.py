@@ -19,8 +19,7 @@ from catalogue import (
 from scipy.special import polygamma
 from sklearn.exceptions import NotFittedError
 
-from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty import posterior_uncertainty
+from sklearn_lrvb import LRVBGaussianMixture, row_blocks
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import DIRECTIONS, prior_moves, prior_reading
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 
@@ -215,8 +214,8 @@ def test_every_solver_gives_the_same_in_batches_too(information, monkeypatch):
     use_information(information, monkeypatch)
     estimator = mixture(with_prior(CONJUGATE[1])).fit(X)
     moves = prior_moves(expected._uncertainty, TARGETS)
-    for source_bytes in (posterior_uncertainty._SOURCE_BYTES, 1):
-        monkeypatch.setattr(posterior_uncertainty, "_SOURCE_BYTES", source_bytes)
+    for batch_bytes in (row_blocks._BATCH_BYTES, 1):
+        monkeypatch.setattr(row_blocks, "_BATCH_BYTES", batch_bytes)
         for target in TARGETS:
             sensitivity = estimator.prior_sensitivity(target)
             for name, gradient in expected.prior_sensitivity(target).items():

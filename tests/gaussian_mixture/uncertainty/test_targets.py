@@ -203,7 +203,7 @@ def test_responses_of_some_units_are_those_of_all(model):
 def test_covariance_is_that_of_the_jacobian_plus_the_excess(model):
     estimator = fitted(model)
     made, posterior = at_fit(estimator)
-    information = estimator._uncertainty._solver(1)
+    information = estimator._uncertainty.source.information(1)
     order = [*np.random.default_rng(3).permutation(len(made)), 1]  # one of them twice
     chosen = [made[i] for i in order]
     stacked = np.concatenate([jacobian(target) for target in chosen])
@@ -225,7 +225,7 @@ def test_covariance_is_that_of_the_jacobian_plus_the_excess(model):
 @catalogue
 def test_variance_is_the_diagonal_of_the_covariance_in_batches_too(model, monkeypatch):
     estimator = fitted(model)
-    information = estimator._uncertainty._solver(1)
+    information = estimator._uncertainty.source.information(1)
     monkeypatch.setattr(targets, "_RESPONSE_BYTES", 5_000)  # some 30 rows
     for size in (target_covariances._COORDINATES_AT_ONCE, 1):
         monkeypatch.setattr(target_covariances, "_COORDINATES_AT_ONCE", size)

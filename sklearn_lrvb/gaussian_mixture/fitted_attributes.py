@@ -1,0 +1,96 @@
+"""The public arrays of a fitted mixture, and the private state that stands behind them."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import (
+    DENSITY_ARRAYS,
+    FittedMixture,
+    HandSetMixture,
+    model_of,
+)
+from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
+from sklearn_lrvb.gaussian_mixture.validation import checked_counts
+
+
+class FittedAttributes:
+    """Fitted attributes of `LRVBGaussianMixture`, described there, and what its methods ask of them."""
+
+    n_jobs: int | None
+    n_features_in_: int
+
+    weights_: NDArray[np.float64]
+    means_: NDArray[np.float64]
+    covariances_: NDArray[np.float64]
+    precisions_: NDArray[np.float64]
+    precisions_cholesky_: NDArray[np.float64]
+    weight_concentration_: NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]
+    mean_precision_: NDArray[np.float64]
+    degrees_of_freedom_: NDArray[np.float64] | float
+    weight_concentration_prior_: float
+    mean_precision_prior_: float
+    mean_prior_: NDArray[np.float64]
+    degrees_of_freedom_prior_: float
+    covariance_prior_: NDArray[np.float64] | float
+    converged_: bool
+    n_iter_: int
+    lower_bound_: float
+    lower_bounds_: list[float]
+    n_occupied_: int
+
+    _last_fit: FittedMixture
+    _last_uncertainty: PosteriorUncertainty
+    _set_by_hand: HandSetMixture  # kept from one prediction to the next
+
+    @property
+    def _fitted(self) -> FittedMixture | HandSetMixture:
+        """The mixture that the public arrays describe: that of the last fit, or one that was set by hand."""
+        last = vars(self).get("_last_fit")
+        if last is not None and last.is_described_by(self):
+            return last
+        model = model_of(self) if last is None else last.model
+        by_hand = vars(self).get("_set_by_hand")
+        if by_hand is None or by_hand.model != model or not by_hand.is_described_by(self):
+            check_is_fitted(self, DENSITY_ARRAYS)
+            self._set_by_hand = by_hand = HandSetMixture(self, model)
+        return by_hand
+
+    @property
+    def _uncertainty(self) -> PosteriorUncertainty:
+        """The answers of linear response at the last fit (`PosteriorUncertainty`).
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            There was no fit, or the fitted arrays are not those of the fit any more. A ValueError.
+        """
+        uncertainty = vars(self).get("_last_uncertainty")
+        if uncertainty is None:
+            check_is_fitted(self)
+            raise NotFittedError(
+                "Error bars, influence and draws belong to a fit, but the fitted attributes of this "
+                "estimator were set by hand. (a) Call fit. (b) Continue a scikit-learn fit with from_sklearn."
+            )
+        changed = uncertainty.fitted.changed_arrays(self)
+        if changed:
+            raise NotFittedError(
+                f"Changed since the fit: {', '.join(changed)}. Error bars, influence and draws are about "
+                "the values that the fit reported. (a) Fit again. (b) Undo the change, or make it in a copy "
+                "(copy.deepcopy)."
+            )
+        return uncertainty
+
+    def _rows(self, X, fitted):
+        """Rows that a user passes, checked, as a fitted mixture takes them."""
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return fitted.rows(X, self.n_jobs)
+
+    def _counted_rows(self, X, sample_weight, fitted):
+        """Training rows that are given again, without those of no weight."""
+        rows = self._rows(X, fitted)
+        kept, weights = checked_counts(sample_weight, rows.X)
+        return replace(rows, X=rows.X if kept is None else rows.X[kept], sample_weight=weights)

@@ -1,0 +1,339 @@
+"""The fitted state: the mixture that an estimator's public arrays describe.
+
+Predicting, scoring and continuing a fit need this and nothing else. As in scikit-learn the public arrays
+decide. `FittedMixture` is the posterior in which a fit ended; it is used as long as the arrays are what the
+fit reported, because it knows positions to more digits than `means_` can hold. Where somebody has set or
+reordered arrays, `HandSetMixture` takes each of them at its word.
+
+*Conventions.* K components, P features, S precision groups (`covariance_structures`). Positions are measured
+from ``origin``.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.prediction import responsibilities_of_rows
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
+    MixturePrior,
+    VariationalPosterior,
+    log_normal_constant,
+)
+from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
+from sklearn_lrvb.row_blocks import CentredRows
+
+# The constructor's parameters on which the meaning of the arrays depends. Those of the fit count until the
+# next one, also where others are set in between.
+MODEL_PARAMETERS = (
+    "covariance_type",
+    "weight_concentration_prior_type",
+    "prior",
+    "factorization",
+    "reg_covar",
+)
+
+# What the log densities of rows are computed from, in scikit-learn as here.
+DENSITY_ARRAYS = (
+    "weight_concentration_",
+    "mean_precision_",
+    "means_",
+    "degrees_of_freedom_",
+    "precisions_cholesky_",
+)
+
+# Arrays of up to so many numbers are compared as bytes, which takes a tenth of a microsecond for small ones,
+# a tenth of comparing numbers. Every prediction compares five arrays, also that of a single row.
+_COMPARED_AS_BYTES = 4096
+
+
+def model_of(estimator):
+    """Parameter name -> value, of `MODEL_PARAMETERS`."""
+    return {name: getattr(estimator, name) for name in MODEL_PARAMETERS}
+
+
+class _Mixture:
+    """What a mixture says of rows, whether it was fitted or set by hand.
+
+    Attributes
+    ----------
+    posterior : VariationalPosterior or HandSetDensities
+    origin : (P,), from where the posterior's positions are measured
+    model : dict, values of `MODEL_PARAMETERS`
+    arrays : dict, names and values of the estimator's fitted arrays; not to be written to
+    """
+
+    def __init__(self, posterior, origin, model):
+        self.posterior = posterior
+        self.origin = origin
+        self.model = model
+        self.arrays = {}
+
+    @property
+    def structure(self):
+        """The covariance structure."""
+        return self.posterior.structure
+
+    def is_described_by(self, estimator):
+        """Whether the `DENSITY_ARRAYS` of an estimator are still those of this mixture, number by number."""
+        given, arrays = vars(estimator), self.arrays
+        return all(_is_same(given.get(name), arrays[name]) for name in DENSITY_ARRAYS)
+
+    @cached_property
+    def parameters(self):
+        """`Targets` at the posterior; of arrays set by hand for shapes and names alone."""
+        return Targets(self.posterior, self.origin)
+
+    def rows(self, X, n_jobs):
+        """X seen from the origin."""
+        return CentredRows(X, self.origin, n_jobs)
+
+
+class FittedMixture(_Mixture):
+    """The variational posterior in which a fit ended.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    origin : (P,)
+    model : dict, the fit's values of `MODEL_PARAMETERS`
+    path : sequence of float, lower bounds at the start and after every step
+    arrays : dict or None, default=None
+        What the fit reported; None computes it.
+    """
+
+    def __init__(self, posterior, origin, model, path, arrays=None):
+        super().__init__(posterior, origin, model)
+        self.path = tuple(path)
+        self.arrays = self._reported() if arrays is None else arrays
+
+    @property
+    def lower_bound(self):
+        """The ELBO at the end of the fit."""
+        return self.path[-1]
+
+    def _reported(self):
+        posterior, prior, structure = self.posterior, self.posterior.prior, self.structure
+        targets = self.parameters
+        return {
+            "weights_": targets["weights"].value(),
+            "means_": targets["means"].value(),
+            "covariances_": targets["covariances"].value(),
+            "precisions_": targets["precisions"].value(),
+            "precisions_cholesky_": structure.reported(structure.transposed(posterior.whiteners)).copy(),
+            "weight_concentration_": prior.weights.concentration(posterior.counts),
+            "mean_precision_": posterior.mean_precision,
+            "degrees_of_freedom_": structure.reported_number(posterior.degrees_of_freedom),
+            "weight_concentration_prior_": prior.weights.prior_concentration,
+            "mean_precision_prior_": prior.mean_precision,
+            "mean_prior_": np.zeros_like(self.origin) if prior.flat else self.origin + prior.mean,
+            "degrees_of_freedom_prior_": prior.degrees_of_freedom,
+            "covariance_prior_": prior.covariance.reshape(structure.prior_shape)[()],
+        }
+
+    def copied_arrays(self):
+        """The same arrays, for the user to keep and to change."""
+        return {name: _copied(value) for name, value in self.arrays.items()}
+
+    def changed_arrays(self, estimator):
+        """Names of all arrays of the estimator that are not what the fit reported."""
+        given = vars(estimator)
+        return [name for name, value in self.arrays.items() if not _is_same(given.get(name), value)]
+
+    def start(self, rows, prior):
+        """The posterior under another prior, from which a fit to other rows continues, and the path to it."""
+        last, origin = self.posterior, rows.origin
+        centred_means = last.centred_means + (self.origin - origin)
+        return VariationalPosterior(prior, last.counts, centred_means, last.covariance_cholesky), self.path
+
+    # Pickling.
+
+    def to_state(self, estimator):
+        """Builtins and arrays from which, with the estimator's public arrays, `from_state` makes the same.
+
+        Of the arrays that the fit reported it holds those that the estimator no longer has.
+        """
+        posterior, changed = self.posterior, self.changed_arrays(estimator)
+        return {
+            "model": self.model,
+            "origin": self.origin,
+            "counts": posterior.counts,
+            "centred_means": posterior.centred_means,
+            "covariance_cholesky": posterior.covariance_cholesky,
+            "path": np.array(self.path),
+            "arrays": {name: self.arrays[name] if name in changed else None for name in self.arrays},
+        }
+
+    @classmethod
+    def from_state(cls, state, estimator):
+        """The mixture that `to_state` described."""
+        model, origin = state["model"], state["origin"]
+        arrays = {
+            name: _copied(getattr(estimator, name)) if value is None else value
+            for name, value in state["arrays"].items()
+        }
+        n_components, n_features = state["centred_means"].shape
+        structure = _structure(model, n_components, n_features)
+        flat = model["prior"] == "flat"
+        prior = MixturePrior(
+            weights=_weights(model, arrays["weight_concentration_prior_"], n_components),
+            structure=structure,
+            mean_precision=arrays["mean_precision_prior_"],
+            mean=np.zeros(n_features) if flat else arrays["mean_prior_"] - origin,
+            degrees_of_freedom=arrays["degrees_of_freedom_prior_"],
+            covariance=np.reshape(arrays["covariance_prior_"], structure.identity.shape),
+            independent=model["factorization"] == "independent",
+            reg_covar=float(model["reg_covar"]),
+            resolution=np.zeros(n_features),  # used in the M-step alone
+        )
+        posterior = VariationalPosterior(
+            prior, state["counts"], state["centred_means"], state["covariance_cholesky"]
+        )
+        return cls(posterior, origin, model, state["path"].tolist(), arrays)
+
+
+def _is_same(value, reported):
+    """Whether a fitted attribute, which may be anything by now, still is what the fit reported."""
+    if type(value) is tuple and type(reported) is tuple and len(value) == len(reported):
+        return all(map(_is_same, value, reported))
+    if type(value) is np.ndarray and type(reported) is np.ndarray and reported.size <= _COMPARED_AS_BYTES:
+        same_kind = value.dtype == reported.dtype and value.shape == reported.shape
+        if same_kind and value.tobytes() == reported.tobytes():
+            return True
+    return np.array_equal(value, reported)
+
+
+def _copied(value):
+    """A fitted attribute whose arrays are copies."""
+    if isinstance(value, tuple):
+        return tuple(part.copy() for part in value)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _structure(model, n_components, n_features):
+    """The covariance structure."""
+    return COVARIANCE_STRUCTURES[model["covariance_type"]](n_components, n_features)
+
+
+def _weights(model, prior_concentration, n_components):
+    """The weight prior. A flat one is a Dirichlet prior, whichever kind the parameters name."""
+    kind = (
+        DirichletWeights
+        if model["prior"] == "flat"
+        else WEIGHT_PRIORS[model["weight_concentration_prior_type"]]
+    )
+    return kind(prior_concentration, n_components)
+
+
+@dataclass(frozen=True)
+class HandSetDensities:
+    """Expected log densities of arrays that were set by hand, each of them taken at its word.
+
+    They stand in for a `VariationalPosterior` in an E-step, under the same names. There are no counts,
+    because the arrays need not be those of any posterior.
+
+    Attributes
+    ----------
+    structure : covariance structure
+    reg_covar : float, variance of known noise on every coordinate
+    centred_means : (K, P), measured from the mixture's origin
+    whiteners : (S, ...), W with W' W = E Lambda
+    mean_precision : (K,), tau
+    degrees_of_freedom : (S,), nu
+    expected_log_weights : (K,), E log pi
+    """
+
+    structure: object
+    reg_covar: float
+    centred_means: np.ndarray
+    whiteners: np.ndarray
+    mean_precision: np.ndarray
+    degrees_of_freedom: np.ndarray
+    expected_log_weights: np.ndarray
+
+    @property
+    def n_components(self):
+        return len(self.centred_means)
+
+    @property
+    def n_features(self):
+        return self.centred_means.shape[1]
+
+    @cached_property
+    def expected_log_determinant(self):
+        """E log|Lambda|, (S,)."""
+        structure, degrees_of_freedom = self.structure, self.degrees_of_freedom
+        log_determinants = -structure.log_determinants(self.whiteners)  # of E(Lambda)^-1
+        log_det_inverse_scale = structure.log_det_inverse_scale(log_determinants, degrees_of_freedom)
+        return structure.expected_log_determinant(degrees_of_freedom, log_det_inverse_scale)
+
+    @cached_property
+    def log_density_constants(self):
+        """All of the log density that does not depend on x, (K,)."""
+        constants = log_normal_constant(self.expected_log_determinant, self.mean_precision, self.n_features)
+        noise = self.reg_covar * self.structure.precision_trace(self.whiteners)
+        return self.expected_log_weights + constants - 0.5 * noise
+
+
+class HandSetMixture(_Mixture):
+    """The mixture of arrays that were set by hand.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture, whose `DENSITY_ARRAYS` are read
+    model : dict, values of `MODEL_PARAMETERS`
+
+    Raises
+    ------
+    ValueError
+        Where the shapes of the arrays do not go together.
+    """
+
+    def __init__(self, estimator, model):
+        arrays = {name: np.array(getattr(estimator, name), dtype=np.float64) for name in DENSITY_ARRAYS}
+        means = arrays["means_"]
+        if means.ndim != 2:
+            raise ValueError(f"means_ must have shape (n_components, n_features), got {means.shape}.")
+        structure = _structure(model, *means.shape)
+        weights = _weights(model, np.nan, len(means))
+        _check_shapes(arrays, structure, weights, model["covariance_type"])
+        origin = means.mean(axis=0)
+        densities = HandSetDensities(
+            structure,
+            float(model["reg_covar"]),
+            means - origin,
+            structure.transposed(structure.by_group(arrays["precisions_cholesky_"])),
+            arrays["mean_precision_"],
+            np.atleast_1d(arrays["degrees_of_freedom_"]),
+            weights.expected_log_at(arrays["weight_concentration_"]),
+        )
+        super().__init__(densities, origin, model)
+        self.arrays = arrays
+
+    def start(self, rows, prior):
+        """The posterior after an E-step at these arrays, as scikit-learn continues from them."""
+        responsibilities = responsibilities_of_rows(self.rows(rows.X, rows.n_jobs), self.posterior)
+        return (posterior_from_responsibilities(rows, prior, responsibilities.T),)
+
+
+def _check_shapes(arrays, structure, weights, covariance_type):
+    """Raise ValueError unless the arrays have the shapes that ``means_`` asks for."""
+    n_components = structure.n_components
+    frames = structure.scaled_frames(np.ones(structure.n_features))
+    numbers = np.ones(structure.n_precision_groups)
+    shapes = {
+        "weight_concentration_": np.shape(weights.concentration(np.ones(n_components))),
+        "mean_precision_": (n_components,),
+        "degrees_of_freedom_": np.shape(structure.reported_number(numbers)),
+        "precisions_cholesky_": np.shape(structure.reported(frames)),
+    }
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            raise ValueError(
+                f"{name} has shape {arrays[name].shape}, but means_ of shape {arrays['means_'].shape} and "
+                f"covariance_type={covariance_type!r} ask for {shape}. Set all of "
+                f"{', '.join(DENSITY_ARRAYS)} for the same components."
+            )

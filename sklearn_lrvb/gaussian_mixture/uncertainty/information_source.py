@@ -1,0 +1,296 @@
+"""Where the observed information of a fit comes from: formed at first need, checked, and packed for pickles.
+
+The covariance, the influence and the draws all solve with the observed information M at the end of the fit.
+The fit hands M over where it has formed it. Otherwise the training rows are kept, by reference, and M is
+formed from them when it is first asked for, by the cheapest solver.
+"""
+
+import contextlib
+
+import numpy as np
+
+from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.information.ambiguous_columns import AmbiguousColumns
+from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
+from sklearn_lrvb.gaussian_mixture.information.observed_information import (
+    complete_information,
+    observed_information,
+    sweep_residual,
+)
+from sklearn_lrvb.linear_response import (
+    MAX_DENSE_SIZE,
+    IndefiniteInformationError,
+    indefinite_information_error,
+    information_from_arrays,
+)
+from sklearn_lrvb.row_blocks import blas_threads
+
+_FAR_FROM_OPTIMUM = 0.1  # posterior standard deviations, from which linear response is called rough
+_FORMED_TO_PICKLE_BYTES = 2**26  # a larger matrix is not formed just to be pickled
+
+
+class InformationSource:
+    """The observed information at a fitted posterior, and the training rows as long as it needs them.
+
+    Rows are let go once a matrix is formed. The matrix-free solver passes over them every time: they are kept
+    as long as it is the one in use.
+
+    Parameters
+    ----------
+    fitted : FittedMixture
+    rows : CentredRows or None, the training rows
+    iterations : str, how far the fit went, for messages
+    n_jobs : int or None, threads of matrix factorizations
+    decrement : float or None, default=None
+        The Newton decrement, where it is known; always where there is a matrix.
+    information : ObservedInformation or None, default=None
+        At the posterior, where the fit has formed it.
+    packed : dict of ndarray or None, default=None
+        The information as its ``to_arrays`` packs it; unpacked at first need.
+    """
+
+    def __init__(self, fitted, rows, iterations, n_jobs, decrement=None, information=None, packed=None):
+        self.fitted = fitted
+        self._rows = rows
+        self._iterations = iterations
+        self._n_jobs = n_jobs
+        self._matrix = None  # information by the primal or the dual solver
+        self._packed = packed
+        self._decrement = decrement
+        self._has_warned = False
+        self._keep(information)
+
+    @classmethod
+    def of_fit(cls, fitted, fit, rows, iterations):
+        """The source that a finished fit leaves behind.
+
+        Parameters
+        ----------
+        fit : Fit
+        """
+        decrement = None if np.isnan(fit.decrement) else fit.decrement
+        return cls(fitted, rows, iterations, rows.n_jobs, decrement, fit.information)
+
+    def _keep(self, information):
+        """Keep a matrix that was formed, and let the rows go."""
+        if information is not None and not information.holds_rows:
+            self._matrix, self._rows = information, None
+
+    def _kept(self):
+        """The information that is formed and kept, or None."""
+        if self._packed is not None:
+            self._matrix, self._packed = self._unpacked(), None
+        return self._matrix
+
+    def _unpacked(self):
+        """The information from its arrays."""
+        posterior = self._posterior
+        return information_from_arrays(
+            complete_information(posterior),
+            self._packed,
+            lambda arrays: AmbiguousColumns.from_arrays(posterior, arrays),
+        )
+
+    @property
+    def _posterior(self):
+        return self.fitted.posterior
+
+    def threads(self):
+        """Context in which matrices are factored with as many threads as the fit was allowed."""
+        return blas_threads(self._n_jobs)
+
+    # The training rows.
+
+    def check_training_rows(self, rows):
+        """Raise ValueError unless these are the rows of the fit."""
+        self._checked(rows)
+
+    def _checked(self, rows=None):
+        """The rows of the fit, given or kept, and the E-step at them, which shows that they are unchanged."""
+        kept = rows is None
+        rows = self._rows if kept else rows
+        if rows is None:
+            raise ValueError(
+                "This needs the training rows, which do not travel with a pickled or copied estimator and "
+                "are let go once the information matrix is formed. Pass them, as in "
+                "get_posterior_covariance(..., X=X), use it before pickling, or fit again."
+            )
+        result, expected = e_step(rows, self._posterior), self.fitted.lower_bound
+        if not np.isclose(result.lower_bound, expected, rtol=1e-9, atol=1e-9):
+            what = "X was changed in place after fit" if kept else "X is not what the mixture was fitted to"
+            remedy = (
+                "Fit again." if kept else "Pass the training rows, and their sample_weight if they had one."
+            )
+            raise ValueError(
+                f"{what}: the lower bound at the fitted posterior was {expected:.6f} and is now "
+                f"{result.lower_bound:.6f}. {remedy}"
+            )
+        return rows, result
+
+    # The information.
+
+    def information(self, n_targets, solver=None, rows=None):
+        """The observed information, positive definite, to solve for about ``n_targets`` right-hand sides.
+
+        Parameters
+        ----------
+        n_targets : int
+        solver : {"primal", "dual", "matrix_free"} or None, default=None
+            None takes the one in use, else the cheapest.
+        rows : CentredRows or None, default=None
+            The training rows, where they are given again.
+
+        Returns
+        -------
+        information : ObservedInformation
+
+        Raises
+        ------
+        IndefiniteInformationError
+            The fit is no strict local optimum. A ValueError.
+        ValueError
+            Rows are needed that are not there, or are not those of the fit.
+        MemoryError
+            The solver's matrix is too large.
+        """
+        checked = None if rows is None else self._checked(rows)
+        information = self._kept()
+        if information is None or solver not in (None, information.name):
+            information, self._decrement = self._formed(checked or self._checked(), n_targets, solver)
+            if solver is None:
+                self._keep(information)
+        try:
+            information.require_positive_definite()
+        except IndefiniteInformationError as error:
+            raise self._indefinite_error(error) from None
+        self._warn_far_from_optimum()
+        return information
+
+    def _formed(self, checked, n_targets, solver):
+        """The information from rows and their E-step, and the Newton decrement."""
+        rows, result = checked
+        sizes = {"primal": self.size, "dual": result.n_alternatives}
+        self.require_size(sizes.get(solver, 0), f"The {solver} solver")
+        with self.threads():
+            information = observed_information(rows, self._posterior, result, n_targets, solver)
+        decrement = self._decrement
+        if decrement is None:
+            decrement = information.newton_step(sweep_residual(self._posterior, result.moments))[1]
+        return information, decrement
+
+    @property
+    def size(self):
+        """D, unknowns of the whole system."""
+        return self._posterior.structure.n_coefficients
+
+    def require_size(self, size, what):
+        """Raise MemoryError for a matrix of ``size`` unknowns that is too large.
+
+        Parameters
+        ----------
+        what : str, whose matrix it is
+        """
+        if size > MAX_DENSE_SIZE:
+            posterior = self._posterior
+            raise MemoryError(
+                f"{what} of {posterior.n_components} components in {posterior.n_features} features has "
+                f"{size} unknowns, a matrix of {8 * size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are "
+                "solved. (a) Ask for less: means and weights, or standard deviations, alone. (b) Reduce the "
+                "features first, for example with PCA in a pipeline. (c) Lower n_components."
+            )
+
+    # How good the optimum is.
+
+    @property
+    def decrement(self):
+        """Distance of the fit from its optimum, in posterior standard deviations."""
+        if self._decrement is None:
+            self._decrement = self._formed(self._checked(), 1, "matrix_free")[1]
+        return self._decrement
+
+    def _warn_far_from_optimum(self):
+        if self._decrement > _FAR_FROM_OPTIMUM and not self._has_warned:
+            self._has_warned = True
+            warn_caller(
+                f"The fit is {self._decrement:.2g} posterior standard deviations away from its "
+                f"optimum ({self._iterations}), so the linear response at it is rough. Use "
+                "solver='newton', lower tol, or raise max_iter."
+            )
+
+    def _indefinite_error(self, error):
+        """The error in terms of the mixture: which parameters of which components it is about."""
+        structure = self._posterior.structure
+        intercepts, linear, quadratic = (np.square(part) for part in structure.split(error.direction))
+        totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
+        theta = self.fitted.parameters.theta
+        kind = next(target.name for target in theta if target.block == max(totals, key=totals.get))
+        share = intercepts + linear.sum(axis=1)
+        if structure.has_own_precisions:
+            share += quadratic.sum(axis=1)
+        most = np.sort(np.argsort(share)[::-1][:2])
+        pair = " and ".join(str(k) for k in most)
+        owners = f"component{'s' * (len(most) > 1)} {pair}"
+        return indefinite_information_error(
+            error.smallest_eigenvalue,
+            error.direction,
+            subject="The posterior covariance is undefined, as the fit",
+            where=f"mostly in the {kind.replace('_', ' ')} of {owners}",
+            remedies=[
+                f"The fit stopped early ({self._iterations}; {self._decrement:.2g} posterior standard "
+                "deviations from the optimum): raise max_iter, or use solver='newton'.",
+                f"Components {pair} coincide or share one cluster: lower n_components, raise n_init, or "
+                "change random_state.",
+            ],
+        )
+
+    # Pickling.
+
+    def to_state(self):
+        """Builtins and arrays from which `from_state` makes a source without rows; nothing changes here.
+
+        Where the information is not formed yet, it is formed for the pickle, if a pickle can carry it. What
+        stands in the way, such as rows that were changed, is said when the copy is asked for an error bar.
+        """
+        information, decrement = self._matrix, self._decrement
+        if self._rows is not None:
+            with contextlib.suppress(ValueError, MemoryError):
+                information, decrement = self._formed_to_pickle()
+        return {
+            "iterations": self._iterations,
+            "n_jobs": self._n_jobs,
+            "decrement": None if decrement is None else float(decrement),
+            "information": self._packed if information is None else information.to_arrays(),
+        }
+
+    @classmethod
+    def from_state(cls, state, fitted):
+        """The source that `to_state` described."""
+        return cls(
+            fitted,
+            None,
+            state["iterations"],
+            state["n_jobs"],
+            decrement=state["decrement"],
+            packed=state["information"],
+        )
+
+    def _formed_to_pickle(self):
+        """The information, or None where it is too large to be formed for a pickle; and the decrement."""
+        checked = rows, result = self._checked()
+        structure = self._posterior.structure
+        costs = solver_costs(rows.n_samples, structure, result.n_alternatives, result.n_ambiguous_pairs)
+        bytes_per_row = 8 * costs.n_columns * self._posterior.centred_means.size
+        bytes_of = {
+            "primal": 8 * costs.n_coefficients**2,
+            "dual": 8 * costs.n_columns**2 + bytes_per_row,
+        }
+        by_cost = costs.costs(n_targets=1)
+        small = [
+            solver
+            for solver, size in bytes_of.items()
+            if size <= _FORMED_TO_PICKLE_BYTES and solver in by_cost
+        ]
+        if small:
+            return self._formed(checked, 1, min(small, key=by_cost.get))
+        return None, self._formed(checked, 1, "matrix_free")[1]

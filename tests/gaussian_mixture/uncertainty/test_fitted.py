@@ -1,0 +1,377 @@
+"""The public arrays are the model: what happens where they are set, reordered or copied by hand."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from catalogue import COVARIANCE_TYPES, MODELS, WEIGHT_PRIORS, fitted, mixture, model_id, three_blobs
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.mixture import BayesianGaussianMixture
+
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import DENSITY_ARRAYS, FittedMixture, HandSetMixture
+
+X = three_blobs(150)
+every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+every_weights = pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+every_model = pytest.mark.parametrize("model", MODELS, ids=model_id)
+
+# What scikit-learn's `_get_parameters` returns and `_set_parameters` takes, in order.
+PARAMETERS = (
+    "weight_concentration_",
+    "mean_precision_",
+    "means_",
+    "degrees_of_freedom_",
+    "covariances_",
+    "precisions_cholesky_",
+)
+
+
+def three_components(covariance_type="full", weights="dirichlet_process", **parameters):
+    model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
+    return mixture({**model, **parameters}, 3).fit(X)
+
+
+def reorder(estimator, order):
+    """Put the components into another order, in every array that has one row for each."""
+    for name in (*PARAMETERS, "weights_", "precisions_"):
+        value = getattr(estimator, name)
+        if isinstance(value, tuple):
+            setattr(estimator, name, tuple(part[order] for part in value))
+        elif np.ndim(value) and not (estimator.covariance_type == "tied" and name[:4] in ("cova", "prec")):
+            setattr(estimator, name, value[order])
+
+
+def answers(estimator):
+    return estimator.predict_proba(X), estimator.score_samples(X)
+
+
+def assert_same_answers(one, other, **tolerance):
+    for mine, theirs in zip(answers(one), answers(other), strict=True):
+        np.testing.assert_allclose(mine, theirs, **tolerance)
+
+
+# Setting arrays.
+
+
+@every_type
+def test_reordered_components_permute_predictions(covariance_type):
+    estimator = three_components(covariance_type, "dirichlet_distribution")
+    order = np.array([2, 0, 1])
+    proba, labels, scores = estimator.predict_proba(X), estimator.predict(X), estimator.score_samples(X)
+    reorder(estimator, order)
+    np.testing.assert_allclose(estimator.predict_proba(X), proba[:, order], rtol=1e-9, atol=1e-13)
+    np.testing.assert_array_equal(order[estimator.predict(X)], labels)
+    np.testing.assert_allclose(estimator.score_samples(X), scores, rtol=1e-11)
+    assert estimator.score(X) == pytest.approx(scores.mean(), rel=1e-11)
+    np.testing.assert_array_equal(estimator.posterior_mean_[3:12].reshape(3, 3), estimator.means_)
+
+
+CHANGES = {
+    "reordered": lambda m: reorder(m, np.array([1, 2, 0])),
+    "means_ in place": lambda m: m.means_.__iadd__(0.3 * np.arange(9).reshape(3, 3)),
+    "means_": lambda m: setattr(m, "means_", m.means_ + [0.5, 0.0, -0.2]),
+    "precisions_cholesky_": lambda m: setattr(m, "precisions_cholesky_", 1.3 * m.precisions_cholesky_),
+    "degrees_of_freedom_": lambda m: setattr(m, "degrees_of_freedom_", m.degrees_of_freedom_ / 8),
+    "mean_precision_": lambda m: setattr(m, "mean_precision_", np.array([0.5, 2.0, 90.0])),
+}
+
+
+@every_type
+@every_weights
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_scores_follow_the_arrays_as_in_scikit_learn(covariance_type, weights, change):
+    """The same change moves our log densities as it moves those of scikit-learn's class.
+
+    The two differ by a constant for each component where E log|Lambda| is that of gamma variables ('diag',
+    'spherical'); where the degrees of freedom are halved, that constant moves too.
+    """
+    ours = three_components(covariance_type, weights, reg_covar=0.0)
+    theirs = BayesianGaussianMixture(
+        n_components=3, covariance_type=covariance_type, weight_concentration_prior_type=weights
+    )
+    theirs._set_parameters([copy.deepcopy(getattr(ours, name)) for name in PARAMETERS])
+    theirs.n_features_in_ = 3
+    if covariance_type in ("full", "tied"):
+        assert_same_answers(ours, theirs, rtol=1e-9, atol=1e-12)
+    before = log_odds(ours) - log_odds(theirs)
+    change(ours)
+    change(theirs)
+    after = log_odds(ours) - log_odds(theirs)
+    if covariance_type in ("full", "tied"):
+        np.testing.assert_allclose(after, 0, atol=1e-8)
+        assert_same_answers(ours, theirs, rtol=1e-8, atol=1e-12)
+    elif change not in (CHANGES["degrees_of_freedom_"], CHANGES["reordered"]):
+        np.testing.assert_allclose(after, before, atol=1e-8)
+    assert np.ptp(after, axis=0).max() < 1e-8
+
+
+def log_odds(estimator):
+    """Log odds of the components against the first, of rows between them: (n, K - 1)."""
+    between = estimator_free_rows()
+    log_proba = np.log(estimator.predict_proba(between))
+    return log_proba[:, 1:] - log_proba[:, :1]
+
+
+def estimator_free_rows():
+    """Rows on which no responsibility comes near underflow."""
+    return 0.3 * X[:40]
+
+
+def test_weights_follow_weight_concentration():
+    for weights in WEIGHT_PRIORS:
+        estimator = three_components(weights=weights)
+        before = log_odds(estimator)
+        concentration = np.asarray(estimator.weight_concentration_)
+        theirs = BayesianGaussianMixture(weight_concentration_prior_type=weights)
+        expected = []
+        for factor in (1.0, np.array([1.0, 3.0, 0.2])):
+            theirs.weight_concentration_ = concentration * factor
+            expected.append(theirs._estimate_log_weights())
+        estimator.weight_concentration_ = (
+            tuple(concentration * factor) if weights[-1] == "s" else (concentration * factor)
+        )
+        moved = expected[1] - expected[0]
+        np.testing.assert_allclose(
+            log_odds(estimator) - before, np.broadcast_to(moved[1:] - moved[0], before.shape), atol=1e-9
+        )
+
+
+@every_type
+def test_sample_follows_weights_means_and_covariances_alone(covariance_type):
+    estimator = three_components(covariance_type)
+    expected, labels = estimator.sample(50)
+    estimator.means_ = estimator.means_ + 5.0
+    estimator.precisions_cholesky_ *= 2.0
+    moved, same = estimator.sample(50)
+    np.testing.assert_allclose(moved, expected + 5.0, rtol=1e-12)
+    np.testing.assert_array_equal(same, labels)
+    estimator.covariances_ *= 0.0
+    estimator.weights_ = np.array([0.0, 1.0, 0.0])
+    drawn, labels = estimator.sample(4)
+    np.testing.assert_array_equal(labels, [1] * 4)
+    np.testing.assert_allclose(drawn, np.repeat(estimator.means_[1:2], 4, axis=0), rtol=1e-12)
+
+
+@every_model
+def test_arrays_copied_into_a_clone_predict_the_same(model):
+    estimator = fitted(model)
+    rows = np.linspace(-2, 4, 30).reshape(15, 2)
+    twin = clone(estimator)
+    for name in PARAMETERS:
+        setattr(twin, name, copy.deepcopy(getattr(estimator, name)))
+    twin.n_features_in_ = 2
+    assert isinstance(twin._fitted, HandSetMixture)
+    np.testing.assert_allclose(twin.predict_proba(rows), estimator.predict_proba(rows), rtol=1e-9, atol=1e-99)
+    np.testing.assert_allclose(twin.score_samples(rows), estimator.score_samples(rows), rtol=1e-10)
+    np.testing.assert_array_equal(twin.predict(rows), estimator.predict(rows))
+    converted = twin.to_sklearn()
+    np.testing.assert_allclose(converted.score_samples(rows), estimator.score_samples(rows), rtol=1e-8)
+    with pytest.raises(NotFittedError, match=r"set by hand\. \(a\) Call fit"):
+        twin.means_std_
+
+
+def test_arrays_may_be_changed_again_and_again_in_any_way():
+    estimator = three_components(weights="dirichlet_distribution")
+    reference = clone(estimator)
+    for step in range(4):
+        estimator.means_[step % 3] += 0.5  # in place, whatever was kept of the last prediction
+        if step == 2:
+            estimator.means_ = estimator.means_.tolist()
+        for name in PARAMETERS:
+            setattr(reference, name, copy.deepcopy(getattr(estimator, name)))
+        assert_same_answers(estimator, reference, rtol=1e-12, atol=1e-99)
+        if step == 2:
+            estimator.means_ = np.array(estimator.means_)
+    assert "_set_by_hand" not in estimator.__getstate__()
+    fresh = clone(estimator).fit(X)
+    assert_same_answers(estimator.fit(X), fresh, rtol=1e-12, atol=1e-99)
+    reference.set_params(reg_covar=10.0)
+    assert np.abs(reference.score_samples(X) - estimator.score_samples(X)).min() > 1.0
+
+
+def test_some_components_alone_are_a_mixture():
+    estimator = three_components(weights="dirichlet_distribution")
+    proba = estimator.predict_proba(X)
+    reorder(estimator, np.array([0, 2]))
+    two = proba[:, [0, 2]]
+    np.testing.assert_allclose(estimator.predict_proba(X), two / two.sum(axis=1, keepdims=True), rtol=1e-9)
+
+
+def test_arrays_that_do_not_go_together_are_refused():
+    estimator = three_components()
+    estimator.means_ = estimator.means_[:2]
+    with pytest.raises(ValueError, match=r"weight_concentration_ has shape \(2, 3\).*ask for \(2, 2\)"):
+        estimator.predict(X)
+    assert "means_" in dir(estimator)
+    estimator.means_ = estimator.means_[0]
+    with pytest.raises(ValueError, match=r"means_ must have shape \(n_components, n_features\)"):
+        estimator.predict(X)
+    del estimator.means_
+    with pytest.raises(NotFittedError):
+        estimator.predict(X)
+
+
+def test_parameters_set_after_fit_count_from_the_next_fit_on():
+    estimator = three_components()
+    expected = answers(estimator)
+    estimator.set_params(covariance_type="tied", reg_covar=1.0, n_components=2, prior="flat")
+    for mine, known in zip(answers(estimator), expected, strict=True):
+        np.testing.assert_array_equal(mine, known)
+    twin = pickle.loads(pickle.dumps(estimator))
+    for mine, known in zip(answers(twin), expected, strict=True):
+        np.testing.assert_array_equal(mine, known)
+    np.testing.assert_allclose(twin.means_std_, estimator.means_std_, rtol=1e-9)
+
+
+@every_model
+def test_one_row_alone_is_seen_as_in_a_block(model):
+    estimator = fitted(model)
+    rows = np.linspace(-2, 4, 30).reshape(15, 2)
+    together = estimator.predict_proba(rows), estimator.score_samples(rows)
+    alone = [
+        np.concatenate([f(row[None]) for row in rows])
+        for f in (estimator.predict_proba, estimator.score_samples)
+    ]
+    for one, block in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, block, rtol=1e-11, atol=1e-99)
+
+
+# Continuing from arrays.
+
+
+@every_type
+@every_weights
+def test_a_warm_start_begins_at_the_arrays_that_were_set(covariance_type, weights):
+    estimator = three_components(covariance_type, weights, warm_start=True)
+    estimator.means_ = estimator.means_[::-1] + 0.1
+    start = estimator.predict_proba(X)
+    expected = mixture(
+        {"covariance_type": covariance_type, "weight_concentration_prior_type": weights},
+        3,
+        init_params=start / start.sum(axis=1, keepdims=True),
+        max_iter=0,
+    ).fit(X)
+    estimator.set_params(max_iter=0).fit(X)
+    np.testing.assert_allclose(estimator.means_, expected.means_, rtol=1e-9, atol=1e-10)
+    assert estimator.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-11)
+
+
+def test_a_warm_start_after_a_pickle_is_that_of_the_original():
+    estimator = mixture({}, 3, max_iter=6, warm_start=True)
+    with pytest.warns(ConvergenceWarning):
+        estimator.fit(X)
+    twin = pickle.loads(pickle.dumps(estimator))
+    assert isinstance(twin._fitted, FittedMixture)
+    for continued in (estimator, twin):
+        continued.set_params(max_iter=2000).fit(X)
+    assert twin.n_iter_ == estimator.n_iter_
+    assert twin.lower_bounds_ == pytest.approx(estimator.lower_bounds_, rel=1e-12)
+
+
+# Error bars are about the fit.
+
+ASKED = {
+    "posterior_covariance_": lambda m: m.posterior_covariance_,
+    "posterior_std_": lambda m: m.posterior_std_,
+    "newton_decrement_": lambda m: m.newton_decrement_,
+    "weights_std_": lambda m: m.weights_std_,
+    "means_std_": lambda m: m.means_std_,
+    "covariances_std_": lambda m: m.covariances_std_,
+    "precisions_std_": lambda m: m.precisions_std_,
+    "get_posterior_covariance": lambda m: m.get_posterior_covariance("means"),
+    "mean_field": lambda m: m.get_posterior_covariance("means", method="mean_field"),
+    "posterior_summary": lambda m: m.posterior_summary(),
+    "sample_posterior": lambda m: m.sample_posterior(random_state=0),
+    "predict_proba": lambda m: m.predict_proba(X, return_std=True),
+    "score_samples": lambda m: m.score_samples(X, return_std=True),
+    "influence": lambda m: m.influence(X[:3]),
+    "influence_scores": lambda m: m.influence_scores(X[:3]),
+    "leverage": lambda m: m.leverage(X[:3]),
+    "loo_score_samples": lambda m: m.loo_score_samples(X),
+    "prior_sensitivity": lambda m: m.prior_sensitivity(),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_error_bars_refuse_changed_arrays_and_return_with_them(ask):
+    estimator = three_components()
+    ask(estimator)
+    estimator.means_[0, 1] += 1.0
+    with pytest.raises(ValueError, match=r"Changed since the fit: means_\. .*\(a\) Fit again\. \(b\) Undo"):
+        ask(estimator)
+    assert "means_std_" not in dir(estimator)
+    assert not hasattr(estimator, "means_std_")
+    estimator.means_[0, 1] = three_components().means_[0, 1]
+    ask(estimator)
+
+
+@every_type
+@every_weights
+def test_every_fitted_array_is_watched(covariance_type, weights):
+    estimator = three_components(covariance_type, weights)
+    names = list(estimator._fitted.arrays)
+    assert {*DENSITY_ARRAYS, "weights_", "covariances_", "precisions_", "covariance_prior_"} < set(names)
+    for name in names:
+        known = getattr(estimator, name)
+        changed = tuple(2.0 * part for part in known) if isinstance(known, tuple) else 2.0 * known + 1.0
+        setattr(estimator, name, changed)
+        with pytest.raises(ValueError, match=f"Changed since the fit: {name}\\. "):
+            estimator.means_std_
+        setattr(estimator, name, known)
+    assert estimator.means_std_.shape == (3, 3)
+
+
+def test_two_changes_are_both_named():
+    estimator = three_components()
+    reorder(estimator, np.array([1, 0, 2]))
+    with pytest.raises(ValueError, match="weights_, means_, covariances_, precisions_, precisions_cholesky_"):
+        estimator.posterior_std_
+
+
+def test_a_change_is_still_known_after_a_pickle_and_can_be_undone_there():
+    estimator = three_components()
+    expected, known = estimator.means_std_, estimator.means_.copy()
+    estimator.means_ = known + 1.0
+    for twin in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
+        np.testing.assert_array_equal(twin.predict_proba(X), estimator.predict_proba(X))
+        with pytest.raises(ValueError, match="Changed since the fit: means_"):
+            twin.means_std_
+        twin.means_ = known.copy()
+        np.testing.assert_allclose(twin.means_std_, expected, rtol=1e-9)
+
+
+def test_arrays_of_a_copy_are_its_own_but_a_shallow_copy_shares_them():
+    estimator = three_components()
+    expected = estimator.predict_proba(X)
+    deep, shallow = copy.deepcopy(estimator), copy.copy(estimator)
+    assert shallow._uncertainty is estimator._uncertainty
+    deep.means_[...] = 0.0
+    np.testing.assert_array_equal(estimator.predict_proba(X), expected)
+    shallow.means_ = shallow.means_ + 1.0
+    np.testing.assert_array_equal(estimator.predict_proba(X), expected)
+    assert np.abs(shallow.predict_proba(X) - expected).max() > 0.1
+
+
+@pytest.mark.parametrize("name", [n for n in vars(LRVBGaussianMixture) if not n.startswith("_")])
+def test_public_methods_have_docstrings(name):
+    assert getattr(LRVBGaussianMixture, name).__doc__
+
+
+PROPERTIES = sorted(
+    name
+    for kind in LRVBGaussianMixture.__mro__
+    if kind.__module__.startswith("sklearn_lrvb")
+    for name, value in vars(kind).items()
+    if isinstance(value, property) and not name.startswith("_")
+)
+
+
+def test_the_public_properties_are_those_that_are_documented():
+    assert len(PROPERTIES) == 9
+    for name in PROPERTIES:
+        described = getattr(LRVBGaussianMixture, name).__doc__
+        assert "Raises" in described, name
+        assert name in LRVBGaussianMixture.__doc__
