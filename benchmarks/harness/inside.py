@@ -9,12 +9,12 @@ from functools import cached_property, partial
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
-from sklearn_lrvb.gaussian_mixture.information.observed_information import (
-    observed_information,
-    step,
-    sweep_residual,
+from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
+    posterior_after_step,
+    statistics_residual,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
 from sklearn_lrvb.row_blocks import CentredRows
 
@@ -148,9 +148,9 @@ class RefitFromOptimum:
         rows = _RowsWithoutPairFrame(X, self._origin, self._n_jobs)
         posterior = _uncached(self._posterior)
         while True:
-            residual = sweep_residual(posterior, e_step(rows, posterior).moments)
+            residual = statistics_residual(posterior, e_step(rows, posterior).moments)
             direction, distance, _ = self._information.newton_step(residual)
-            posterior = step(posterior, direction)
+            posterior = posterior_after_step(posterior, direction)
             yield float(distance), partial(self._means, posterior)
 
     def _means(self, posterior):

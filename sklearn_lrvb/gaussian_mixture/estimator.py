@@ -807,7 +807,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             )
         random_state = check_random_state(self.random_state)
         counts = random_state.multinomial(n_samples, self.weights_)
-        covariances = structure.per_component(structure.by_group(np.asarray(self.covariances_)))
+        covariances = structure.layout.per_component(
+            structure.reporting.by_group(np.asarray(self.covariances_))
+        )
         X = np.vstack(
             [
                 structure.draw(random_state, mean, covariance, int(count))

@@ -9,10 +9,8 @@ import numpy as np
 from sklearn.utils import check_array
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    ILL_DEFINED_COVARIANCE,
-    MixturePrior,
-)
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
+from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
@@ -158,7 +156,7 @@ def resolve_prior(estimator, rows):
             weights=DirichletWeights(0.0, n_components),
             mean_precision=0.0,
             mean=np.zeros(n_features),
-            degrees_of_freedom=structure.flat_degrees_of_freedom,
+            degrees_of_freedom=structure.precision_factors.flat_degrees_of_freedom,
             covariance=np.zeros_like(structure.identity),
             resolution=_resolution(rows),
             **choices,

@@ -53,8 +53,8 @@ def posterior_of(mixture, rows, prior):
     sticks = isinstance(concentration, tuple)  # the two beta parameters of every stick
     counts = concentration[0] - 1.0 if sticks else concentration - mixture.weight_concentration_prior_
     found = len(counts), np.shape(mixture.covariances_), np.shape(mixture.degrees_of_freedom_)
-    frames = structure.reported(structure.scaled_frames(np.ones(structure.n_features)))
-    freedom = structure.reported_number(np.ones(structure.n_precision_groups))
+    frames = structure.reporting.reported(structure.scaled_frames(np.ones(structure.n_features)))
+    freedom = structure.reporting.reported_number(np.ones(structure.layout.n_precision_groups))
     if found != (structure.n_components, np.shape(frames), np.shape(freedom)):
         raise ValueError(
             f"The parameters of bgm are not those of its fit: n_components={structure.n_components} and its "
@@ -62,7 +62,7 @@ def posterior_of(mixture, rows, prior):
             f"components and covariances_ of shape {found[1]}. Fit it again."
         )
     covariance_cholesky = structure.cholesky(
-        structure.by_group(np.asarray(mixture.covariances_, dtype=float))
+        structure.reporting.by_group(np.asarray(mixture.covariances_, dtype=float))
     )
     return VariationalPosterior(
         prior, np.maximum(counts, 0.0), mixture.means_ - rows.origin, covariance_cholesky
@@ -97,7 +97,7 @@ def fitted_twin(estimator, fitted):
         if hasattr(estimator, name):
             setattr(twin, name, copy.deepcopy(getattr(estimator, name)))
     posterior, structure, n_features = fitted.posterior, fitted.structure, fitted.posterior.n_features
-    twin.degrees_of_freedom_ = structure.reported_number(_wishart_degrees_of_freedom(posterior))
+    twin.degrees_of_freedom_ = structure.reporting.reported_number(_wishart_degrees_of_freedom(posterior))
     noise = float(fitted.model["reg_covar"]) * structure.precision_trace(posterior.whiteners)
     twin.mean_precision_ = 1.0 / (1.0 / posterior.mean_precision + noise / n_features)
     return twin
@@ -106,7 +106,7 @@ def fitted_twin(estimator, fitted):
 def _wishart_degrees_of_freedom(posterior):
     """nu at which a Wishart(nu, nu E(Lambda)^-1) matrix has the precision groups' E log|Lambda|, (S,)."""
     structure, n_features = posterior.structure, posterior.n_features
-    if structure.block == n_features:
+    if structure.precision_factors.block_size == n_features:
         return posterior.degrees_of_freedom
     wanted = posterior.expected_log_determinant - structure.log_determinants(posterior.whiteners)
 

@@ -1,12 +1,12 @@
 """Bartlett's decomposition of a Wishart matrix, with the moments of linear response in place of a Wishart's.
 
-A matrix T with E T = I is L L', L lower triangular. Of a Wishart matrix with nu degrees of freedom, divided
-by nu, the entries of L are independent,
+A matrix T with E T = I is L L', L lower triangular. If T is a Wishart matrix with nu degrees of freedom,
+divided by nu, then the entries of L are independent,
 
     L_ij ~ N(0, 1/nu) for j < i,        L_ii^2 ~ chi^2_{nu - i} / nu,      i = 0, 1, ...
 
-Linear response has a normal change B of T, with variances s_ij. To first order L_ij is B_ij, and L_ii^2 is
-what has to come to the squares of its row, for T_ii to have mean 1 and variance s_ii: a gamma variable with
+Linear response gives a normal change B of T, with variances s_ij. To first order L_ij is B_ij for j < i, and
+L_ii^2 makes up the rest of T_ii, which is to have mean 1 and variance s_ii: a gamma variable with
 
     mean 1 - sum_{j<i} s_ij,        variance s_ii - 2 sum_{j<i} s_ij^2,
 
@@ -17,8 +17,10 @@ import numpy as np
 
 from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
 
-_LEFT_TO_PIVOTS = 0.5  # at least, of the share that they have under Bartlett's own decomposition
-_SMALLEST_PIVOT = 1e-12  # of a diagonal entry of T: below, L L' is singular to working precision
+# Pivots keep at least this part of the share that they have under Bartlett's own decomposition.
+_LEAST_PART_OF_PIVOTS = 0.5
+# Pivots are at least this part of a diagonal entry of T: below it L L' is singular to working precision.
+_SMALLEST_PIVOT = 1e-12
 
 
 def bartlett_factors(changes, deviations, degrees_of_freedom):
@@ -36,9 +38,10 @@ def bartlett_factors(changes, deviations, degrees_of_freedom):
 
     Notes
     -----
-    Where few points leave a diagonal entry little mean or variance beside the squares of its row, the row
-    is scaled down: L_ii^2 keeps at least half the share of both that it has of a Wishart's diagonal entry,
-    (nu - i)/nu. The mean I and the variances on the diagonal stay; those off it are then too small.
+    With few points the squares left of the diagonal can take nearly all of a diagonal entry's mean or
+    variance. The row is then scaled down, so that L_ii^2 keeps at least half of its share of a Wishart
+    matrix's diagonal entry, (nu - i)/nu. The mean I and the variances on the diagonal stay as they are;
+    those off the diagonal are then too small.
     """
     variances = np.square(deviations)
     diagonal, below = np.einsum("spp->sp", variances), np.tril(variances, -1)
@@ -56,9 +59,9 @@ def bartlett_factors(changes, deviations, degrees_of_freedom):
 
 
 def _row_scale(diagonal, below, degrees_of_freedom):
-    """What to multiply the variances left of the diagonal with, (S, P): 1 almost always."""
+    """Factor of the variances left of the diagonal, row by row, (S, P): 1 except with few points."""
     row = np.arange(diagonal.shape[1])
-    largest = 1.0 - _LEFT_TO_PIVOTS * (1.0 - row / degrees_of_freedom[:, None])
+    largest = 1.0 - _LEAST_PART_OF_PIVOTS * (1.0 - row / degrees_of_freedom[:, None])
     scale = np.ones_like(diagonal)
     first, rest = below.sum(axis=2)[:, 1:], 2.0 * np.square(below).sum(axis=2)[:, 1:]
     of_mean = largest[:, 1:] / first

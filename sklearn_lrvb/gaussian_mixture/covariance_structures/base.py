@@ -1,255 +1,300 @@
-"""What all covariance structures share: the posterior of the precisions, features and their coefficients.
+"""The interface of a covariance structure, and what follows from it for all of them.
 
 *Conventions.* K components, P features, S precision groups: the components of a group share one precision,
-Lambda_s, and a group is one component or all of them (S = K or 1). Component k is seen in its own frame,
-y = W_k (x - m_k) with W_k' W_k = E Lambda_k, where E Lambda is the identity. Rows come feature-major: a block
-is (P, n), whitened (K, P, n). A structure looks at y through a statistic s(y) of degree two,
+Lambda_s, and a group is one component or all of them (S = K or 1). Component k has its own frame,
+y = W_k (x - m_k) with W_k' W_k = E Lambda_k, in which E Lambda is the identity. Rows come feature-major: a
+block is (P, n), whitened (K, P, n). A structure looks at y through a statistic s(y) of degree two,
 
     full, tied: y y' (P, P)      diagonal: y_p^2 (P,)      spherical: |y|^2 (1,)
 
 summed within a group, with s(I) = E s(y) for y ~ N(0, I) its ``identity_statistic``. Maps between frames
-and x (``covariance_cholesky``, ``whiteners``) are (S, P, P), or (S, P), (S, 1) where they only stretch. The
-features of a row in component k are the Hermite polynomials of degree <= 2 (mathematics in
+and x (``covariance_cholesky``, ``whiteners``) have the statistic's shape: (S, P, P), or (S, P), (S, 1) where
+they only stretch. The Q unique numbers of a statistic are its entries; an entry that stands in it c times
+gets the weight sqrt(c) in a vector, so that inner products of vectors are those of statistics.
+
+The features of a row in component k are the Hermite polynomials of degree <= 2 (mathematics in
 `information.observed_information`),
 
     h = (1, y, (s(y) - O_k)/a),        O_k = s(I) - reg_covar s(W_k W_k'),     a^2 = 2 power,
 
-O_k being the unit less the known noise on x, which enters every s(y); matrices as `svec`. Coefficients beta,
-flat (..., D), stand for the change d rho_k = beta . h_k of the log responsibilities: first K intercepts,
-then (K, P) linear ones, then (S, Q) quadratic ones, those of a group shared by its components.
-
-Every group's precision is made of ``n_blocks`` independent Wishart matrices (``block``, ``block``), and
-|Lambda| is the product of their determinants to the ``power``: one matrix of size P; P numbers (a
-Wishart matrix of size 1 is a gamma variable with shape nu/2); one number whose P-th power it is.
+O_k being the identity statistic less the known noise on x, which enters every s(y). Coefficients beta, flat
+(..., D) in the order of `coefficient_layout`, stand for the change d rho_k = beta . h_k of the log
+responsibilities.
 """
 
 import itertools
+from abc import ABC, abstractmethod
 
 import numpy as np
 
-from sklearn_lrvb.exponential_families import wishart
+from sklearn_lrvb.gaussian_mixture.covariance_structures.coefficient_layout import CoefficientLayout
+from sklearn_lrvb.gaussian_mixture.covariance_structures.precision_factors import PrecisionFactors
+from sklearn_lrvb.gaussian_mixture.covariance_structures.reporting import Reporting
 
 
-class CovarianceStructure:
-    """One precision for each component, or one for all.
+class CovarianceStructure(ABC):
+    """What the shape of the covariance matrices decides.
 
-    A structure adds to this the algebra of its statistic and of its maps (`matrices`, or `scales` for
-    numbers), how rows are whitened and summed, its pairs (`pairs`), and the shapes in which it is reported.
+    A subclass passes its constants to ``__init__`` and implements the abstract methods;
+    `check_covariance_structure` tests that they fit together.
 
     Parameters
     ----------
-    n_components : int, K
-    n_features : int, P
+    n_components, n_features : int, K and P
+    identity : array (...), a precision in its own frame, in the shape of the statistic
+    identity_statistic : array (...), s(I)
+    entry_counts : array (Q,), how often an entry stands in the statistic
+    prior_shape : tuple of int, shape of `covariance_prior`
+    block_size, n_blocks, power : int, how |Lambda| is made of Wishart determinants (`precision_factors`)
 
     Attributes
     ----------
-    n_precision_groups : int, S
-    n_quadratic : int, Q, quadratic coefficients of a group
-    block, n_blocks, power : int, how |Lambda| is made of Wishart determinants
-    identity_statistic : s(I)
-    identity : what a group's precision is in its own frame
+    shares_precision : bool, whether all components share one precision; a class attribute
+    layout : CoefficientLayout
+    precision_factors : PrecisionFactors
+    reporting : Reporting
     """
 
-    n_blocks = 1
-    power = 1
+    shares_precision = False
 
-    def __init__(self, n_components, n_features):
-        self.n_components = n_components
-        self.n_features = n_features
+    def __init__(
+        self,
+        n_components,
+        n_features,
+        *,
+        identity,
+        identity_statistic,
+        entry_counts,
+        prior_shape,
+        block_size,
+        n_blocks=1,
+        power=1,
+    ):
+        self.n_components, self.n_features = n_components, n_features
+        self.identity, self.identity_statistic = identity, identity_statistic
+        self.prior_shape, self.power = prior_shape, power
+        self.n_quadratic = len(entry_counts)
+        self._entry_counts, self.entry_weights = entry_counts, np.sqrt(entry_counts)
+        self.layout = CoefficientLayout(n_components, n_features, self.n_quadratic, self.shares_precision)
+        n_means = n_components if self.shares_precision else 1
+        self.precision_factors = PrecisionFactors(block_size, n_blocks, power, n_means)
+        self.reporting = Reporting(self.layout, identity.shape, prior_shape)
+
+    # Statistics: symmetric matrices (P, P), or what is kept of them.
+
+    @abstractmethod
+    def entries(self, statistics):
+        """Unique numbers of statistics: (..., ...) -> (..., Q)."""
+
+    @abstractmethod
+    def from_entries(self, entries):
+        """Inverse of `entries`."""
+
+    @abstractmethod
+    def diagonal(self, statistics):
+        """Diagonals of statistics or maps: (..., ...) -> (..., P), or (..., 1) where it is one number."""
+
+    @abstractmethod
+    def write_entries(self, rows, entries):
+        """Write the entries of s(y) of every row: (P, n) into (Q, n)."""
+
+    @abstractmethod
+    def signed_second_moments(self, whitened, weights):
+        """Sums of weight s(y) in every group, weights of any sign: (K, P, n), (K, n) -> (S, ...)."""
+
+    @abstractmethod
+    def curvature_products(self, curvature, whitened):
+        """<B, s(y)> of every row: (S, ...), (K, P, n) -> (K, n)."""
+
+    # Maps between frames.
+
+    @abstractmethod
+    def cholesky(self, covariances):
+        """Roots L with L L' = covariance, NaN where one is singular to working precision, (n, ...)."""
+
+    @abstractmethod
+    def scaled_frames(self, scale):
+        """Roots of diagonal covariances with the columns' standard deviations: (P,) -> (S, ...)."""
+
+    @abstractmethod
+    def whiteners(self, covariance_cholesky):
+        """Inverse maps, W with W L = I: (n, ...) -> (n, ...)."""
+
+    @abstractmethod
+    def transposed(self, maps):
+        """Transposed maps, (n, ...) -> (n, ...)."""
+
+    @abstractmethod
+    def composed(self, maps, others):
+        """Products of maps, the second applied first: (n, ...), (n, ...) -> (n, ...)."""
+
+    @abstractmethod
+    def transformed(self, maps, vectors):
+        """Each component's map of its vector: (S, ...), (..., K, P) -> (..., K, P)."""
+
+    @abstractmethod
+    def congruence(self, maps, statistics):
+        """M s M', which is s of the mapped vectors: (S, ...), (..., S, ...) -> (..., S, ...)."""
+
+    @abstractmethod
+    def average_cholesky(self, covariance_cholesky, shares):
+        """Root of the average covariance, computed without squaring: (S, ...), (S,) -> (1, ...)."""
+
+    # Rows.
+
+    @abstractmethod
+    def whiten(self, whiteners, centred_means, block):
+        """Rows in every component's frame: (S, ...), (K, P), (P, n) -> (K, P, n)."""
+
+    @abstractmethod
+    def whiten_into(self, whitener, center, block, rows):
+        """Write rows in one frame: (1, ...), (P,), (P, n) into (P, n)."""
+
+    @abstractmethod
+    def pulled_back(self, whiteners, whitened):
+        """W'y: (S, ...), (K, P, n) -> (K, n, P)."""
+
+    @abstractmethod
+    def squares_by_row(self, covariance_cholesky, vectors, noise):
+        """Trace of (L L')^-1 (v v' + noise), each row with its own L: (n, ...), (P, n), (...) -> (n,)."""
+
+    @abstractmethod
+    def gradients(self, whiteners, linear, curvature):
+        """Sums over components of weight W'(b + 2 B y), for many functions.
+
+        Parameters
+        ----------
+        linear : (d, K, P)
+        curvature : (d, S, ...)
+
+        Returns
+        -------
+        callable, weights (K, n), whitened rows (K, P, n), written to (n, d, P)
+        """
 
     @property
-    def n_precision_groups(self):
-        """S."""
-        return self.n_components
+    @abstractmethod
+    def pair_type(self):
+        """Class of two components' share of the missing information (`pairs`)."""
+
+    # Random numbers and names.
+
+    @abstractmethod
+    def draw(self, random_state, mean, covariance, n_rows):
+        """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
+
+    @abstractmethod
+    def random_factors(self, changes, deviations, degrees_of_freedom):
+        """Roots of random precisions in their own frames, which have the mean I and these deviations.
+
+        Parameters
+        ----------
+        changes : (n, S, ...), normal with mean 0 and standard deviations ``deviations``
+        deviations : (S, ...)
+        degrees_of_freedom : (S,), of q's Wishart factors
+
+        Returns
+        -------
+        factors : (n, S, ...)
+        """
+
+    @abstractmethod
+    def entry_names(self, feature_names):
+        """Names of the entries of one group, such as "x1,x2": list of Q."""
+
+    # What follows for statistics.
 
     @property
     def has_own_precisions(self):
-        """Whether every component has a precision of its own, in a group of its own."""
-        return self.n_precision_groups == self.n_components
+        """Whether every component has a precision of its own."""
+        return not self.shares_precision
+
+    @property
+    def is_matrix(self):
+        """Whether the statistic keeps all products of features."""
+        return self.identity.ndim == 2
 
     @property
     def n_coefficients(self):
         """D."""
-        return self.n_components * (1 + self.n_features) + self.n_precision_groups * self.n_quadratic
-
-    @property
-    def _feature_norm(self):
-        """a."""
-        return np.sqrt(2.0 * self.power)
-
-    def per_group(self, by_component):
-        """Sums over the components of every group: (..., K) -> (..., S)."""
-        if self.n_precision_groups == self.n_components:
-            return by_component
-        return by_component.sum(axis=-1, keepdims=True)
-
-    def per_component(self, by_group):
-        """Each component's own: (S, ...) -> (K, ...), without a copy."""
-        return np.broadcast_to(by_group, (self.n_components, *by_group.shape[1:]))
-
-    def between_components(self, by_group):
-        """Covariance of what the components of a group share: (S,) -> (K, K)."""
-        return (
-            np.diag(by_group)
-            if self.n_precision_groups == self.n_components
-            else np.full((self.n_components, self.n_components), by_group[0])
-        )
-
-    def precision_group(self, component):
-        """Number of a component's group."""
-        return component if self.n_precision_groups > 1 else 0
-
-    def components_sharing_precision(self, component):
-        """Components that share a component's group, itself among them."""
-        return range(self.n_components) if self.n_precision_groups < self.n_components else (component,)
+        return self.layout.n_coefficients
 
     def expand(self, by_group):
-        """Trailing axes of length one, to go with the statistics of precision groups."""
-        return np.reshape(by_group, (*np.shape(by_group), *[1] * self.identity_statistic.ndim))
+        """Trailing axes of length one, to go with the statistics of groups."""
+        return np.reshape(by_group, (*np.shape(by_group), *[1] * self.identity.ndim))
 
-    def reported_number(self, by_group):
-        """A number of every group, in the shape of the attribute: (S,) -> (K,), or a float."""
-        return by_group.copy()
+    def flattened(self, statistics):
+        """Vectors whose inner products are those of the statistics: (..., ...) -> (..., Q)."""
+        return self.entries(statistics) * self.entry_weights
 
-    # The posterior of the precisions, given expected counts.
+    def unflattened(self, vectors):
+        """Inverse of `flattened`."""
+        return self.from_entries(vectors / self.entry_weights)
 
-    @property
-    def _freedom_of_means(self):
-        """Degrees of freedom that the means of a group take from a joint factor."""
-        return self.power * self.n_components // self.n_precision_groups
+    def unique_entries(self, statistics):
+        """Entries of all groups one after the other: (..., S, ...) -> (..., S Q)."""
+        entries = self.entries(statistics)
+        return entries.reshape(*entries.shape[:-2], -1)
 
-    @property
-    def flat_degrees_of_freedom(self):
-        """nu0 of the improper prior that is constant in means and precisions."""
-        return float(self.block + 1 - self._freedom_of_means)
+    def from_unique_entries(self, entries):
+        """Inverse of `unique_entries`."""
+        lead = entries.shape[:-1]
+        return self.from_entries(entries.reshape(*lead, self.layout.n_precision_groups, self.n_quadratic))
 
-    def effective_degrees_of_freedom(self, counts, prior_degrees_of_freedom):
-        """c, with E Lambda = c A^-1: (K,) -> (S,)."""
-        return prior_degrees_of_freedom + self.power * self.per_group(counts)
+    def trace(self, statistics):
+        """Sums of the diagonal entries: (..., ...) -> (...)."""
+        return self.diagonal(statistics).sum(axis=-1)
 
-    def degrees_of_freedom(self, effective_degrees_of_freedom, independent):
-        """Wishart degrees of freedom nu, (S,)."""
-        of_means = self._freedom_of_means if independent else 0
-        return effective_degrees_of_freedom + of_means
+    def norm(self, statistics):
+        """Root sums of squares: (..., ...) -> (...)."""
+        return np.linalg.norm(self.flattened(statistics), axis=-1)
 
-    def is_proper(self, effective_degrees_of_freedom, independent):
-        """Whether the precision groups' Wishart factors exist, (S,) of bool."""
-        degrees_of_freedom = self.degrees_of_freedom(effective_degrees_of_freedom, independent)
-        return (effective_degrees_of_freedom > 0) & (degrees_of_freedom > self.block - 1)
-
-    def log_det_inverse_scale(self, log_determinants, degrees_of_freedom):
-        """Sum of log|A| over the blocks, from log|E(Lambda)^-1|, (S,)."""
-        size = self.block * self.n_blocks
-        return log_determinants / self.power + size * np.log(degrees_of_freedom)
-
-    def expected_log_determinant(self, degrees_of_freedom, log_det_inverse_scale):
-        """E log|Lambda|, (S,)."""
-        of_block = wishart.expected_log_determinant(
-            degrees_of_freedom, log_det_inverse_scale / self.n_blocks, self.block
+    def dense(self, by_group):
+        """Every component's matrix: (S, ...) -> (K, P, P)."""
+        unit_vectors = np.broadcast_to(
+            np.eye(self.n_features)[:, None], (self.n_features, self.n_components, self.n_features)
         )
-        return self.power * self.n_blocks * of_block
+        return self.transformed(by_group, unit_vectors).transpose(1, 2, 0)
 
-    def log_determinant_excess_variance(self, degrees_of_freedom):
-        """Var log|Lambda| that Lambda does not explain, (S,)."""
-        of_block = wishart.log_determinant_excess_variance(degrees_of_freedom, self.block)
-        return self.power**2 * self.n_blocks * of_block
+    def statistic_by_row(self, vectors):
+        """s(v) of every row: (P, n) -> (n, ...)."""
+        entries = np.empty((self.n_quadratic, vectors.shape[1]))
+        self.write_entries(vectors, entries)
+        return self.from_entries(entries.T)
 
-    def expected_log_density(
-        self, degrees_of_freedom, log_det_inverse_scale, expected_log_determinant, expected_trace
-    ):
-        """E log density of the precision groups' Wishart factors, (S,)."""
-        return self.n_blocks * wishart.expected_log_density(
-            degrees_of_freedom,
-            log_det_inverse_scale / self.n_blocks,
-            expected_log_determinant / (self.power * self.n_blocks),
-            expected_trace / self.n_blocks,
-            self.block,
-        )
-
-    def log_evidence(self, effective_degrees_of_freedom, log_determinants, independent):
-        """What the precision groups' precisions, integrated over, add to the lower bound: (S,), (S,) -> (S,).
-
-        It is the largest that q allows given c and A, up to constants that depend on the sums of c alone
-        (independent factors include the entropies of the means' normal factors).
-
-        Parameters
-        ----------
-        effective_degrees_of_freedom : (S,), c
-        log_determinants : (S,), log|A| summed over the blocks
-        independent : bool, q(mu) q(Lambda) instead of q(mu, Lambda)
-        """
-        degrees_of_freedom = self.degrees_of_freedom(effective_degrees_of_freedom, independent)
-        size = self.block * self.n_blocks
-        stretched = log_determinants + size * np.log(degrees_of_freedom / effective_degrees_of_freedom)
-        log_evidence = self.n_blocks * wishart.log_partition(
-            degrees_of_freedom, stretched / self.n_blocks, self.block
-        )
-        if not independent:
-            return log_evidence
-        return log_evidence + 0.5 * self._freedom_of_means * (
-            log_determinants - size * np.log(effective_degrees_of_freedom)
-        )
-
-    def expected_own_trace(self, degrees_of_freedom):
-        """E trace(A Lambda) of a group's own factors, (S,)."""
-        return self.block * self.n_blocks * degrees_of_freedom
-
-    def mean_excess_factor(self, effective_degrees_of_freedom):
-        """Student-t excess of Cov(mu) under joint factors over E Sigma/tau, (S,).
-
-        Left out, as zero, where the variance is infinite (c <= block + 1).
-        """
-        beyond = effective_degrees_of_freedom - (self.block + 1)
-        return np.divide(self.block + 1, beyond, out=np.zeros_like(beyond), where=beyond > 0)
+    def second_moments(self, whitened, weights):
+        """`signed_second_moments` for weights >= 0."""
+        return self.signed_second_moments(whitened, weights)
 
     def sum_of_squares(self, vectors, weights):
-        """Sums of weight s(v) within the precision groups: (K, P), (K,) -> (S, ...)."""
+        """Sums of weight s(v) within the groups: (K, P), (K,) -> (S, ...)."""
         return self.signed_second_moments(vectors[:, :, None], weights[:, None])
 
-    # Rows in a frame that all components share.
+    def scatter(self, block, weights):
+        """Sum of weight x x' in the shape of a covariance: (P, n), (n,) or None -> (...)."""
+        weights = np.ones(block.shape[1]) if weights is None else weights
+        return self.signed_second_moments(block[None], weights[None])[0] / self.power
 
-    prefers_common_frame = True
-    prefers_pair_frame = False
+    # What follows for maps.
 
-    @property
-    def n_monomials(self):
-        """F, numbers that `monomials` makes of a row."""
-        return 1 + self.n_features + self.n_quadratic
+    def log_determinants(self, covariance_cholesky):
+        """log|L L'|, (n, ...) -> (n,)."""
+        return 2.0 * self.power * np.log(self.diagonal(covariance_cholesky)).sum(axis=-1)
 
-    def monomials(self, whitener, center, block):
-        """(1, u, s(u)) with u = W (x - c): (1, ...), (P,), (P, n) -> (F, n)."""
-        monomials = np.empty((self.n_monomials, block.shape[1]))
-        monomials[0] = 1.0
-        rows = monomials[1 : 1 + self.n_features]
-        self.move_into(whitener, center, block, rows)
-        self.add_products(rows, monomials[1 + self.n_features :])
-        return monomials
+    def prior_log_determinant(self, covariance):
+        """Sum of log|C0| over the blocks, or None where C0 is not positive definite."""
+        pivots = self.diagonal(self.cholesky(covariance[None]))
+        return None if np.isnan(pivots).any() else 2.0 * np.log(pivots).sum()
 
-    def add_products(self, rows, products):
-        """Write what `monomials` has of degree two: (P, n) into (F - P - 1, n)."""
-        self.write_entries(rows, products)
+    def deviations(self, covariance_cholesky):
+        """Standard deviations of the features, or of all of them: (S, ...) -> (S, P or 1)."""
+        rows = covariance_cholesky.reshape(*covariance_cholesky.shape[:2], -1)
+        return np.sqrt(np.einsum("spq,spq->sp", rows, rows))
 
-    def monomial_coefficients(self, curvature):
-        """B.s(u) as coefficients of those: (S, ...) -> (K, F - P - 1)."""
-        return self.per_component(self.entry_coefficients(curvature))
-
-    def monomial_moments(self, monomials, weights):
-        """Sums of weight (1, u, s(u)), each as it comes: (F, n), (K, n) -> (K,), (K, P), second."""
-        sums = weights @ monomials.T
-        linear = 1 + self.n_features
-        return sums[:, 0], sums[:, 1:linear], sums[:, linear:]
-
-    def monomial_second_moments(self, second):
-        """Those of `monomial_moments` as a statistic, (S, ...)."""
-        return second
-
-    def distinct_coefficients(self, curvature):
-        """`monomial_coefficients` but for what all components share."""
-        return self.monomial_coefficients(curvature)
-
-    def signed_monomial_moments(self, monomials, weights):
-        """`monomial_moments` for weights of any sign whose sum over the components is zero."""
-        return self.monomial_moments(monomials, weights)
+    def precision_trace(self, whiteners):
+        """trace E Lambda, (S, ...) -> (S,)."""
+        flat = whiteners.reshape(len(whiteners), -1)
+        return self.power * np.einsum("si,si->s", flat, flat)
 
     # The missing information.
 
@@ -258,58 +303,54 @@ class CovarianceStructure:
 
         Parameters
         ----------
-        pairs_of_a_row : callable, () -> float, how many of them an uncertain row is uncertain between
+        pairs_of_a_row : callable, () -> float, how many of them an ambiguous row is ambiguous between
         """
         pairs = itertools.combinations(range(self.n_components), 2)
-        return [self.pair(posterior, k, l) for k, l in pairs]
+        return [self.pair_type(posterior, k, l) for k, l in pairs]
 
     # Features and their coefficients.
 
-    def coefficient_blocks(self):
-        """Where the kinds of coefficients stand: name -> slice of D."""
-        linear = self.n_components
-        quadratic = linear + self.n_components * self.n_features
-        return {
-            "intercept": slice(0, linear),
-            "linear": slice(linear, quadratic),
-            "quadratic": slice(quadratic, self.n_coefficients),
-        }
-
-    def split(self, coefficients):
-        """(..., D) -> intercepts (..., K), linear (..., K, P), quadratic (..., S, Q)."""
-        lead = coefficients.shape[:-1]
-        intercepts, linear, quadratic = (
-            coefficients[..., part] for part in self.coefficient_blocks().values()
-        )
-        return (
-            intercepts,
-            linear.reshape(*lead, self.n_components, self.n_features),
-            quadratic.reshape(*lead, self.n_precision_groups, self.n_quadratic),
-        )
-
-    def coefficient_slices(self, component):
-        """Slices of D with a component's intercept, linear and quadratic coefficients."""
-        parts, group = self.coefficient_blocks(), self.precision_group(component)
-        linear = parts["linear"].start + component * self.n_features
-        quadratic = parts["quadratic"].start + group * self.n_quadratic
-        return (
-            slice(component, component + 1),
-            slice(linear, linear + self.n_features),
-            slice(quadratic, quadratic + self.n_quadratic),
-        )
+    @property
+    def _feature_norm(self):
+        """a."""
+        return np.sqrt(2.0 * self.power)
 
     def second_moment_origin(self, whiteners, reg_covar):
         """O, (S, ...)."""
         return self.identity_statistic - reg_covar * self.congruence(whiteners, self.identity_statistic)
 
-    def quadratic_features(self, sums):
-        """(s - O)/a, given s - O: (S, ...) -> (S, Q)."""
-        return self.flattened(sums) / self._feature_norm
+    def entry_coefficients(self, curvature):
+        """<B, s(y)> as coefficients of the entries of s(y): (..., ...) -> (..., Q)."""
+        return self._entry_counts * self.entries(curvature)
+
+    def quadratic_entries(self, whitened, origin, index):
+        """Some quadratic features of one component: (P, n), (...), int array (m,) -> (m, n)."""
+        entries = np.empty((self.n_quadratic, whitened.shape[1]))
+        self.write_entries(whitened, entries)
+        entries -= self.entries(origin)[:, None]
+        entries *= (self.entry_weights / self._feature_norm)[:, None]
+        return entries[index]
 
     def component_features(self, whitened, origin):
         """h of rows in one component's frame: (P, n), (...) -> (F, n)."""
-        entries = self.quadratic_entries(whitened, origin, np.arange(self.n_quadratic))
-        return np.concatenate([np.ones((1, whitened.shape[1])), whitened, entries])
+        quadratic = self.quadratic_entries(whitened, origin, np.arange(self.n_quadratic))
+        return np.concatenate([np.ones((1, whitened.shape[1])), whitened, quadratic])
+
+    def quadratic_kernel(self, whitened, others, inner_products, origin):
+        """Inner products of quadratic features, given those of the rows: (P, n), (P, m), (n, m) -> (n, m)."""
+        everything = np.arange(self.n_quadratic)
+        features = [self.quadratic_entries(rows, origin, everything) for rows in (whitened, others)]
+        return features[0].T @ features[1]
+
+    def quadratic_products(self, whitened, others, origin):
+        """Inner products of quadratic features, row by row: (P, n), (P, n), (...) -> (n,)."""
+        everything = np.arange(self.n_quadratic)
+        features = [self.quadratic_entries(rows, origin, everything) for rows in (whitened, others)]
+        return np.einsum("qn,qn->n", *features)
+
+    def quadratic_features(self, sums):
+        """(s - O)/a, given s - O: (S, ...) -> (S, Q)."""
+        return self.flattened(sums) / self._feature_norm
 
     def quadratic_sums(self, features):
         """Inverse of `quadratic_features`: (..., Q) -> (..., ...)."""
@@ -317,36 +358,24 @@ class CovarianceStructure:
 
     def feature_moments(self, counts, first, second, origin):
         """Sums of h: moments about the frames -> (D,). The transpose of `polynomials`."""
-        centred = second - self.expand(self.per_group(counts)) * origin
+        centred = second - self.expand(self.layout.per_group(counts)) * origin
         return np.concatenate([counts, first.ravel(), self.quadratic_features(centred).ravel()])
 
     def moments(self, coefficients):
         """Inverse of `feature_moments` for O = s(I): (D,) -> counts, first, second."""
-        counts, first, quadratic = self.split(coefficients)
-        return (
-            counts,
-            first,
-            self.quadratic_sums(quadratic) + self.expand(self.per_group(counts)) * self.identity_statistic,
-        )
+        counts, first, quadratic = self.layout.split(coefficients)
+        origin = self.expand(self.layout.per_group(counts)) * self.identity_statistic
+        return counts, first, self.quadratic_sums(quadratic) + origin
 
     def polynomials(self, coefficients, origin):
-        """beta . h as a + b.y + B.s(y): (..., D) -> (..., K), (..., K, P), (..., S, ...)."""
-        intercepts, linear, quadratic = self.split(coefficients)
+        """beta . h as a + b.y + <B, s(y)>: (..., D) -> (..., K), (..., K, P), (..., S, ...)."""
+        intercepts, linear, quadratic = self.layout.split(coefficients)
         curvature = self.unflattened(quadratic) / self._feature_norm
-        axes = tuple(range(-self.identity_statistic.ndim, 0))
+        axes = tuple(range(-self.identity.ndim, 0))
         return intercepts - (curvature * origin).sum(axis=axes), linear, curvature
 
-    def complete_information(self, mean_precision, effective_degrees_of_freedom):
-        """Diagonal of R^-1 behind the intercepts: tau on y, c/power on the quadratic ones, (D - K,)."""
-        return np.concatenate(
-            [
-                np.repeat(mean_precision, self.n_features),
-                np.repeat(effective_degrees_of_freedom / self.power, self.n_quadratic),
-            ]
-        )
-
     def values(self, constant, linear, curvature):
-        """a + b.y + B.s(y) in one component, for many functions.
+        """a + b.y + <B, s(y)> in one component, for many functions.
 
         Parameters
         ----------
@@ -370,8 +399,17 @@ class CovarianceStructure:
 
         return values
 
-    # What coefficients say of the parameters: weights depend on the intercepts alone, means on the linear
-    # part, precisions and covariances on the quadratic one.
+    def complete_information(self, mean_precision, effective_degrees_of_freedom):
+        """Diagonal of R^-1 behind the intercepts: tau on y, c/power on the quadratic features, (D - K,)."""
+        return np.concatenate(
+            [
+                np.repeat(mean_precision, self.n_features),
+                np.repeat(effective_degrees_of_freedom / self.power, self.n_quadratic),
+            ]
+        )
+
+    # How parameters respond to coefficients: weights to the intercepts alone, means to the linear
+    # coefficients, precisions and covariances to the quadratic ones.
 
     def mean_response(self, linear, covariance_cholesky):
         """d mu = W^-1 b: (..., K, P) -> (..., K, P)."""

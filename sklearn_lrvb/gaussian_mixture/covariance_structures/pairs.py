@@ -1,13 +1,14 @@
-"""What two components do not know of each other's rows: their share of the missing information.
+"""The missing information as a sum over pairs of components.
 
 diag(r) - r r' = sum_{k<l} r_k r_l (e_k - e_l)(e_k - e_l)', so the missing information is a sum over pairs of
-components of one Gram matrix with weights r_k r_l >= 0. It is accumulated from monomials of z, the rows in
-the frame of the product of the two Gaussians: that is at least as tight as either in every direction, so that
-taking it over into theirs loses no digits. Where all components are near each other and of like shape, the
-frame of the product of all of them serves every pair.
+one Gram matrix each, of h_k - h_l with weights r_k r_l >= 0. It is accumulated from monomials of z, the rows
+in the frame of the product of the two Gaussians. That product is at least as concentrated as either of the
+two in every direction, so that the change from its frame to theirs loses no digits. Where all components are
+near each other and of similar shape, the frame of the product of all of them serves every pair.
 
-A class holds pairs that share their monomials: components ``k`` and ``l`` (two numbers, or two arrays),
-``moments`` of a block of rows with weights r_k r_l, to be added over blocks, and ``add_to`` for their sum.
+An object here holds one pair, or all pairs if they share their monomials: components ``k`` and ``l`` (two
+numbers, or two arrays), ``moments`` of a block of rows with weights r_k r_l, to be added over blocks, and
+``add_to``, which adds the pairs' share, given the moments of all rows.
 """
 
 import functools
@@ -28,15 +29,18 @@ from sklearn_lrvb.symmetric_matrices import (
     upper_triangle,
 )
 
-_SPARSE = 0.5  # share of weights that are not zero below which sorting the rows pays
-_FLOPS_PER_NUMBER = 40, 60  # formed of a row, for one pair and for all of them (measured)
-_MATRIX_BYTES = 2**18  # of matrices at once: in cache
-# What rounding of a moment in the frame of all components may grow by: 1e4 eps of the complete information.
-_AMPLIFICATION = 1e4
+# Sorting the rows by their pair pays where fewer weights than this share are not zero (measured).
+_SORT_BELOW_SHARE = 0.5
+# Price of forming one number of a row, in flops of a matrix product: for one pair, and for all (measured).
+_FLOPS_PER_NUMBER = 40, 60
+_MATRIX_BYTES = 2**18  # Matrices that are mapped at once stay in cache.
+# Rounding of a moment may grow by this factor on the way to the components' frames, to 1e4 eps of the
+# complete information; otherwise the frame of all components is not used.
+_LARGEST_AMPLIFICATION = 1e4
 
 
 def _add_blocks(matrix, rows, columns, block):
-    """Add a block to a matrix, its rows and columns standing in several slices of it."""
+    """Add a block to a matrix, given the slices in which the block's rows and columns stand."""
     top = 0
     for row in rows:
         bottom, left = top + row.stop - row.start, 0
@@ -48,12 +52,12 @@ def _add_blocks(matrix, rows, columns, block):
 
 
 def _add_share(missing, places, maps, gram):
-    """Add the share of two components with a group each to the missing information (D, D).
+    """Add the share of two components with a precision each to the missing information (D, D).
 
     Parameters
     ----------
     places : slices of D, of either component
-    maps : callables, from sums of z's monomials to those of either component's features, (m, F) -> (m, F)
+    maps : two callables, from sums of z's monomials to sums of a component's features, (m, F) -> (m, F)
     gram : (F, F), of the monomials
     """
     in_frames = [np.ascontiguousarray(features(gram).T) for features in maps]  # (features, monomials)
@@ -66,7 +70,7 @@ def _add_share(missing, places, maps, gram):
 
 
 class _ProductFrame:
-    """z = R (x - c), with Q R the factorization of some components' whiteners, one above the other.
+    """z = R (x - c), with Q R the QR factorization of some components' stacked whiteners.
 
     R' R is the sum of their E Lambda, and y_k = Q_k z + W_k (c - m_k), the rows Q_k of Q being a contraction.
     """
@@ -90,12 +94,12 @@ class _ProductFrame:
 
     @property
     def maps(self):
-        """From sums of z's monomials to those of the components' features, one map each."""
+        """Maps from sums of z's monomials to sums of features, one for each component."""
         return [_QuadraticMap(*side) for side in zip(self._turns, self._shifts, self._origins, strict=True)]
 
     @property
     def amplification(self):
-        """What rounding of a quartic moment may grow by, taken from z to any of the components' frames."""
+        """Factor by which rounding of a quartic moment grows from z's frame to the components' frames."""
         back = self._whitener @ self._roots
         squared = np.square(np.matmul(back, self._shifts[:, :, None])).mean(axis=(1, 2))
         spread = np.linalg.norm(back, ord=2, axis=(1, 2))
@@ -105,13 +109,13 @@ class _ProductFrame:
 
 @functools.lru_cache(maxsize=2)
 def _triangle(size):
-    """Where a symmetric matrix's entries stand among those of its upper triangle, and these among all."""
+    """Index of a symmetric matrix's entries in its upper triangle, and of the triangle in the matrix."""
     row, column = upper_triangle(size)
     return from_unique_entries(np.arange(row.size), size).astype(np.intp).ravel(), row * size + column
 
 
 class _QuadraticMap:
-    """Sums of h for y = turn z + shift, from those of z's monomials, the upper triangle of (1, z)(1, z)'."""
+    """From sums of z's monomials, the upper triangle of (1, z)(1, z)', to sums of h at y = turn z + shift."""
 
     def __init__(self, turn, shift, origin):
         n_features = len(shift)
@@ -141,9 +145,18 @@ class FullPair:
 
     def __init__(self, posterior, k, l):
         self.k, self.l = k, l
-        self._places = [posterior.structure.coefficient_slices(k), posterior.structure.coefficient_slices(l)]
+        self._places = [
+            posterior.structure.layout.coefficient_slices(k),
+            posterior.structure.layout.coefficient_slices(l),
+        ]
         self._frame = _ProductFrame(posterior, [k, l])
         self._quartic = quartic_moments(posterior.n_features)
+
+    @staticmethod
+    def flops(structure):
+        """For every ambiguous row, and for every pair."""
+        n_features, n_monomials = structure.n_features, structure.layout.n_component_features
+        return quartic_moments(n_features).flops_per_row, 40 * n_monomials * n_features**3
 
     def moments(self, block, weights):
         """Of a centred block (P, n), weights (n,)."""
@@ -160,13 +173,13 @@ class AllFullPairs:
     def __init__(self, posterior):
         n_components = posterior.n_components
         self.k, self.l = np.triu_indices(n_components, 1)
-        self._places = [posterior.structure.coefficient_slices(k) for k in range(n_components)]
+        self._places = [posterior.structure.layout.coefficient_slices(k) for k in range(n_components)]
         self._frame = _ProductFrame(posterior, np.arange(n_components))
         self._quartic = MomentsOfManyWeights(posterior.n_features, len(self.k))
 
     @classmethod
     def if_accurate(cls, posterior, pairs_of_a_row):
-        """All pairs, or None where a row's own ones are cheaper one by one or digits would be lost."""
+        """All pairs, or None where they are cheaper one by one or would lose digits."""
         n_pairs, n_features = comb(posterior.n_components, 2), posterior.n_features
         n_monomials, n_cubics = comb(n_features + 2, 2), comb(n_features + 3, 3)
         for_one, for_all = _FLOPS_PER_NUMBER
@@ -175,12 +188,12 @@ class AllFullPairs:
         if for_all * numbers + 2 * n_pairs * comb(n_features + 4, 4) > pairs_of_a_row() * one:
             return None
         pairs = cls(posterior)
-        return pairs if pairs._frame.amplification < _AMPLIFICATION else None
+        return pairs if pairs._frame.amplification < _LARGEST_AMPLIFICATION else None
 
     def moments(self, block, weights):
         """Of a centred block (P, n), weights (m, n)."""
-        if np.count_nonzero(weights) < _SPARSE * weights.size:
-            # rows of the same pair become neighbours, where few other pairs have weight
+        if np.count_nonzero(weights) < _SORT_BELOW_SHARE * weights.size:
+            # Sorted rows fall into slabs in which few pairs have weights, and only those are computed.
             order = np.argsort(weights.argmax(axis=0), kind="stable")
             block, weights = np.take(block, order, axis=1), np.take(weights, order, axis=1)
         return self._quartic.moments(self._frame.whiten(block), weights)
@@ -194,16 +207,19 @@ class AllFullPairs:
 
 
 class ScalePair:
-    """z = R (x - c) with one stretch for every feature; monomials (1, z, s(z))."""
+    """Two components with diagonal or spherical precisions: z = R (x - c) with monomials (1, z, s(z))."""
 
     def __init__(self, posterior, k, l):
         self.k, self.l = k, l
         whiteners, centred_means = posterior.whiteners[[k, l]], posterior.centred_means[[k, l]]
         self._structure = posterior.structure
-        self._places = [posterior.structure.coefficient_slices(k), posterior.structure.coefficient_slices(l)]
+        self._places = [
+            posterior.structure.layout.coefficient_slices(k),
+            posterior.structure.layout.coefficient_slices(l),
+        ]
         self._whitener = np.sqrt(np.square(whiteners).sum(axis=0))
         turns = whiteners / self._whitener
-        # measured from the first component, as digits allow
+        # Positions are measured from the first component, so that close means lose no digits.
         step = np.square(turns[1]) * (centred_means[1] - centred_means[0])
         self._center = centred_means[0] + step
         shifts = whiteners * np.stack([step, step - (centred_means[1] - centred_means[0])])
@@ -211,6 +227,12 @@ class ScalePair:
             functools.partial(_mapped, self._structure.monomial_map(*side))
             for side in zip(turns, shifts, posterior.second_moment_origin[[k, l]], strict=True)
         ]
+
+    @staticmethod
+    def flops(structure):
+        """For every ambiguous row, and for every pair."""
+        n_monomials = structure.layout.n_component_features
+        return n_monomials**2, 10 * n_monomials**3
 
     def moments(self, block, weights):
         """Of a centred block (P, n), weights (n,)."""
@@ -230,30 +252,41 @@ def _mapped(matrix, rows):
 
 
 class TiedPair:
-    """z = W (x - c), c halfway: y_k y_k' - y_l y_l' = 2 (z d' + d z') is linear in z = y_k - d = y_l + d."""
+    """Two components with one precision: z = W (x - c), c halfway between their means.
+
+    With d half the distance in the shared frame, y_k = z + d and y_l = z - d. The linear coefficients differ
+    between the components, the quadratic ones do not, and s(y_k) - s(y_l) is linear in z.
+    """
 
     def __init__(self, posterior, k, l):
         self.k, self.l = k, l
-        n_features = posterior.n_features
-        whitener, centred_means = posterior.whiteners[0], posterior.centred_means
-        self._whitener = whitener
-        self._center = centred_means[k] + 0.5 * (centred_means[l] - centred_means[k])
-        half = 0.5 * (whitener @ (centred_means[l] - centred_means[k]))
-        own_k, own_l = posterior.structure.coefficient_slices(k), posterior.structure.coefficient_slices(l)
+        self._structure = structure = posterior.structure
+        self._whiteners, centred_means = posterior.whiteners, posterior.centred_means
+        gap = centred_means[l] - centred_means[k]
+        self._center = centred_means[k] + 0.5 * gap
+        half = structure.transformed(self._whiteners, 0.5 * gap[None])[0]
+        layout = structure.layout
+        own_k, own_l = layout.coefficient_slices(k), layout.coefficient_slices(l)
         self._places = (*own_k[:2], *own_l[:2], own_k[2])
-        identity = np.eye(n_features)
-        crossed = np.einsum("zp,q->zpq", identity, half)
-        quadratic = np.sqrt(2.0) * svec(crossed + crossed.transpose(0, 2, 1)).T
+        identity = np.eye(posterior.n_features)
+        sides = (structure.statistic_by_row(identity + sign * half[:, None]) for sign in (1.0, -1.0))
+        quadratic = structure.quadratic_features(np.subtract(*sides)).T
         linear = np.hstack([half[:, None], identity])
-        intercept = np.eye(1, 1 + n_features)
+        intercept = np.eye(1, 1 + posterior.n_features)
         shifted = np.hstack([half[:, None], -identity])
         nothing = np.zeros((len(quadratic), 1))
         self._map = np.vstack([intercept, linear, -intercept, shifted, np.hstack([nothing, quadratic])])
 
+    @staticmethod
+    def flops(structure):
+        """For every ambiguous row, and for every pair."""
+        return (1 + structure.n_features) ** 2, 4 * structure.n_quadratic**2 * structure.n_features
+
     def moments(self, block, weights):
         """Of a centred block (P, n), weights (n,)."""
-        rows = self._whitener @ (block - self._center[:, None])
-        weighted = np.concatenate([np.ones((1, rows.shape[1])), rows])
+        weighted = np.empty((1 + len(block), block.shape[1]))
+        weighted[0] = 1.0
+        self._structure.whiten_into(self._whiteners, self._center, block, weighted[1:])
         weighted *= np.sqrt(weights)
         return weighted @ weighted.T
 

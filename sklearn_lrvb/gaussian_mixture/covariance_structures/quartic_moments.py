@@ -14,14 +14,14 @@ import numpy as np
 from sklearn_lrvb.row_blocks import rows_of_size, slices
 from sklearn_lrvb.symmetric_matrices import from_unique_entries, upper_triangle
 
-# From here on products of few coordinates each, over the distinct moments alone, beat one symmetric product
-# over all F (measured).
-_DISTINCT_FROM = 18
-_LEAST_CUBICS, _LEAST_ROWS = 64, 512  # of a product; fewer run at half speed
+# From this number of features on, `DistinctMoments` is faster than one symmetric product (measured).
+_DISTINCT_FROM_FEATURES = 18
+# Products with fewer cubic monomials or rows run at half speed (measured).
+_LEAST_CUBICS, _LEAST_ROWS = 64, 512
 
 
 def _stacked(factors, out):
-    """Products of a row and others, one below the other: pairs of (n,), (m, n) into the top of ``out``."""
+    """Write products of a row (n,) and others (m, n) one below the other, and return what is written."""
     stop = 0
     for one, others in factors:
         start, stop = stop, stop + len(others)
@@ -50,7 +50,7 @@ class GramOfMonomials:
         self.flops_per_row = n_monomials**2
 
     def moments(self, rows, weights):
-        """Of one block, to be added over blocks: (P, n), weights (n,) >= 0 -> (F, F)."""
+        """Moments of one block, to be added over blocks: (P, n), weights (n,) >= 0 -> (F, F)."""
         weighted = monomials(rows)
         weighted *= np.sqrt(weights)
         return weighted @ weighted.T
@@ -80,7 +80,7 @@ class DistinctMoments:
 
     A moment of z_i z_j z_k z_l with i <= j <= k <= l is found in the product of coordinate j: left z_i z_j,
     right z_k z_l. Neighbouring coordinates share a product until there are as many left as there are
-    coordinates: some moments are repeated, and few rows would run at half speed.
+    coordinates. Some moments are then repeated, but products of few rows would run at half speed.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ class DistinctMoments:
         return (stop * (stop + 1) - first * (first + 1)) // 2
 
     def _position(self, i, j):
-        """Of z_i z_j, i <= j, among the monomials."""
+        """Number of z_i z_j, i <= j, among the monomials."""
         return i * self._n_extended - i * (i - 1) // 2 + (j - i)
 
     def moments(self, rows, weights):
-        """Of one block, to be added over blocks: (P, n), weights (n,) -> (number of moments,)."""
+        """Moments of one block, to be added over blocks: (P, n), weights (n,) -> (number of moments,)."""
         extended = np.concatenate([np.ones((1, rows.shape[1])), rows])
         right, weighted = monomials(rows), weights * extended
         buffer = np.empty((max(product.n_rows for product in self._products), rows.shape[1]))
@@ -208,7 +208,7 @@ class MomentsOfManyWeights:
             yield product, part.reshape(product.stop, self._n_weights, product.n_cubics)
 
     def moments(self, rows, weights):
-        """Of one block, to be added over blocks: (P, n), weights (m, n) -> (m * number of moments,)."""
+        """Moments of one block, to be added over blocks: (P, n), weights (m, n) -> (m * number,)."""
         moments = np.zeros(self._n_weights * self._size)
         for some in slices(rows.shape[1], self._rows_at_once):
             present = np.flatnonzero(weights[:, some].any(axis=1))
@@ -254,5 +254,5 @@ class MomentsOfManyWeights:
 
 @functools.lru_cache(maxsize=2)
 def quartic_moments(n_features):
-    """The faster of the two for this number of features."""
-    return (DistinctMoments if n_features >= _DISTINCT_FROM else GramOfMonomials)(n_features)
+    """The faster class for this number of features."""
+    return (DistinctMoments if n_features >= _DISTINCT_FROM_FEATURES else GramOfMonomials)(n_features)

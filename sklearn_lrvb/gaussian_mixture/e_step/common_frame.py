@@ -9,8 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import monomials_of, prefers_common_frame
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 
 # Up to here the rounding of u may be amplified in a log density: 2000 eps is less than the rounding of a
 # lower bound that is summed over rows.
@@ -28,18 +29,19 @@ class CommonFrame:
     def __init__(self, posterior):
         self._posterior = posterior
         structure = self._structure = posterior.structure
+        self._monomials = monomials_of(structure)
         shares = posterior.counts / posterior.counts.sum()
-        root = structure.average_cholesky(posterior.covariance_cholesky, structure.per_group(shares))
+        root = structure.average_cholesky(posterior.covariance_cholesky, structure.layout.per_group(shares))
         self._whitener = structure.whiteners(root)
         self._center = shares @ posterior.centred_means
         self._turns = structure.composed(posterior.whiteners, root)  # y = turn (u - offset)
         self._offsets = structure.transformed(self._whitener, posterior.centred_means - self._center)
-        self.numbers_per_row = structure.n_monomials + 2 * posterior.n_components
+        self.numbers_per_row = self._monomials.n_monomials + 2 * posterior.n_components
 
     @classmethod
     def if_accurate(cls, posterior):
         """The frame, where it is cheaper than `OwnFrames` and loses no digits; else None."""
-        if not posterior.structure.prefers_common_frame:
+        if not prefers_common_frame(posterior.structure):
             return None
         frame = cls(posterior)
         squared = np.einsum("kp,kp->k", frame._offsets, frame._offsets) / posterior.n_features
@@ -48,7 +50,7 @@ class CommonFrame:
 
     def whiten(self, rows):
         """Monomials of u, (P, n) -> (F, n)."""
-        return self._structure.monomials(self._whitener, self._center, rows)
+        return self._monomials.of_rows(self._whitener, self._center, rows)
 
     @cached_property
     def _coefficients(self):
@@ -57,7 +59,7 @@ class CommonFrame:
         shift = structure.transformed(self._turns, self._offsets)
         back = structure.transposed(self._turns)
         constants = posterior.log_density_constants - 0.5 * np.einsum("kp,kp->k", shift, shift)
-        curvature = structure.monomial_coefficients(structure.congruence(back, structure.identity))
+        curvature = self._monomials.coefficients(structure.congruence(back, structure.identity))
         return np.hstack([constants[:, None], structure.transformed(back, shift), -0.5 * curvature])
 
     def log_densities(self, monomials):
@@ -66,14 +68,14 @@ class CommonFrame:
 
     def moments(self, monomials, weights):
         """Sums of weight (1, u, s(u)), weights (K, n)."""
-        return Moments(*self._structure.monomial_moments(monomials, weights))
+        return Moments(*self._monomials.moments(monomials, weights))
 
     def in_own_frames(self, moments):
         """The same sums of y, in every component's frame."""
         structure, counts = self._structure, np.ascontiguousarray(moments.counts)
         means = moments.first / np.where(counts > 0, counts, 1.0)[:, None]
         gaps = means - self._offsets
-        second = structure.monomial_second_moments(moments.second)
+        second = self._monomials.second_moments(moments.second)
         scatter = second - structure.sum_of_squares(means, counts)
         return Moments(
             counts,
@@ -89,7 +91,8 @@ class CommonFrame:
         slope = structure.transformed(back, linear)
         bent = structure.transformed(curvature, self._offsets)
         constant = constant + np.einsum("kp,kp->k", self._offsets, bent - slope)
-        return np.hstack([constant[:, None], slope - 2.0 * bent, structure.distinct_coefficients(curvature)])
+        quadratic = self._monomials.distinct_coefficients(curvature)
+        return np.hstack([constant[:, None], slope - 2.0 * bent, quadratic])
 
     def changes(self, monomials, coefficients):
         """a + b.y + B.s(y), less what all components share, (K, n)."""
@@ -97,7 +100,7 @@ class CommonFrame:
 
     def signed_moments(self, monomials, weights):
         """Sums of weight (1, u, s(u)), weights (K, n) of any sign whose sum over the components is zero."""
-        return Moments(*self._structure.signed_monomial_moments(monomials, weights))
+        return Moments(*self._monomials.signed_moments(monomials, weights))
 
     def signed_in_own_frames(self, moments):
         """The same sums of y, in every component's frame."""
@@ -108,7 +111,7 @@ class CommonFrame:
         balance = np.sqrt(_ratio(np.linalg.norm(first, axis=1), np.linalg.norm(offsets, axis=1)))[:, None]
         sides = first / balance + balance * offsets, first / balance - balance * offsets
         halves = np.full_like(counts, 0.5)
-        second = structure.monomial_second_moments(moments.second) + structure.signed_second_moments(
+        second = self._monomials.second_moments(moments.second) + structure.signed_second_moments(
             np.stack([*sides, offsets], axis=2), np.stack([-halves, halves, counts], axis=1)
         )
         return Moments(

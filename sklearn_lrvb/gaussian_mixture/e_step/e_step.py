@@ -15,7 +15,8 @@ from sklearn_lrvb.gaussian_mixture.e_step.common_frame import frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import PairFrame
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments, VariationalPosterior
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 
 
 @dataclass(frozen=True)

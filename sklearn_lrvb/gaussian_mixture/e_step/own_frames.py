@@ -18,7 +18,7 @@ The components' own frames are accurate whatever the components look like, and t
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 
 
 class OwnFrames:

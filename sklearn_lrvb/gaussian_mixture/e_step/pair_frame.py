@@ -9,10 +9,17 @@ same in every sweep. What frames offer is said in `own_frames`; linear response 
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
+from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import prefers_common_frame
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
 _ROWS_PER_FEATURE = 64  # From here on the singular value decomposition costs little beside a sweep.
+
+
+def prefers_pair_frame(structure):
+    """Whether there are two components with a covariance matrix each, and many features."""
+    has_matrices = structure.is_matrix and structure.has_own_precisions
+    return has_matrices and structure.n_components == 2 and not prefers_common_frame(structure)
 
 
 class PairFrame:
@@ -52,7 +59,7 @@ class PairFrame:
     def if_accurate(cls, rows, posterior):
         """The frame, where it is cheaper than `OwnFrames` and keeps digits as they do; else None."""
         n_features = posterior.n_features
-        if not posterior.structure.prefers_pair_frame or rows.n_samples < _ROWS_PER_FEATURE * n_features:
+        if not prefers_pair_frame(posterior.structure) or rows.n_samples < _ROWS_PER_FEATURE * n_features:
             return None
         total_scatter = rows.total_scatter
         if total_scatter is None:

@@ -8,10 +8,10 @@ directions are spanned by a few differences of successive x.
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.information.observed_information import (
-    complete_information,
-    statistics_from,
-    step,
+from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
+    posterior_after_step,
+    statistics_difference,
 )
 
 _DEPTH = 10  # differences that are combined, if they fit into ...
@@ -89,10 +89,12 @@ class Acceleration:
         steps, changes = (np.diff(history, axis=0).T for history in (self._points, self._residuals))
         shares = np.linalg.lstsq(changes, residual, rcond=_DEPENDENT_BELOW)[0]
         combined = point + residual - (steps + changes) @ shares
-        return step(self._frame, self._complete.solve_root_transposed(combined[:, None])[:, 0])
+        return posterior_after_step(
+            self._frame, self._complete.solve_root_transposed(combined[:, None])[:, 0]
+        )
 
     def _point(self, posterior):
-        statistics = statistics_from(self._frame, posterior)
+        statistics = statistics_difference(self._frame, posterior)
         return self._complete.times_root_transposed(statistics[:, None])[:, 0]
 
     def reject(self):

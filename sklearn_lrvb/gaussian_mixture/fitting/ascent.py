@@ -26,13 +26,13 @@ from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs, s
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
-    step,
-    sweep_residual,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    DegenerateComponentError,
-    VariationalPosterior,
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
+    posterior_after_step,
+    statistics_residual,
 )
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.linear_response import Definiteness
 
 # Plain sweeps come first: at least these, because early sweeps gain most, and at most these, to find the way
@@ -135,7 +135,7 @@ class Fit:
     @property
     def residual(self):
         """EM(s) - s, (D,)."""
-        return sweep_residual(self.posterior, self.e_step_result.moments)
+        return statistics_residual(self.posterior, self.e_step_result.moments)
 
     @cached_property
     def distance(self):
@@ -507,7 +507,7 @@ class Ascent:
     def _try(self, fit, coefficients):
         """The state after a step; None where it is infeasible, too long, or lowers the bound."""
         try:
-            posterior = step(fit.posterior, coefficients)
+            posterior = posterior_after_step(fit.posterior, coefficients)
         except DegenerateComponentError:
             return None
         return None if _starves(fit.posterior, posterior) else self._evaluated(fit, posterior)

@@ -130,8 +130,10 @@ class ComponentStatistics:
     def _log_evidence_of_precisions(self, scatter, effective_degrees_of_freedom):
         """log Z(c, A), NaN where A is singular to working precision: (n, ...), (n,) -> (n,)."""
         structure = self._structure
-        log_determinants = structure.log_determinants(structure.cholesky_by_row(scatter)) / structure.power
-        return structure.log_evidence(effective_degrees_of_freedom, log_determinants, self._prior.independent)
+        log_determinants = structure.log_determinants(structure.cholesky(scatter)) / structure.power
+        return structure.precision_factors.log_evidence(
+            effective_degrees_of_freedom, log_determinants, self._prior.independent
+        )
 
     def _merged(self, pairs):
         """A and c of merged components with precisions of their own, (n, ...) and (n,)."""
@@ -184,7 +186,7 @@ class ComponentStatistics:
     def _roots(self, scatter, effective_degrees_of_freedom):
         """Roots of A/c in the units of the rows, (n, ...)."""
         structure = self._structure
-        own = structure.cholesky_by_row(scatter / structure.expand(effective_degrees_of_freedom))
+        own = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
         return structure.composed(self._prior_roots, own)
 
 

@@ -32,10 +32,8 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     emptied,
     own_divergences,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    DegenerateComponentError,
-    VariationalPosterior,
-)
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 
 LEAST_GAIN = 1e-3  # gain of the lower bound, in nats, from which a move is worth a sweep
 

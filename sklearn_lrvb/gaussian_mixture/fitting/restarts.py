@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import ceil
 
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 
 _SHARE_FINISHED = 1 / 2  # of the starts after the first
 

@@ -81,7 +81,7 @@ class AmbiguousColumns:
         half = posterior.intercept_root.T @ self.weights
         kernel = half.T @ half
         for k in range(posterior.n_components):
-            for l in structure.components_sharing_precision(k):
+            for l in structure.layout.components_sharing_precision(k):
                 self._add_component_kernel(kernel, k, l)
         return 0.5 * (kernel + kernel.T)
 
@@ -98,7 +98,7 @@ class AmbiguousColumns:
     def _feature_products(self, k, l, rows, others):
         """h_k' R h_l behind the intercepts, components of one group: (P, n), (P, m) -> (n, m)."""
         posterior, structure = self._posterior, self._posterior.structure
-        group = structure.precision_group(k)
+        group = structure.layout.precision_group(k)
         inner_products = rows.T @ others
         products = structure.quadratic_kernel(
             rows, others, inner_products, posterior.second_moment_origin[group]
@@ -113,7 +113,7 @@ class AmbiguousColumns:
         """B' R h_k of other rows, in the frame of component k: (P, n) -> (m, n)."""
         root = self._posterior.intercept_root
         responses = np.repeat((root[k] @ (root.T @ self.weights))[:, None], whitened.shape[1], axis=1)
-        for l in self._posterior.structure.components_sharing_precision(k):
+        for l in self._posterior.structure.layout.components_sharing_precision(k):
             products = self._feature_products(k, l, whitened, self._whitened[l])
             responses += self.weights[l][:, None] * products.T[self._row]
         return responses
@@ -121,7 +121,7 @@ class AmbiguousColumns:
     def responses(self, index):
         """B' R[:, index], (m, len(index))."""
         posterior, structure = self._posterior, self._posterior.structure
-        index, parts = np.asarray(index), structure.coefficient_blocks()
+        index, parts = np.asarray(index), structure.layout.coefficient_blocks
         responses = np.zeros((len(self), len(index)))
         variance = 1.0 / structure.complete_information(
             posterior.mean_precision, posterior.effective_degrees_of_freedom
@@ -133,7 +133,7 @@ class AmbiguousColumns:
         component, feature = np.divmod(index - parts["linear"].start, structure.n_features)
         behind = index - parts["intercept"].stop  # place on the diagonal of R, which follows the intercepts
         for k, weights in enumerate(self.weights):
-            rows, group = self._whitened[k][:, self._row], structure.precision_group(k)
+            rows, group = self._whitened[k][:, self._row], structure.layout.precision_group(k)
             linear = np.flatnonzero(component == k)
             responses[:, linear] += (rows[feature[linear]] * weights).T
             quadratic = np.flatnonzero(group_of_entry == group)
@@ -155,7 +155,7 @@ class AmbiguousColumns:
 
     def _add_by_place(self, coefficients, k, features):
         start = 0
-        for place in self._posterior.structure.coefficient_slices(k):
+        for place in self._posterior.structure.layout.coefficient_slices(k):
             stop = start + place.stop - place.start
             coefficients[place] += features[start:stop]
             start = stop
@@ -170,7 +170,7 @@ class AmbiguousColumns:
         """B' array: (D, c) -> (m, c)."""
         product = np.zeros((len(self), array.shape[1]))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
-            own = np.concatenate([array[place] for place in self._posterior.structure.coefficient_slices(k)])
+            own = array[self._posterior.structure.layout.coefficient_index(k)]
             by_row = np.concatenate([features.T @ own for features in self._features[k]])
             product += rows_of_columns.T @ by_row
         return product
@@ -203,7 +203,7 @@ class AmbiguousColumns:
 
     def _batches_of_features(self, k):
         structure = self._posterior.structure
-        origin = self._posterior.second_moment_origin[structure.precision_group(k)]
+        origin = self._posterior.second_moment_origin[structure.layout.precision_group(k)]
         for some in self._batches:
             yield structure.component_features(self._whitened[k][:, some], origin)
 

@@ -5,6 +5,8 @@ of such flops that would take as long: arithmetic by element, products of few ro
 around them. The constants decide which solver or frame is chosen, never what it returns.
 """
 
+from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import monomials_of, prefers_common_frame
+from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import prefers_pair_frame
 from sklearn_lrvb.linear_response import SolverCosts
 
 # A pass in the components' own frames, for each row and component.
@@ -33,7 +35,7 @@ _FLOPS_PER_FEATURE_PRODUCT = 2e7
 
 def sweep_cost(n_samples, structure):
     """Cost of a sweep."""
-    if structure.prefers_pair_frame:
+    if prefers_pair_frame(structure):
         return _PAIR_FRAME_SHARE * _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
     return _cheapest_pass_cost(n_samples, structure)
 
@@ -53,7 +55,7 @@ def solver_costs(n_samples, structure, n_columns, n_pair_rows):
     costs : SolverCosts
     """
     n_components = structure.n_components
-    n_kernels = sum(len(structure.components_sharing_precision(k)) for k in range(n_components))
+    n_kernels = sum(len(structure.layout.components_sharing_precision(k)) for k in range(n_components))
     per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_ENTRY
     one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
     return SolverCosts(
@@ -73,19 +75,28 @@ def features_are_cheaper(n_samples, structure, n_pair_rows):
     return _cost_from_features(n_samples, structure) < by_pairs
 
 
+def _sweep_flops(structure):
+    """Flops of the matrix products for one component and row in a sweep."""
+    if not structure.is_matrix:
+        return 0
+    n_products = 2 + 2 / structure.n_components if structure.shares_precision else 4
+    return n_products * structure.n_features**2
+
+
 def _own_frames_cost(n_samples, structure):
     """Cost of a pass in the components' own frames, without what Python adds to any pass."""
-    per_row = structure.sweep_flops + _FLOPS_PER_FEATURE * structure.n_features + _FLOPS_PER_ROW
+    per_row = _sweep_flops(structure) + _FLOPS_PER_FEATURE * structure.n_features + _FLOPS_PER_ROW
     return 1.5 * n_samples * structure.n_components * per_row
 
 
 def _cheapest_pass_cost(n_samples, structure):
     """Cost of a pass in the components' own frames or in one that all share."""
     n_components = structure.n_components
-    if not structure.prefers_common_frame:
+    if not prefers_common_frame(structure):
         return _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
     per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
-    per_row = structure.n_monomials * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
+    n_monomials = monomials_of(structure).n_monomials
+    per_row = n_monomials * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
     return n_samples * per_row + _FLOPS_PER_PASS
 
 
@@ -93,7 +104,7 @@ def _cost_by_pairs(n_samples, structure, n_pair_rows):
     """Cost of the missing information, added up over pairs of components."""
     n_pairs = structure.n_components * (structure.n_components - 1) // 2
     n_features_of_row = 1 + structure.n_features + structure.n_quadratic
-    per_row, per_pair = (_SLOWDOWN_OF_PAIR_PRODUCTS * flops for flops in structure.pair_flops)
+    per_row, per_pair = (_SLOWDOWN_OF_PAIR_PRODUCTS * flops for flops in structure.pair_type.flops(structure))
     per_row += _FLOPS_PER_PAIR_ROW + 2 * _FLOPS_PER_ENTRY * n_features_of_row
     per_pair += _FLOPS_PER_PAIR + 5 * _FLOPS_PER_ENTRY * n_features_of_row**2
     one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS

@@ -75,7 +75,7 @@ def missing_information(rows, posterior):
     """G, (D, D): one pass over the rows, memory independent of their number.
 
     The flops for every pair of components and every row that is ambiguous between them are the structure's
-    ``pair_flops``.
+    ``pair_type.flops``.
     """
     structure = posterior.structure
     ambiguity = Ambiguity.among(rows, posterior)
@@ -189,7 +189,7 @@ def missing_information_from_features(rows, posterior):
     """
     structure, n_components = posterior.structure, posterior.n_components
     n_features = 1 + structure.n_features + structure.n_quadratic
-    origins = structure.per_component(posterior.second_moment_origin)
+    origins = structure.layout.per_component(posterior.second_moment_origin)
     function = functools.partial(_feature_products_of_block, structure, OwnFrames(posterior), origins)
     within, between = rows.total(function, 3 * n_components * n_features)
     missing = np.negative(between, out=between)
@@ -213,8 +213,8 @@ def _feature_products_of_block(structure, frames, origins, block):
 
 def _of_coefficients(structure, matrix):
     """Sum over what components share, from their features one after the other: (K F, K F) -> (D, D)."""
-    places = [place for k in range(structure.n_components) for place in structure.coefficient_slices(k)]
-    index = np.ix_(*2 * [np.concatenate([np.arange(place.start, place.stop) for place in places])])
+    of_components = [structure.layout.coefficient_index(k) for k in range(structure.n_components)]
+    index = np.ix_(*2 * [np.concatenate(of_components)])
     summed = np.zeros(2 * (structure.n_coefficients,))
     if structure.has_own_precisions:
         summed[index] = matrix

@@ -13,7 +13,6 @@ unknowns and a condition number of order one.
 """
 
 import functools
-from dataclasses import replace
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information_from_features,
     missing_information_product,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
 from sklearn_lrvb.linear_response import (
     CompleteInformation,
     DualInformation,
@@ -82,67 +80,3 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
         formed = missing_information_from_features if by_features else missing_information
         return PrimalInformation(complete, formed(rows, posterior))
     return MatrixFreeInformation(complete, functools.partial(missing_information_product, rows, posterior))
-
-
-def _own_moments(posterior):
-    """Complete moments of q in its own frames: N_k, 0, c s(I)/power."""
-    structure = posterior.structure
-    return Moments(
-        posterior.counts,
-        np.zeros_like(posterior.centred_means),
-        structure.expand(posterior.effective_degrees_of_freedom / structure.power)
-        * structure.identity_statistic,
-    )
-
-
-def sweep_residual(posterior, moments):
-    """EM(s) - s in the coordinates of beta, (D,): zero at a fixed point of the sweep.
-
-    Parameters
-    ----------
-    posterior : VariationalPosterior
-    moments : Moments, those of the E-step at the posterior
-    """
-    own = _own_moments(posterior)
-    return posterior.structure.feature_moments(
-        moments.counts - own.counts,
-        moments.first - own.first,
-        moments.second - own.second,
-        posterior.structure.identity_statistic,
-    )
-
-
-def statistics_from(frame, posterior):
-    """Sufficient statistics of a posterior less those of another one, in the frames of that other one, (D,).
-
-    Parameters
-    ----------
-    frame : VariationalPosterior, the other one
-    posterior : VariationalPosterior
-    """
-    structure = posterior.structure
-    shift = structure.transformed(frame.whiteners, posterior.centred_means - frame.centred_means)
-    relative = structure.composed(frame.whiteners, posterior.covariance_cholesky)
-    scatter = structure.expand(posterior.effective_degrees_of_freedom) * structure.congruence(
-        relative, structure.identity
-    )
-    own = _own_moments(frame)
-    return structure.feature_moments(
-        posterior.counts - own.counts,
-        posterior.mean_precision[:, None] * shift,
-        scatter + structure.sum_of_squares(shift, posterior.mean_precision) - own.second,
-        structure.identity_statistic,
-    )
-
-
-def step(posterior, coefficients):
-    """The posterior whose sufficient statistics are moved by ``coefficients``, (D,); counts stop at zero.
-
-    Raises
-    ------
-    DegenerateComponentError
-        Where there is no such posterior.
-    """
-    change = Moments(*posterior.structure.moments(coefficients))
-    moved = _own_moments(posterior) + change
-    return posterior.m_step(replace(moved, counts=np.maximum(moved.counts, 0.0)))

@@ -1,13 +1,12 @@
-"""The variational posterior q(pi) prod_k q(mu_k, Lambda_k) and its moments.
+"""The variational posterior q(pi) prod_k q(mu_k, Lambda_k) and its expectations.
 
-*Conventions.* Shapes: K components, P features. Positions are measured from the origin of the
-centred rows (`row_blocks`), so that nothing is lost for data far from zero. q is a function of the
-expected counts N_k, the means m_k and the covariance_cholesky of E(Lambda)^-1 = A/c alone; the update of a
-sweep and the step of Newton's method both end in `VariationalPosterior.m_step`. Precisions and their
-statistics come by group, one for each component or one for all (`covariance_structures`).
+*Conventions.* K components, P features, S precision groups: one for each component, or one for all
+(`covariance_structures`). Positions are measured from the origin of the centred rows (`row_blocks`), so that
+data far from zero lose no digits. q is a function of the expected counts N_k, the means m_k and the roots of
+E(Lambda)^-1 = A/c alone; sweeps and Newton's method both end in `VariationalPosterior.m_step`.
 
-Both factorizations share every moment but E log|Lambda| (the paper's q(mu) q(Lambda) has more
-degrees of freedom in its Wishart factor than the joint q(mu, Lambda)).
+Both factorizations have the same expectations except E log|Lambda|: the Wishart factor of the paper's
+q(mu) q(Lambda) has more degrees of freedom than that of the joint q(mu, Lambda).
 """
 
 from dataclasses import dataclass, replace
@@ -15,87 +14,26 @@ from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import (
+    DegenerateComponentError,
+    empty_component_message,
+    improper_precision_message,
+    singular_covariance_message,
+)
+from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 
-# Expected count below which a component without a proper prior is empty: it starves by orders of magnitude
-# a sweep (E log pi_k is about -1/N_k), so that the exact value does not matter.
+# A component without a proper prior is empty below this expected count. Its count falls by orders of
+# magnitude in every sweep by then (E log pi_k is about -1/N_k), so that the exact value does not matter.
 _EMPTY_COUNT = 1e-6
-
-# scikit-learn's words for a singular covariance; what follows them says which and why
-ILL_DEFINED_COVARIANCE = (
-    "Fitting the mixture model failed because some components have ill-defined empirical covariance "
-    "(for instance caused by singleton or collapsed samples). Try to decrease the number of "
-    "components, increase reg_covar, or scale the input data."
-)
-
-
-class DegenerateComponentError(ValueError):
-    """A component has no proper posterior: empty, or its covariance is singular."""
 
 
 def log_normal_constant(expected_log_determinant, mean_precision, n_features):
-    """E log N(x; mu, Lambda^-1) but for -(x - m)' E(Lambda) (x - m)/2."""
+    """E log N(x; mu, Lambda^-1) without its term -(x - m)' E(Lambda) (x - m)/2."""
     return 0.5 * (expected_log_determinant - n_features * (_LOG_2_PI + 1.0 / mean_precision))
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Weighted moments of rows in every component's frame.
-
-    Attributes
-    ----------
-    counts : (K,), sums of weights
-    first : (K, P), sums of weight y
-    second : (S, ...), sums of weight s(y), y y' or what the structure keeps of it
-    """
-
-    counts: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-
-    def __add__(self, other):
-        return Moments(self.counts + other.counts, self.first + other.first, self.second + other.second)
-
-
-@dataclass(frozen=True)
-class MixturePrior:
-    """The prior and the two modelling choices that act like one.
-
-    Attributes
-    ----------
-    weights : weight prior (`weight_priors`)
-    structure : covariance structure (`covariance_structures`)
-    mean_precision : float, b0; 0 under the flat prior
-    mean : (P,), m0, measured from the origin
-    degrees_of_freedom : float, nu0; under the flat prior what makes the density constant
-    covariance : C0 in the structure's shape, the inverse of the Wishart's scale; 0 under the flat prior
-    independent : bool, q(mu) q(Lambda) (the paper) instead of q(mu, Lambda)
-    reg_covar : float, variance of known noise on every coordinate of x
-    resolution : (P,), standard deviations that the rows' rounding makes of a constant; below, a component
-        has collapsed. Needed under the flat prior alone: a proper one keeps every variance from it
-    """
-
-    weights: object
-    structure: object
-    mean_precision: float
-    mean: np.ndarray
-    degrees_of_freedom: float
-    covariance: np.ndarray
-    independent: bool
-    reg_covar: float
-    resolution: np.ndarray
-
-    @property
-    def flat(self):
-        """Improper, constant in mu, Lambda and log pi."""
-        return self.mean_precision == 0
-
-    @cached_property
-    def log_det_covariance(self):
-        """Sum of log|C0| over a group's blocks, of a proper prior."""
-        return self.structure.prior_log_determinant(self.covariance)
 
 
 @dataclass(frozen=True)
@@ -145,23 +83,27 @@ class VariationalPosterior:
     @cached_property
     def effective_degrees_of_freedom(self):
         """c, with E Lambda = c A^-1, (S,)."""
-        return self.structure.effective_degrees_of_freedom(self.counts, self.prior.degrees_of_freedom)
+        return self.prior.effective_degrees_of_freedom(self.counts)
 
     @cached_property
     def degrees_of_freedom(self):
         """nu of the Wishart factors, (S,)."""
-        return self.structure.degrees_of_freedom(self.effective_degrees_of_freedom, self.prior.independent)
+        return self.structure.precision_factors.degrees_of_freedom(
+            self.effective_degrees_of_freedom, self.prior.independent
+        )
 
     @cached_property
     def _log_det_inverse_scale(self):
-        return self.structure.log_det_inverse_scale(
+        return self.structure.precision_factors.log_det_inverse_scale(
             self.structure.log_determinants(self.covariance_cholesky), self.degrees_of_freedom
         )
 
     @cached_property
     def expected_log_determinant(self):
         """E log|Lambda|, (S,)."""
-        return self.structure.expected_log_determinant(self.degrees_of_freedom, self._log_det_inverse_scale)
+        return self.structure.precision_factors.expected_log_determinant(
+            self.degrees_of_freedom, self._log_det_inverse_scale
+        )
 
     @cached_property
     def expected_log_weights(self):
@@ -177,8 +119,10 @@ class VariationalPosterior:
     def intercept_excess(self):
         """C: what log|Lambda| and tau_k add to the covariance of the intercepts, (K, K)."""
         structure = self.structure
-        log_det_variance = structure.log_determinant_excess_variance(self.degrees_of_freedom)
-        shared = structure.between_components(0.25 * log_det_variance)
+        log_det_variance = structure.precision_factors.log_determinant_excess_variance(
+            self.degrees_of_freedom
+        )
+        shared = structure.layout.between_components(0.25 * log_det_variance)
         return shared + np.diag(0.5 * self.n_features / self.mean_precision**2)
 
     @cached_property
@@ -235,15 +179,15 @@ class VariationalPosterior:
     def precision_divergences(self):
         """What the precisions add to `kl_divergence`, (S,)."""
         prior, structure = self.prior, self.structure
-        densities = structure.expected_log_density(
+        densities = structure.precision_factors.expected_log_density(
             self.degrees_of_freedom,
             self._log_det_inverse_scale,
             self.expected_log_determinant,
-            structure.expected_own_trace(self.degrees_of_freedom),
+            structure.precision_factors.expected_own_trace(self.degrees_of_freedom),
         )
         if prior.flat:
             return densities
-        return densities - structure.expected_log_density(
+        return densities - structure.precision_factors.expected_log_density(
             prior.degrees_of_freedom,
             prior.log_det_covariance,
             self.expected_log_determinant,
@@ -271,11 +215,11 @@ class VariationalPosterior:
         return Moments(
             moments.counts,
             moments.first + weight * distance,
-            moments.second + structure.expand(structure.per_group(moments.counts)) * noise + prior,
+            moments.second + structure.expand(structure.layout.per_group(moments.counts)) * noise + prior,
         )
 
     def m_step(self, moments):
-        """The posterior whose complete moments (prior included) in this frame are given.
+        """The posterior whose complete moments (prior included) in the frames of this one are given.
 
         Raises
         ------
@@ -285,57 +229,24 @@ class VariationalPosterior:
         """
         counts, prior, structure = moments.counts, self.prior, self.structure
         mean_precision = prior.mean_precision + counts
-        empty = np.flatnonzero(~(counts >= (_EMPTY_COUNT if prior.flat else 0.0)))
-        if empty.size:
-            raise DegenerateComponentError(_empty_component_message(empty[0], counts, prior))
+        is_empty = ~(counts >= (_EMPTY_COUNT if prior.flat else 0.0))
+        _refuse_any(is_empty, empty_component_message, counts, prior)
+        effective_degrees_of_freedom = prior.effective_degrees_of_freedom(counts)
+        is_improper = ~structure.precision_factors.is_proper(effective_degrees_of_freedom, prior.independent)
+        _refuse_any(is_improper, improper_precision_message, counts, prior)
         shift = moments.first / mean_precision[:, None]
         scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
-        effective_degrees_of_freedom = structure.effective_degrees_of_freedom(
-            counts, prior.degrees_of_freedom
-        )
-        improper = np.flatnonzero(~structure.is_proper(effective_degrees_of_freedom, prior.independent))
-        if improper.size:
-            raise DegenerateComponentError(_improper_slot_message(improper[0], counts, prior))
-        factors = structure.factors(scatter / structure.expand(effective_degrees_of_freedom))
-        for group, factor in enumerate(factors):
-            if factor is None:
-                raise DegenerateComponentError(_singular_slot_message(group, counts, prior))
-        covariance_cholesky = structure.composed(self.covariance_cholesky, np.stack(factors))
-        collapsed = ~np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
-        if collapsed.any():
-            raise DegenerateComponentError(_singular_slot_message(collapsed.argmax(), counts, prior))
+        factors = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
+        is_singular = np.isnan(structure.diagonal(factors)).any(axis=1)
+        _refuse_any(is_singular, singular_covariance_message, counts, prior)
+        covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
+        has_collapsed = ~np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
+        _refuse_any(has_collapsed, singular_covariance_message, counts, prior)
         centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
         return VariationalPosterior(prior, counts, centred_means, covariance_cholesky)
 
 
-def _empty_component_message(component, counts, prior):
-    return (
-        f"Component {component} is empty (expected count {counts[component]:.3g} of "
-        f"{counts.sum():.6g} points) and has no posterior under "
-        f"prior={'flat' if prior.flat else 'conjugate'!r}. (a) Lower n_components (now "
-        f"{len(counts)}). (b) Use prior='conjugate', where an empty component falls back to the "
-        "prior. (c) Try another random_state, or raise n_init."
-    )
-
-
-def _owner(group, counts, structure):
-    """Whose precision a group's is, in words."""
-    owner = f"component {group}" if structure.n_precision_groups == len(counts) else "all components together"
-    count = structure.per_group(counts)[group]
-    return f"{owner} (expected count {count:.3g}, {structure.n_features} features)"
-
-
-def _improper_slot_message(group, counts, prior):
-    return (
-        f"The precision of {_owner(group, counts, prior.structure)} has no proper posterior under "
-        "prior='flat': there are too few points. (a) Lower n_components. (b) Use prior='conjugate'."
-    )
-
-
-def _singular_slot_message(group, counts, prior):
-    remedy = " (b) Use prior='conjugate'." if prior.flat else ""
-    return (
-        f"{ILL_DEFINED_COVARIANCE} Here: the covariance of {_owner(group, counts, prior.structure)} is "
-        f"singular to working precision, with reg_covar={prior.reg_covar:g}. (a) Drop constant or "
-        f"duplicated columns, and repeated rows or rows of great weight.{remedy}"
-    )
+def _refuse_any(is_degenerate, message, counts, prior):
+    """Raise DegenerateComponentError for the first component or group that has no proper posterior."""
+    if is_degenerate.any():
+        raise DegenerateComponentError(message(int(is_degenerate.argmax()), counts, prior))

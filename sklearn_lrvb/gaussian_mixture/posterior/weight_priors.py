@@ -1,13 +1,13 @@
 """Posteriors of the mixture weights pi, given the expected counts N_k.
 
-A weight prior knows E log pi, its covariance V_pi (the mean-field covariance of log pi, and at once
-the derivative of E log pi in the counts), the posterior mean of pi and its derivative, the sensitivities of
-both means (derivatives in the prior's concentration at fixed counts), its Kullback-Leibler term, the log
-evidence of given counts, and in which order of the components that evidence is largest.
-Arrays: counts (K,); everything returned has K rows, but for sticks.
+A weight prior gives E log pi; its covariance V_pi, which is the mean-field covariance of log pi and also the
+derivative of E log pi in the counts; the posterior mean of pi and its derivative; the sensitivities of both
+means, which are derivatives in the prior's concentration at fixed counts; the Kullback-Leibler divergence;
+the log evidence of given counts; and the order of the components in which that evidence is largest.
 
-Weights of either kind break a stick: v_k of what is left goes to component k, and the v_k are independent
-beta variables, K - 1 of them where the last component takes the rest (Dirichlet), else K.
+Weights of either kind break a stick: a share v_k of what is left of it goes to component k. The v_k are
+independent beta variables, K - 1 of them where the last component takes the rest (Dirichlet), else K.
+Arrays have a number for every component, (K,), or for every break of the stick.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from sklearn_lrvb.exponential_families import dirichlet
 
 
 class BrokenStick:
-    """Weights as the parts of a stick, from the beta parameters of its breaks, ``sticks``."""
+    """Weights as the parts of a stick; a subclass gives the beta parameters of its breaks, `sticks`."""
 
     def logit_variance(self, counts):
         """Var log(v/(1 - v)), a number for every break."""
@@ -35,7 +35,7 @@ class BrokenStick:
 
     def from_sticks(self, stick, rest):
         """pi from v and 1 - v, scaled to sum to one: (..., number of breaks) -> (..., K)."""
-        n_rest = self.n_components - stick.shape[-1]  # none, or the last component
+        n_rest = self.n_components - stick.shape[-1]  # One where the last component takes the rest.
         whole = np.ones((*stick.shape[:-1], 1))
         left = np.concatenate([whole, np.cumprod(rest, axis=-1)], axis=-1)[..., : self.n_components]
         weights = left * np.concatenate([stick, whole[..., :n_rest]], axis=-1)
@@ -112,9 +112,9 @@ class DirichletWeights(BrokenStick):
 class StickBreakingWeights(BrokenStick):
     """pi_k = v_k prod_{j<k} (1 - v_j) with v_k ~ Beta(1, gamma): a truncated Dirichlet process.
 
-    As in scikit-learn the last stick is a beta variable too, so the weights fall short of one by
-    the mass of the components never opened; the lower bound is one on the evidence of the
-    untruncated process. log pi is linear in (log v, log(1 - v)).
+    As in scikit-learn the last stick is a beta variable too, so that the weights sum to less than one: the
+    components beyond K have the rest. The lower bound is a bound on the evidence of the untruncated
+    process. log pi is linear in (log v, log(1 - v)).
     """
 
     prior_concentration: float

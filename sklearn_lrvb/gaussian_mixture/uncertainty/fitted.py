@@ -17,8 +17,8 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import responsibilities_of_rows
+from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    MixturePrior,
     VariationalPosterior,
     log_normal_constant,
 )
@@ -123,10 +123,12 @@ class FittedMixture(_Mixture):
             "means_": targets["means"].value(),
             "covariances_": targets["covariances"].value(),
             "precisions_": targets["precisions"].value(),
-            "precisions_cholesky_": structure.reported(structure.transposed(posterior.whiteners)).copy(),
+            "precisions_cholesky_": structure.reporting.reported(
+                structure.transposed(posterior.whiteners)
+            ).copy(),
             "weight_concentration_": prior.weights.concentration(posterior.counts),
             "mean_precision_": posterior.mean_precision,
-            "degrees_of_freedom_": structure.reported_number(posterior.degrees_of_freedom),
+            "degrees_of_freedom_": structure.reporting.reported_number(posterior.degrees_of_freedom),
             "weight_concentration_prior_": prior.weights.prior_concentration,
             "mean_precision_prior_": prior.mean_precision,
             "mean_prior_": np.zeros_like(self.origin) if prior.flat else self.origin + prior.mean,
@@ -267,8 +269,10 @@ class HandSetDensities:
         """E log|Lambda|, (S,)."""
         structure, degrees_of_freedom = self.structure, self.degrees_of_freedom
         log_determinants = -structure.log_determinants(self.whiteners)  # of E(Lambda)^-1
-        log_det_inverse_scale = structure.log_det_inverse_scale(log_determinants, degrees_of_freedom)
-        return structure.expected_log_determinant(degrees_of_freedom, log_det_inverse_scale)
+        log_det_inverse_scale = structure.precision_factors.log_det_inverse_scale(
+            log_determinants, degrees_of_freedom
+        )
+        return structure.precision_factors.expected_log_determinant(degrees_of_freedom, log_det_inverse_scale)
 
     @cached_property
     def log_density_constants(self):
@@ -305,7 +309,7 @@ class HandSetMixture(_Mixture):
             structure,
             float(model["reg_covar"]),
             means - origin,
-            structure.transposed(structure.by_group(arrays["precisions_cholesky_"])),
+            structure.transposed(structure.reporting.by_group(arrays["precisions_cholesky_"])),
             arrays["mean_precision_"],
             np.atleast_1d(arrays["degrees_of_freedom_"]),
             weights.expected_log_at(arrays["weight_concentration_"]),
@@ -323,12 +327,12 @@ def _check_shapes(arrays, structure, weights, covariance_type):
     """Raise ValueError unless the arrays have the shapes that ``means_`` asks for."""
     n_components = structure.n_components
     frames = structure.scaled_frames(np.ones(structure.n_features))
-    numbers = np.ones(structure.n_precision_groups)
+    numbers = np.ones(structure.layout.n_precision_groups)
     shapes = {
         "weight_concentration_": np.shape(weights.concentration(np.ones(n_components))),
         "mean_precision_": (n_components,),
-        "degrees_of_freedom_": np.shape(structure.reported_number(numbers)),
-        "precisions_cholesky_": np.shape(structure.reported(frames)),
+        "degrees_of_freedom_": np.shape(structure.reporting.reported_number(numbers)),
+        "precisions_cholesky_": np.shape(structure.reporting.reported(frames)),
     }
     for name, shape in shapes.items():
         if arrays[name].shape != shape:

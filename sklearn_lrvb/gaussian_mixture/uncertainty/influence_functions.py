@@ -35,7 +35,7 @@ class InfluenceFunctions:
         constant, linear, curvature = structure.polynomials(coefficients, posterior.second_moment_origin)
         self._write_gradients = structure.gradients(posterior.whiteners, linear, curvature)
         self._polynomials = [
-            structure.values(constant[:, k], linear[:, k], curvature[:, structure.precision_group(k)])
+            structure.values(constant[:, k], linear[:, k], curvature[:, structure.layout.precision_group(k)])
             for k in range(posterior.n_components)
         ]
         self.n_functions = len(coefficients)

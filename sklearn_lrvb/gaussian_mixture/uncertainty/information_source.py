@@ -16,8 +16,8 @@ from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
-    sweep_residual,
 )
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import statistics_residual
 from sklearn_lrvb.linear_response import (
     MAX_DENSE_SIZE,
     IndefiniteInformationError,
@@ -80,17 +80,8 @@ class InformationSource:
     def _kept(self):
         """The information that is formed and kept, or None."""
         if self._packed is not None:
-            self._matrix, self._packed = self._unpacked(), None
+            self._matrix, self._packed = unpacked_information(self._packed, self._posterior), None
         return self._matrix
-
-    def _unpacked(self):
-        """The information from its arrays."""
-        posterior = self._posterior
-        return information_from_arrays(
-            complete_information(posterior),
-            self._packed,
-            lambda arrays: AmbiguousColumns.from_arrays(posterior, arrays),
-        )
 
     @property
     def _posterior(self):
@@ -176,7 +167,7 @@ class InformationSource:
             information = observed_information(rows, self._posterior, result, n_targets, solver)
         decrement = self._decrement
         if decrement is None:
-            decrement = information.newton_step(sweep_residual(self._posterior, result.moments))[1]
+            decrement = information.newton_step(statistics_residual(self._posterior, result.moments))[1]
         return information, decrement
 
     @property
@@ -221,7 +212,7 @@ class InformationSource:
     def _indefinite_error(self, error):
         """The error in terms of the mixture: which parameters of which components it is about."""
         structure = self._posterior.structure
-        intercepts, linear, quadratic = (np.square(part) for part in structure.split(error.direction))
+        intercepts, linear, quadratic = (np.square(part) for part in structure.layout.split(error.direction))
         totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
         theta = self.fitted.parameters.theta
         kind = next(target.name for target in theta if target.block == max(totals, key=totals.get))
@@ -294,3 +285,12 @@ class InformationSource:
         if small:
             return self._formed(checked, 1, min(small, key=by_cost.get))
         return None, self._formed(checked, 1, "matrix_free")[1]
+
+
+def unpacked_information(arrays, posterior):
+    """The observed information at a posterior, from the arrays of its ``to_arrays``."""
+    return information_from_arrays(
+        complete_information(posterior),
+        arrays,
+        lambda factor_arrays: AmbiguousColumns.from_arrays(posterior, factor_arrays),
+    )

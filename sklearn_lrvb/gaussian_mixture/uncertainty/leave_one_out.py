@@ -90,7 +90,7 @@ def _largest_shares_of_block(counts, frames, block):
 def _used(posterior, responsibilities):
     """Components whose statistics a row is part of, (K, n): those of a group together."""
     used = responsibilities > COUNTS_IN_SCORE
-    if posterior.structure.n_precision_groups < posterior.n_components:
+    if posterior.structure.layout.n_precision_groups < posterior.n_components:
         used[...] = used.any(axis=0)
     return used
 
@@ -120,8 +120,8 @@ def _scores_at(posterior, expectation, own, left_out):
     counts = np.where(counts > 0.0, counts, np.nan if posterior.prior.flat else 0.0)
     log_weights = posterior.prior.weights.expected_log(counts.T).T
     moved = expectation.log_densities + log_weights - posterior.expected_log_weights[:, None]
-    for group in range(structure.n_precision_groups):
-        components = [k for k in range(len(r)) if structure.precision_group(k) == group]
+    for group in range(structure.layout.n_precision_groups):
+        components = [k for k in range(len(r)) if structure.layout.precision_group(k) == group]
         columns = np.flatnonzero((r[components] > COUNTS_IN_SCORE).any(axis=0))
         for batch in batches(columns.size, 8 * structure.identity.size):
             some = columns[batch]
@@ -142,8 +142,8 @@ def _log_densities(posterior, group, whitened, counts, sums):
     sums : component -> changes of its other statistics (P, n), (Q, n); the L components of the group
     """
     prior, structure = posterior.prior, posterior.structure
-    information = structure.effective_degrees_of_freedom(counts.T, prior.degrees_of_freedom)
-    proper = structure.is_proper(information, prior.independent)[:, group]
+    factors, information = structure.precision_factors, prior.effective_degrees_of_freedom(counts.T)
+    proper = factors.is_proper(information, prior.independent)[:, group]
     information = np.where(proper, information[:, group], np.nan)
     mean_precision = prior.mean_precision + counts
     shifts = {l: linear / mean_precision[l] for l, (linear, _) in sums.items()}
@@ -151,13 +151,14 @@ def _log_densities(posterior, group, whitened, counts, sums):
     scatter = _moved_second_moments(posterior, group, counts, quadratic)
     for l, shift in shifts.items():
         scatter -= structure.expand(mean_precision[l]) * structure.statistic_by_row(shift)
-    covariance_cholesky = structure.cholesky_by_row(scatter / structure.expand(information))
+    covariance_cholesky = structure.cholesky(scatter / structure.expand(information))
     left = structure.log_determinants(covariance_cholesky)
     left[left < _LEAST_LOG_DETERMINANT] = np.nan
     log_determinants = left + structure.log_determinants(posterior.covariance_cholesky)[group]
-    degrees_of_freedom = structure.degrees_of_freedom(information, prior.independent)
-    expected_log_determinant = structure.expected_log_determinant(
-        degrees_of_freedom, structure.log_det_inverse_scale(log_determinants, degrees_of_freedom)
+    degrees_of_freedom = factors.degrees_of_freedom(information, prior.independent)
+    expected_log_determinant = factors.expected_log_determinant(
+        degrees_of_freedom,
+        factors.log_det_inverse_scale(log_determinants, degrees_of_freedom),
     )
     noise = structure.identity_statistic - posterior.second_moment_origin[group]
     squares = [
@@ -172,7 +173,7 @@ def _log_densities(posterior, group, whitened, counts, sums):
 def _moved_second_moments(posterior, group, counts, quadratic):
     """Complete second moments of a group in its frame, moved: (K, n), (Q, n) -> (n, ...)."""
     structure = posterior.structure
-    more = structure.per_group(counts.T - posterior.counts)[:, group]
+    more = structure.layout.per_group(counts.T - posterior.counts)[:, group]
     own = (
         structure.expand(posterior.effective_degrees_of_freedom[group] / structure.power + more)
         * structure.identity_statistic

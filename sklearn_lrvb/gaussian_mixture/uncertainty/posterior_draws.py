@@ -83,7 +83,7 @@ class PosteriorDraws:
         for batch in slices(n_draws, at_once):
             normals = random_state.standard_normal((batch.stop - batch.start, n_normals))
             for_coefficients, for_means, for_sticks = np.split(normals, parts, axis=1)
-            intercepts, linear, quadratic = structure.split(correlated(for_coefficients))
+            intercepts, linear, quadratic = structure.layout.split(correlated(for_coefficients))
             draws["weights"][batch] = self._weights(intercepts, for_sticks)
             draws["means"][batch] = self._means(linear, for_means)
             draws["precisions"][batch], draws["covariances"][batch] = self._precisions(quadratic)
@@ -157,7 +157,7 @@ class PosteriorDraws:
             for some in slices(len(coordinates), _VARIANCES_AT_ONCE)
         ]
         deviations = np.sqrt(np.concatenate(squares)).reshape(
-            structure.n_precision_groups, structure.n_quadratic
+            structure.layout.n_precision_groups, structure.n_quadratic
         )
         return np.abs(structure.own_precision_response(deviations))
 
@@ -174,7 +174,7 @@ class PosteriorDraws:
             structure.composed(structure.transposed(posterior.whiteners), factors),
             structure.composed(posterior.covariance_cholesky, structure.transposed(inverses)),
         )
-        return tuple(structure.reported(self._squared(own)) for own in covariance_cholesky)
+        return tuple(structure.reporting.reported(self._squared(own)) for own in covariance_cholesky)
 
     def _squared(self, covariance_cholesky):
         """The matrices whose factors these are, symmetric to the last digit, (n, S, ...)."""

@@ -78,5 +78,5 @@ def prior_moves(uncertainty, names):
 def _deviations_under(prior):
     """Rows v with sum of v v' = C0/nu0, (P, P)."""
     structure = prior.structure
-    root = structure.cholesky(prior.covariance / prior.degrees_of_freedom)
-    return structure.transformed(root[None], np.eye(structure.n_features)[:, None, :])[:, 0]
+    root = structure.cholesky((prior.covariance / prior.degrees_of_freedom)[None])
+    return structure.transformed(root, np.eye(structure.n_features)[:, None, :])[:, 0]

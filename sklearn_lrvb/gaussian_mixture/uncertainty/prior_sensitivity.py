@@ -37,12 +37,15 @@ class PriorResponse:
     def __init__(self, posterior):
         self._posterior = posterior
         prior, structure = posterior.prior, posterior.structure
-        excess = structure.log_determinant_excess_variance(posterior.degrees_of_freedom) / structure.power
+        excess = (
+            structure.precision_factors.log_determinant_excess_variance(posterior.degrees_of_freedom)
+            / structure.power
+        )
         self._intercepts = np.stack(
             [
                 prior.weights.expected_log_sensitivity(posterior.counts),
                 0.5 * posterior.n_features / posterior.mean_precision**2,
-                structure.per_component(0.25 * excess),
+                structure.layout.per_component(0.25 * excess),
                 np.zeros(posterior.n_components),
             ]
         )

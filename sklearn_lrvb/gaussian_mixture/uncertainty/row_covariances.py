@@ -41,7 +41,7 @@ class _Rows:
     def _features(self, k, columns):
         """h_k of some of the rows, (F, n); not to be written to."""
         if k not in self._kept:
-            origin = self._posterior.second_moment_origin[self._structure.precision_group(k)]
+            origin = self._posterior.second_moment_origin[self._structure.layout.precision_group(k)]
             self._kept[k] = self._structure.component_features(self._whitened[k], origin)
         features = self._kept[k]
         return features if len(columns) == features.shape[1] else features.take(columns, axis=1)
@@ -52,8 +52,7 @@ class _RowResponses(_Rows):
 
     def _places(self, k):
         """Where a component's coefficients stand, int array (F,)."""
-        everything = np.arange(self._structure.n_coefficients)
-        return np.concatenate([everything[part] for part in self._structure.coefficient_slices(k)])
+        return self._structure.layout.coefficient_index(k)
 
     def covariance(self, k, l, columns):
         """T_kl of some of the rows, (n,)."""
@@ -87,7 +86,7 @@ class _RowResponses(_Rows):
 
     def moments(self, l, weights, columns):
         """Changes of a component's other statistics in its frame, as of features: (P, n), (Q, n)."""
-        structure, group = self._structure, self._structure.precision_group(l)
+        structure, group = self._structure, self._structure.layout.precision_group(l)
         response = self._response(self._places(l)[1:], weights, columns)
         linear, quadratic = response[: structure.n_features], response[structure.n_features :]
         linear *= self._posterior.mean_precision[l]
@@ -148,12 +147,16 @@ class _ByKernels(_RowResponses):
     def covariance(self, k, l, columns):
         """T_kl of some of the rows, (n,)."""
         posterior, structure = self._posterior, self._structure
-        rows, others, group = self._rows(k, columns), self._rows(l, columns), structure.precision_group(k)
+        rows, others, group = (
+            self._rows(k, columns),
+            self._rows(l, columns),
+            structure.layout.precision_group(k),
+        )
         covariance = np.einsum("mn,mn->n", self._halves[k][:, columns], self._halves[l][:, columns])
         covariance += posterior.intercept_root[k] @ posterior.intercept_root[l]
         if k == l:
             covariance += np.einsum("pn,pn->n", rows, rows) / posterior.mean_precision[k]
-        if l in structure.components_sharing_precision(k):
+        if l in structure.layout.components_sharing_precision(k):
             products = structure.quadratic_products(rows, others, posterior.second_moment_origin[group])
             covariance += products * (structure.power / posterior.effective_degrees_of_freedom[group])
         return covariance
@@ -172,7 +175,7 @@ class _ByKernels(_RowResponses):
         structure, n_features = self._structure, self._structure.n_features
         reassigned = self._reassigned(weights, columns)
         quadratic = 0.0
-        for k in structure.components_sharing_precision(l):
+        for k in structure.layout.components_sharing_precision(l):
             moved = weights[k] * self._features(k, columns)
             moved += self._information.factor.component_product(k, reassigned)
             quadratic += moved[1 + n_features :]
@@ -191,7 +194,7 @@ class WithoutResponse(_Rows):
     def moments(self, l, weights, columns):
         """Changes of a component's other statistics in its frame, as of features: (P, n), (Q, n)."""
         n_features = self._structure.n_features
-        components_sharing_precision = self._structure.components_sharing_precision(l)
+        components_sharing_precision = self._structure.layout.components_sharing_precision(l)
         quadratic = sum(
             weights[k] * self._features(k, columns)[1 + n_features :] for k in components_sharing_precision
         )

@@ -122,7 +122,7 @@ class Target(ABC):
         return {
             "intercept": (structure.n_components, 1),
             "linear": (structure.n_components, structure.n_features),
-            "quadratic": (structure.n_precision_groups, structure.n_quadratic),
+            "quadratic": (structure.layout.n_precision_groups, structure.n_quadratic),
         }[self.block]
 
     def flat_value(self):
@@ -145,7 +145,7 @@ class Target(ABC):
         """Expected number of rows that inform each flat entry, (d,)."""
         counts = self.posterior.counts
         if self.block == "quadratic":
-            counts = self.posterior.structure.per_group(counts)
+            counts = self.posterior.structure.layout.per_group(counts)
         return np.repeat(counts, self.size // self.n_units)
 
     def excess_with(self, other):
@@ -174,7 +174,7 @@ class Target(ABC):
 
     def coordinates(self, units=slice(None)):
         """Coordinates (of D) of the coefficients of some units, unit by unit."""
-        block = self.posterior.structure.coefficient_blocks()[self.block]
+        block = self.posterior.structure.layout.coefficient_blocks[self.block]
         return np.arange(block.start, block.stop).reshape(self._units)[units].ravel()
 
     def unit_batches(self, n_coordinates):
@@ -329,7 +329,7 @@ class Means(Target):
 
     def response(self, coefficients, units=slice(None)):
         posterior, structure = self.posterior, self.posterior.structure
-        roots = structure.per_component(posterior.covariance_cholesky)[units]
+        roots = structure.layout.per_component(posterior.covariance_cholesky)[units]
         return self.flat(structure.mean_response(coefficients, roots))
 
     def flat(self, values):
@@ -348,7 +348,9 @@ class Means(Target):
     def excess_scale(self):
         """Excess of a mean's Student t over the normal variance, in units of E Sigma, (K,)."""
         posterior = self.posterior
-        factor = posterior.structure.mean_excess_factor(posterior.effective_degrees_of_freedom)
+        factor = posterior.structure.precision_factors.mean_excess_factor(
+            posterior.effective_degrees_of_freedom
+        )
         return factor * (not posterior.prior.independent) / posterior.mean_precision
 
     def _excess_of_components(self):
@@ -372,19 +374,20 @@ class MatrixTarget(Target):
 
     def flat(self, values):
         structure = self.posterior.structure
-        return structure.unique_entries(structure.by_group(values))
+        return structure.unique_entries(structure.reporting.by_group(values))
 
     def shaped(self, flat):
         structure = self.posterior.structure
-        return structure.reported(structure.from_unique_entries(flat))
+        return structure.reporting.reported(structure.from_unique_entries(flat))
 
     def subscripts(self, feature_names):
-        return self.posterior.structure.entry_labels(feature_names)
+        structure = self.posterior.structure
+        return structure.reporting.entry_labels(structure.entry_names(feature_names))
 
     def flat_index(self, component, row, column):
         structure = self.posterior.structure
         by_group = structure.from_unique_entries(np.arange(self.size))
-        own = by_group[structure.precision_group(component)].astype(np.intp)
+        own = by_group[structure.layout.precision_group(component)].astype(np.intp)
         if own.ndim == 2:
             return int(own[row, column])
         if row != column:
@@ -410,7 +413,7 @@ class Precisions(MatrixTarget):
     def value(self):
         structure = self.posterior.structure
         maps = structure.transposed(self.posterior.whiteners)
-        return structure.reported(structure.congruence(maps, structure.identity))
+        return structure.reporting.reported(structure.congruence(maps, structure.identity))
 
     def response(self, coefficients, units=slice(None)):
         structure = self.posterior.structure
@@ -427,7 +430,7 @@ class Covariances(MatrixTarget):
 
     def value(self):
         structure = self.posterior.structure
-        return structure.reported(
+        return structure.reporting.reported(
             structure.congruence(self.posterior.covariance_cholesky, structure.identity)
         )
 

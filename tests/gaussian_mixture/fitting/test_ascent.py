@@ -17,9 +17,9 @@ from catalogue import (
     three_blobs,
     use_information,
 )
-from problems import PROBLEMS
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.problems.clusters import PROBLEMS
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import estimator as estimator_module
 from sklearn_lrvb.gaussian_mixture import information

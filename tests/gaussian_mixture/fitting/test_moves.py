@@ -18,7 +18,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.assignment_sums import assignment_sums
 from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import ComponentStatistics, emptied
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Move, MoveProposals, Moves, occupied
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.row_blocks import CentredRows
 

@@ -9,7 +9,7 @@ from catalogue import COVARIANCE_TYPES, SOLVERS, mixture, three_blobs
 
 from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 
 
 @dataclass(frozen=True)

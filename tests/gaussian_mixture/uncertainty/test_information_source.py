@@ -21,10 +21,7 @@ from sklearn.datasets import load_iris
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.uncertainty import information_source
-from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import (
-    information_from_arrays,
-    information_to_arrays,
-)
+from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import unpacked_information
 from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
 
 KILOBYTE = 1024
@@ -124,8 +121,8 @@ def test_packed_information_solves_the_same(model, solver, monkeypatch):
     estimator = mixture(model, 3).fit(three_blobs(60))
     information = estimator._uncertainty.source.information(1)
     assert information.name == solver
-    arrays = information_to_arrays(information)
-    unpacked = information_from_arrays(arrays, estimator._fitted.posterior)
+    arrays = information.to_arrays()
+    unpacked = unpacked_information(arrays, estimator._fitted.posterior)
     sources = np.random.default_rng(0).normal(size=(len(information), 4))
     expected = information.solve(sources)
     np.testing.assert_allclose(unpacked.solve(sources), expected, atol=1e-10 * np.abs(expected).max())
@@ -141,9 +138,9 @@ def test_few_ambiguous_rows_are_packed_rather_than_the_triangle():
     X[:3, 0] = 4.0
     estimator = mixture({}, 2).fit(X)
     information = estimator._uncertainty.source.information(1, "dual", estimator._fitted.rows(X, None))
-    arrays = information_to_arrays(information)
+    arrays = information.to_arrays()
     assert "triangle" not in arrays
-    assert isinstance(information_from_arrays(arrays, estimator._fitted.posterior), DualInformation)
+    assert isinstance(unpacked_information(arrays, estimator._fitted.posterior), DualInformation)
     pickled = len(pickle.dumps(estimator))
     assert pickled < 8 * len(information) ** 2 / 4
     assert_equal_to_rounding(

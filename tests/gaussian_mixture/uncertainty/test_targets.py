@@ -9,7 +9,8 @@ from catalogue import MODELS, dense, fitted, mixture, model_id, overlapping
 from sklearn_lrvb.displays import InfluenceDisplay, PosteriorStdDisplay
 from sklearn_lrvb.displays.parameter_entries import parameter_entry
 from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
-from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information, step
+from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import posterior_after_step
 from sklearn_lrvb.gaussian_mixture.uncertainty import target_covariances, targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import covariance, variance
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
@@ -64,7 +65,7 @@ class StandardDeviations(Target):
 
     def flat_index(self, component, row, column):
         n_deviations = self.value().shape[1]
-        return n_deviations * self.posterior.structure.precision_group(component) + row % n_deviations
+        return n_deviations * self.posterior.structure.layout.precision_group(component) + row % n_deviations
 
 
 class LogDeterminants(Target):
@@ -97,7 +98,7 @@ class LogDeterminants(Target):
         return [f"{group}" for group in range(self.n_units)]
 
     def flat_index(self, component, row, column):
-        return self.posterior.structure.precision_group(component)
+        return self.posterior.structure.layout.precision_group(component)
 
 
 class LogOdds(WeightTarget):
@@ -153,7 +154,7 @@ def test_response_is_the_derivative_of_the_value(model):
     complete = covariance_of_coefficients(complete_information(posterior))
     h = 1e-2
     for statistics in np.random.default_rng(0).normal(size=(3, len(complete))):
-        more, less = (step(posterior, sign * h * statistics) for sign in (1, -1))
+        more, less = (posterior_after_step(posterior, sign * h * statistics) for sign in (1, -1))
         coefficients = complete @ statistics
         for target in made:
             ends = [type(target)(moved, target.origin).flat_value() for moved in (more, less)]

@@ -1,0 +1,113 @@
+"""Which components share a precision, and where coefficients stand in a vector of all of them.
+
+*Conventions.* K components, P features, S precision groups of components that share one precision (S = K or
+1), Q quadratic coefficients of a group. A coefficient vector of size D = K + K P + S Q holds first K
+intercepts, then (K, P) linear coefficients, then (S, Q) quadratic ones.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class CoefficientLayout:
+    """Order of the coefficients, and groups of components.
+
+    Parameters
+    ----------
+    n_components : int, K
+    n_features : int, P
+    n_quadratic : int, Q
+    shares_precision : bool, whether all components form one precision group instead of one group each
+    """
+
+    n_components: int
+    n_features: int
+    n_quadratic: int
+    shares_precision: bool
+
+    # Precision groups.
+
+    @property
+    def n_precision_groups(self):
+        """S."""
+        return 1 if self.shares_precision else self.n_components
+
+    def precision_group(self, component):
+        """Number of the group of a component."""
+        return 0 if self.shares_precision else component
+
+    def components_of_group(self, group):
+        """Components of a precision group."""
+        return range(self.n_components) if self.shares_precision else (group,)
+
+    def components_sharing_precision(self, component):
+        """Components in the same group as a component, itself included."""
+        return self.components_of_group(self.precision_group(component))
+
+    def per_group(self, by_component):
+        """Sums over the components of every group: (..., K) -> (..., S)."""
+        return by_component.sum(axis=-1, keepdims=True) if self.shares_precision else by_component
+
+    def per_component(self, by_group):
+        """The entry of every component's group: (S, ...) -> (K, ...), without a copy."""
+        return np.broadcast_to(by_group, (self.n_components, *by_group.shape[1:]))
+
+    def between_components(self, by_group):
+        """Covariance matrix of variables that the components of a group share: (S,) -> (K, K)."""
+        if self.shares_precision:
+            return np.full((self.n_components, self.n_components), by_group[0])
+        return np.diag(by_group)
+
+    # The coefficient vector.
+
+    @cached_property
+    def n_coefficients(self):
+        """D."""
+        return self.n_components * (1 + self.n_features) + self.n_precision_groups * self.n_quadratic
+
+    @property
+    def n_component_features(self):
+        """F, coefficients that one component depends on: 1 + P + Q."""
+        return 1 + self.n_features + self.n_quadratic
+
+    @cached_property
+    def coefficient_blocks(self):
+        """Where the kinds of coefficients stand: name -> slice of D."""
+        linear = self.n_components
+        quadratic = linear + self.n_components * self.n_features
+        return {
+            "intercept": slice(0, linear),
+            "linear": slice(linear, quadratic),
+            "quadratic": slice(quadratic, self.n_coefficients),
+        }
+
+    def coefficient_slices(self, component):
+        """Slices of D with a component's intercept, linear and quadratic coefficients."""
+        blocks, group = self.coefficient_blocks, self.precision_group(component)
+        linear = blocks["linear"].start + component * self.n_features
+        quadratic = blocks["quadratic"].start + group * self.n_quadratic
+        return (
+            slice(component, component + 1),
+            slice(linear, linear + self.n_features),
+            slice(quadratic, quadratic + self.n_quadratic),
+        )
+
+    def coefficient_index(self, component):
+        """Coordinates of a component's coefficients, int array (F,)."""
+        slices = self.coefficient_slices(component)
+        return np.concatenate([np.arange(part.start, part.stop) for part in slices])
+
+    def split(self, coefficients):
+        """(..., D) -> intercepts (..., K), linear (..., K, P), quadratic (..., S, Q)."""
+        lead = coefficients.shape[:-1]
+        intercepts, linear, quadratic = (
+            coefficients[..., block] for block in self.coefficient_blocks.values()
+        )
+        return (
+            intercepts,
+            linear.reshape(*lead, self.n_components, self.n_features),
+            quadratic.reshape(*lead, self.n_precision_groups, self.n_quadratic),
+        )
