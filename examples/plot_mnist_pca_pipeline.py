@@ -344,9 +344,9 @@ def report_check(study):
     """Print what fraction of draws from the exact posterior either method's 95 % regions hold."""
     n_draws, seconds = len(study.gibbs[0]), study.gibbs[2]
     print(
-        "\nWhich is right? Gibbs sampling draws from the exact posterior, slowly. Of its draws, this fraction is"
+        "\nWhich is right? Gibbs sampling draws from the exact posterior, slowly. A 95 % region should hold"
     )
-    print(f"in the 95 % regions ({n_draws:,} draws):")
+    print(f"95 % of the draws; of {n_draws:,} these hold:")
     print(f"    {'':<26}{'LRVB':>8}{'mean field':>14}")
     held = {method: study.held_by_regions(method) for method in METHODS}
     rows = [(f"mean of the {name}", *(held[m][k] for m in METHODS)) for k, name in enumerate(study.clusters)]
@@ -371,9 +371,7 @@ def report_influence(study):
     n_wrong = np.sum(study.cluster_digits[study.assignment] != study.digits.train_labels)
     in_doubt = study.cluster_digits[study.assignment[doubtful]] != study.digits.train_labels[doubtful]
     chance = f"{100 * CERTAIN:.0f} %"
-    print(
-        f"\nWhich are doubtful? {len(doubtful)} digits for which neither cluster has {chance} probability; among"
-    )
+    print(f"\nWhich are doubtful? For {len(doubtful)} digits neither cluster has {chance} probability. Among")
     print(f"them are {in_doubt.sum()} of the {n_wrong} digits that are in the wrong cluster.")
 
 
