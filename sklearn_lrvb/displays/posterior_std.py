@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
     from numpy.typing import ArrayLike, NDArray
 
     from sklearn_lrvb import LRVBGaussianMixture
@@ -151,17 +152,19 @@ class PosteriorStdDisplay:
             covariances = [estimator.get_posterior_covariance(name, **training) for name in chosen]
             lrvb = [np.sqrt(np.diag(covariance)) for covariance in covariances]
         mean_field = [uncertainty.flat_mean_field_std(name) for name in chosen]
+        lrvb_std = np.concatenate(lrvb)
+        reference_std = None if reference is None else np.asarray(reference, dtype=np.float64)
+        if reference_std is not None and reference_std.shape != lrvb_std.shape:
+            raise ValueError(
+                f"reference must have one standard deviation for each of the {len(lrvb_std)} "
+                f"parameters of target={target!r}, got an array of shape {reference_std.shape}."
+            )
         display = cls(
-            lrvb_std=np.concatenate(lrvb),
+            lrvb_std=lrvb_std,
             mean_field_std=np.concatenate(mean_field),
             targets=np.repeat(chosen, [len(part) for part in lrvb]),
-            reference_std=None if reference is None else np.asarray(reference, dtype=np.float64),
+            reference_std=reference_std,
         )
-        if reference is not None and display.reference_std.shape != display.lrvb_std.shape:
-            raise ValueError(
-                f"reference must have one standard deviation for each of the {len(display.lrvb_std)} "
-                f"parameters of target={target!r}, got an array of shape {display.reference_std.shape}."
-            )
         return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
@@ -184,7 +187,8 @@ class PosteriorStdDisplay:
         check_matplotlib_support(f"{type(self).__name__}.plot")
         self.ax_ = given_or_new(ax)
         self.figure_ = self.ax_.figure
-        self.lrvb_points_, self.mean_field_points_ = {}, {}
+        self.lrvb_points_: dict[str, PathCollection] = {}
+        self.mean_field_points_: dict[str, PathCollection] = {}
         x = self.lrvb_std if self.reference_std is None else self.reference_std
         shown = (x > 0) & (self.lrvb_std > 0) & (self.mean_field_std > 0)
         self._draw_diagonal(np.concatenate([v[shown] for v in (x, self.lrvb_std, self.mean_field_std)]))
