@@ -210,7 +210,7 @@ class PosteriorStdDisplay:
         (self.diagonal_,) = self.ax_.plot(limits, limits, color="0.4", linewidth=1, zorder=0)
 
     def _draw_target(self, target, x, lrvb_std, mean_field_std, kwargs):
-        """Draw the points of one attribute."""
+        """The points of one kind of parameters."""
         place, name = TARGETS.index(target), target.replace("_", " ")
         style = {"s": 26, "marker": MARKERS[place], "color": COLORS[place], "alpha": 0.85, **kwargs}
         if self.reference_std is None:
