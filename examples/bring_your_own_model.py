@@ -1,19 +1,19 @@
 """
 ====================================================================================
-A hierarchy of your own, and a family of your own: what does it take to get error bars?
+A hierarchical model and a family of your own: what does it take to get error bars?
 ====================================================================================
 
 First a model: the failures of ten pumps in a power plant (Gaver and O'Muircheartaigh, 1987; the example of
 Gelfand and Smith, 1990). Pump i fails s_i times in t_i thousand hours, s_i ~ Poisson(lambda_i t_i); the
-rates are lambda_i ~ Gamma(shape a, rate beta) and beta ~ Gamma(g, d). Every line of the log joint becomes a
-`Term`. The exact posterior is one integral over beta away, so the error bars can be checked.
+rates are lambda_i ~ Gamma(shape a, rate beta) and beta ~ Gamma(g, d). Every line of the log joint density
+becomes a `Term`. The exact posterior needs only an integral over beta, so the error bars can be checked.
 
-Then a family: directions, with the von Mises distribution. It takes its log partition, mean and covariance of
-the statistics, and a sampler; `check_family` proves that they belong together.
+Then a family: the von Mises distribution of directions. A family needs its log partition function, the mean
+and covariance of its statistics, and a sampler; `check_family` verifies that these agree with each other.
 
-What to see. Mean-field's standard deviation of beta is a fifth too small; that of LRVB is 2.4 % short. Of the
-rates, most are right to a percent in LRVB; the worst are rates 6 and 7, of the pumps with the fewest hours:
-4 % short in LRVB, 9 % in mean-field theory.
+What to see. The mean-field standard deviation of beta is a fifth too small, that of LRVB 2.4 %. Most rates
+are right to a percent by LRVB. The worst are rates 6 and 7, of the pumps with the fewest hours: 4 % too
+small by LRVB, 9 % by mean field.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def pumps_model():
 
 
 def exact_pumps():
-    """Means and standard deviations of the ten rates and of beta, by quadrature over log beta."""
+    """Exact means and standard deviations of the ten rates and of beta, by quadrature over log beta."""
     log_beta = np.linspace(-10, 6, 20_001)[:, None]
     beta, n = np.exp(log_beta), len(FAILURES)
     shape, rate = FAILURES + A, HOURS + beta
@@ -62,7 +62,7 @@ def exact_pumps():
 
 
 def report_pumps():
-    """Print means and error bars, next to the exact ones."""
+    """Print means and error bars beside the exact ones."""
     posterior = pumps_model().fit()
     mean, sd = (np.append(f("rates.value"), f("beta.value")) for f in (posterior.mean, posterior.std))
     mean_field_sd = np.append(*(posterior.std(name, "mean_field") for name in ("rates.value", "beta.value")))
@@ -89,7 +89,7 @@ class VonMises(ExponentialFamily):
         return np.log(2 * np.pi * i0e(kappa)) + kappa
 
     def mean_parameters(self, natural):
-        """I_1(kappa) / I_0(kappa), along eta."""
+        """The vector of length I_1(kappa) / I_0(kappa) in the direction of eta."""
         return self._resultant_over_kappa(natural) * natural
 
     def covariance(self, natural):
@@ -106,10 +106,10 @@ class VonMises(ExponentialFamily):
         return np.where(kappa > 0, i1e(safe) / i0e(safe) / safe, 0.5)
 
     def check_domain(self, natural):
-        """Every vector is the parameter of a member."""
+        """Every vector is a valid natural parameter."""
 
     def default_natural_parameters(self):
-        """All directions alike."""
+        """The uniform distribution of directions."""
         return np.zeros(2)
 
     def sample(self, natural, n_draws, random_state=None):

@@ -3,14 +3,14 @@
 A Gaussian mixture of four factors and thirteen terms: does the special code agree?
 ===================================================================================
 
-`LRVBGaussianMixture` is one model with formulas of its own. Here the same model is written as named factors
-and the terms of its log joint (Appendix C of the paper), nothing else, and fitted by the general mean-field
-layer: coordinate ascent, lower bound and linear response follow from the terms.
+`LRVBGaussianMixture` has its own, specialised formulas. Here the same model is written as nothing but named
+factors and the terms of its log joint density (Appendix C of the paper), and fitted by the general mean-field
+layer: coordinate ascent, the lower bound and linear response follow from the terms.
 
-What to see. Means, standard deviations and lower bound agree in all digits that are printed, and no entry of
-the posterior covariances differs by more than 1e-9 of the largest. Weights by sticks take a term more. The
-indicators of all rows are the factor with the most statistics, so they are eliminated, and the covariance of
-the components' parameters needs no matrix of the size of the data.
+What to see. Means, standard deviations and the lower bound agree in all printed digits, and no entry of the
+posterior covariances differs by more than 1e-9 of the largest. Stick-breaking weights need one term more. The
+factor with the most statistics, the indicators of all rows, is eliminated, so that the covariance of the
+components' parameters needs no matrix of the size of the data.
 """
 
 import numpy as np

@@ -3,17 +3,17 @@
 Unknown mean, unknown noise, a regression: are the error bars those of the truth?
 ================================================================================
 
-Two textbook models whose exact posterior can be had by one-dimensional quadrature, beside mean-field theory
-and linear response (LRVB):
+Two textbook models whose exact posterior is known by one-dimensional quadrature. It is compared with the
+error bars of mean field and of linear response (LRVB):
 
 * normal observations with unknown mean and precision, q(mu) q(tau), from 4 observations to 256;
-* Bayesian linear regression with unknown noise and correlated features, where every coefficient has a factor
-  of its own.
+* Bayesian linear regression with unknown noise and correlated features, in which every coefficient has a
+  factor of its own.
 
-What to see. With few observations the error bar of the precision is too short in mean-field theory and right
-in LRVB. That of the mean is too short in both, alike: mean and precision do not correlate, and what is
-missing is the Student t's heavier tail, which no linear response knows. In the regression mean-field's error
-bars of the correlated coefficients are four times too short; those of LRVB are right to two percent.
+What to see. With few observations the error bar of the precision is too short by mean field and right by
+LRVB. That of the mean is equally too short by both: mean and precision are uncorrelated, and what is missing
+is the heavier tail of Student's t, which linear response cannot describe. In the regression the mean-field
+error bars of the correlated coefficients are four times too short; those of LRVB are right to two percent.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def regression_model(X, y, prior, blocks):
 
 @dataclass(frozen=True)
 class ExactPosterior:
-    """Moments by quadrature over log tau."""
+    """Exact moments by quadrature over log tau."""
 
     mean: np.ndarray
     covariance: np.ndarray
@@ -117,7 +117,7 @@ def exact_regression(X, y, prior):
 
 
 def normal_ratios(rng):
-    """sd over exact sd of mu and tau: dict of arrays (2 methods, sizes)."""
+    """Standard deviations of mu and tau over the exact ones: dict of arrays (2 methods, sizes)."""
     ratios = {"mu": [], "tau": []}
     observations = rng.normal(1.0, 0.8, size=max(SIZES))
     print("normal with unknown mean and precision: sd / exact sd")
@@ -125,7 +125,7 @@ def normal_ratios(rng):
         f"{'n':>5}{'mu, mean-field':>17}{'LRVB':>8}{'tau, mean-field':>18}{'LRVB':>8}{'bound - evidence':>19}"
     )
     for n in SIZES:
-        # standardized, so that only n differs
+        # The observations are standardized, so that the data sets differ in n only.
         x = 1.0 + 0.8 * (observations[:n] - observations[:n].mean()) / observations[:n].std()
         X, prior = np.ones((n, 1)), Prior()
         exact = exact_regression(X, x, prior)
@@ -143,7 +143,7 @@ def normal_ratios(rng):
 
 
 def regression_study(rng):
-    """Coefficients' means and sds by every method."""
+    """Means and standard deviations of the coefficients by every method."""
     n, p = 60, 5
     shared = rng.normal(size=(n, 1))
     X = 0.25 * rng.normal(size=(n, p)) + shared
@@ -162,7 +162,9 @@ def regression_study(rng):
         "LRVB": np.array([posterior.mean(s).item() for s in statistics]),
     }
     mean["mean-field"] = mean["LRVB"]  # linear response corrects covariances, not means
-    print(f"\nregression with correlated features, a factor a coefficient ({posterior.n_iter} sweeps)")
+    print(
+        f"\nregression with correlated features, one factor for each coefficient ({posterior.n_iter} sweeps)"
+    )
     print(f"{'':<6}{'LRVB':>18}{'exact':>18}{'mean-field sd':>16}")
     for i in range(p + 1):
         name = f"w{i}" if i < p else "tau"
@@ -172,7 +174,7 @@ def regression_study(rng):
 
 
 def draw(ratios, mean, sd):
-    """Ratios against n, and the regression's error bars, those of the precision on an axis of their own."""
+    """Draw the ratios against n, and the error bars of the regression, the precision's on its own axis."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.8), layout="constrained")
@@ -182,7 +184,7 @@ def draw(ratios, mean, sd):
     draw_intervals(middle, mean, sd, range(n_coefficients), [f"w{j}" for j in range(n_coefficients)])
     middle.axhline(0, color="0.7", linewidth=0.8, zorder=0)
     middle.set(ylabel="posterior mean and 95 % interval")
-    middle.set_title("Regression on correlated features: LRVB mends all error bars", loc="left")
+    middle.set_title("Regression on correlated features: LRVB corrects all error bars", loc="left")
     middle.legend(frameon=False, loc="upper right")
     draw_intervals(right, mean, sd, [n_coefficients], ["tau"])
     right.set(xlim=(-0.6, 0.6), ylim=(0, None))
@@ -201,7 +203,7 @@ def draw_ratios(ax, ratios):
     ax.set(xscale="log", xlabel="number of observations", ylabel="sd / exact sd (axis does not start at 0)")
     ax.set_xticks(SIZES, SIZES)
     ax.minorticks_off()
-    ax.set_title("Unknown mean and precision: LRVB mends the precision", loc="left")
+    ax.set_title("Unknown mean and precision: LRVB corrects the precision", loc="left")
     ax.legend(frameon=False, loc="lower right")
 
 

@@ -1,16 +1,16 @@
 """
-===============================================================================
-A normal posterior, factor by factor: how wrong is mean-field, and who mends it?
-===============================================================================
+================================================================================
+A normal posterior, factor by factor: how wrong is mean field, and is LRVB right?
+================================================================================
 
-The posterior of a location is multivariate normal, and its coordinates are strongly correlated. Mean-field
-theory gives every coordinate a factor of its own: it finds the posterior mean exactly, but variances that
-are too small, and no correlation at all. Linear response (LRVB) reads the covariance off the way in which
-those means answer to a perturbation, and is exact (Prop. lrvb_mvn of the paper).
+The posterior of a location is multivariate normal, and its coordinates are strongly correlated. Mean field
+gives every coordinate a factor of its own. It finds the posterior mean exactly, but its variances are too
+small, and it has no correlations at all. Linear response (LRVB) derives the covariance from how the means
+respond to a perturbation, and is exact (Prop. lrvb_mvn of the paper).
 
-What to see. In three dimensions mean-field's standard deviations fall short by factors of 1.7 to 3.8; those
-of LRVB agree with the exact ones to round-off, correlations included. It is exact however the coordinates
-are grouped into factors.
+What to see. In three dimensions the mean-field standard deviations are too small by factors of 1.7 to 3.8;
+those of LRVB agree with the exact ones to round-off, and so do the correlations. This holds for every way of
+grouping the coordinates into factors.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def location_model(mean, precision):
 
 
 def block_location_model(mean, precision, blocks):
-    """The same, with a multivariate normal factor for every block of coordinates."""
+    """The same density, with a multivariate normal factor for every block of coordinates."""
     pull = precision @ mean
     n = len(blocks)
     terms = [Term(pull[block], f"x{i}.value") for i, block in enumerate(blocks)]

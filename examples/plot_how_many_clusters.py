@@ -3,25 +3,27 @@
 How many clusters?
 ==================
 
-Set `n_components` to an upper bound, fit once, and read `n_occupied_`. Here six Gaussian clusters of unequal
-size and shape, some of them close to each other, make 1,500 rows in the plane, and the mixture has 20
-components. The fit merges or deletes the surplus ones and puts the others into the order of falling weights,
-each time only where that raises the lower bound. Three data sets, with a start each, compare the settings of
-`moves` with each other and with scikit-learn's mixture.
+Set `n_components` to an upper bound, fit once, and read `n_occupied_`. Here 1,500 rows in the plane come
+from six Gaussian clusters of unequal size and shape, some of them close to each other, and the mixture has
+20 components. The fit merges or deletes surplus components and sorts the others by falling weight, each time
+only if that raises the lower bound. The settings of `moves` are compared with each other and with
+scikit-learn's mixture on three data sets, from one start each.
 
-The lower bound tells how many components are worth their parameters, given the prior and Gaussian
-components. It cannot tell how many classes there are: a class that is not Gaussian is several components, and
-under the default prior two clusters that overlap, less than about 3 standard deviations apart, are one unless
-they have many rows. A second simulation counts how often two round clusters are both found.
+The lower bound tells how many components are worth their parameters, given the prior and given that
+components are Gaussian. It cannot tell how many classes there are: a class that is not Gaussian takes
+several components. Under the default prior two clusters less than about 3 standard deviations apart become
+one component unless they have many rows. A second simulation counts how often two round clusters are both
+found.
 
 What to see. With moves every fit ends in the same optimum, with the six clusters, after fewer steps than
 without. Without moves the fits have six components too, but end 7 to 81 nats lower: the stick-breaking prior
-expects falling weights, and sweeps do not change the order of the components. The last columns of the table
-show it: put into order, these fits climb to that optimum. Ten starts cost ten times as much as one with
-moves, and end 7 to 19 nats lower. The 100 sweeps that are scikit-learn's default are too few for all of its
-fits, and two of three end with surplus components. Two clusters of 50 rows each, 3 standard deviations
-apart, are both found in one data set of ten; with 200 rows each, in all ten. The smallest cluster's ellipse
-is too wide, because the default prior expects of every cluster the covariance of all rows.
+expects falling weights, and coordinate ascent does not change the order of the components. The last columns
+of the table show that these fits reach the same optimum once their components are sorted. Ten starts cost
+ten times as much as one start with moves, and end 7 to 19 nats lower. The 100 sweeps that are scikit-learn's
+default are too few for all of its fits, and two of three end with surplus components. Two clusters of 50
+rows each, 3 standard deviations apart, are both found in one data set of ten; with 200 rows each, in all
+ten. The ellipse of the smallest cluster is too wide, because the default prior expects every cluster to have
+the covariance of all rows.
 """
 
 import argparse
@@ -40,11 +42,11 @@ from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.displays import ComponentDisplay
 
 UPPER_BOUND = 20  # components
-N_SEEDS = 3  # data sets, each with a start of its own
-ROWS = (480, 330, 270, 210, 140, 70)  # of the clusters
+N_SEEDS = 3  # data sets, each fitted from one start
+ROWS = (480, 330, 270, 210, 140, 70)  # rows of each cluster
 MEANS = ((0.0, 0.0), (1.2, 2.8), (-4.5, 2.6), (5.0, -0.8), (-4.0, -2.8), (2.4, -2.6))
 AXES = ((2.0, 0.7), (2.0, 0.7), (1.2, 1.2), (0.5, 1.5), (1.4, 0.4), (0.5, 0.4))  # standard deviations
-ANGLES = np.deg2rad((20, 20, 0, 0, 70, 0))  # of the first axes
+ANGLES = np.deg2rad((20, 20, 0, 0, 70, 0))  # direction of the first axis of each cluster
 DISTANCES = (2, 3, 4)  # of two round clusters, in standard deviations
 PAIR_ROWS = (50, 200)
 N_PAIRS = 10
@@ -62,13 +64,21 @@ SCIKIT_LEARN = {
     "scikit-learn": {},
     "scikit-learn, tol=1e-6": {"tol": 1e-6, "max_iter": 2000},
 }
-PALETTE = ("#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#CC79A7", "#000000")  # Okabe and Ito's
+PALETTE = (
+    "#0072B2",
+    "#56B4E9",
+    "#009E73",
+    "#D55E00",
+    "#E69F00",
+    "#CC79A7",
+    "#000000",
+)  # the palette of Okabe and Ito
 MARKERS = dict(zip(OURS | SCIKIT_LEARN, "o^sDvPX", strict=True))
 COLORS = dict(zip(MARKERS, PALETTE, strict=True))
 
 
 def first_use(X):
-    """Fit with an upper bound, and report the components that hold rows: all that most analyses need."""
+    """Fit with an upper bound and report the components that hold rows: most analyses need no more."""
     mixture = LRVBGaussianMixture(n_components=20, random_state=0).fit(X)
     print(f"{mixture.n_occupied_} clusters, converged: {mixture.converged_}")
     for k in np.argsort(-mixture.weights_)[: mixture.n_occupied_]:
@@ -107,7 +117,7 @@ class Run:
 
 
 def run(model, X):
-    """Fit, and note the cost. Fits that do not converge are counted in the table, without a warning."""
+    """Fit and measure the cost. The table counts fits that do not converge, so they do not warn here."""
     start = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -125,14 +135,14 @@ def on_our_scale(model, X):
 
 
 def in_order(mixture, X):
-    """Where a fit without moves goes from here, once its components are in the order of falling weights."""
+    """Continue a fit without moves, after sorting its components by falling weight."""
     order = np.argsort(-mixture.weights_)
     start = mixture.predict_proba(X)[:, order]
     return LRVBGaussianMixture(n_components=UPPER_BOUND, init_params=start, max_iter=1000).fit(X)
 
 
 def compare():
-    """Every way on every data set: {way: list of Run}."""
+    """Fit every data set in every way: {way: list of Run}."""
     runs = {way: [] for way in MARKERS}
     for seed in range(N_SEEDS):
         X = clusters(seed)
@@ -153,7 +163,7 @@ def report(runs):
     """Print the median cost of every way, and how its fits end."""
     best = highest_bounds(runs)
     print(f"\n{N_SEEDS} data sets; medians of steps (of the best start) and of milliseconds (of all starts);")
-    print("nats below the highest bound found, at the end and once in order, median and worst of each")
+    print("nats below the highest bound found, at the end and after sorting, median and worst of each")
     print(
         f"{'':<24}{'steps':>6}{'ms':>7}{'converged':>11}  {'occupied':<14}{'nats below':>15}{'in order':>14}"
     )
@@ -189,7 +199,7 @@ def pair_is_found(n_rows, distance, seed):
 
 
 def draw_clusters(ax, mixture, X):
-    """The rows, the occupied components, and where their means lie."""
+    """Draw the rows, the occupied components, and the regions of their means."""
     ComponentDisplay.from_estimator(mixture, X, ax=ax, scatter_kw={"s": 9, "alpha": 0.6})
     ax.plot(*np.transpose(MEANS), "+", color="black", ms=9, zorder=4)
     ax.set_aspect("equal", adjustable="datalim")
@@ -197,7 +207,7 @@ def draw_clusters(ax, mixture, X):
 
 
 def draw_ends(ax, runs):
-    """Where every fit ends: nats below the best against occupied components, one column a way."""
+    """Draw where every fit ends: nats below the best bound against the number of occupied components."""
     best = highest_bounds(runs)
     for column, (way, fits) in enumerate(runs.items()):
         shift = 0.12 * (column - (len(runs) - 1) / 2)
@@ -208,13 +218,13 @@ def draw_ends(ax, runs):
     for n in range(min(ends), max(ends)):
         ax.axvline(n + 0.5, color="0.85", lw=0.8, zorder=0)
     ax.set(xticks=range(min(ends), max(ends) + 1), xlabel="occupied components")
-    ax.set_ylabel("lower bound, nats from the highest of the data set")
+    ax.set_ylabel("lower bound, nats below the highest found")
     ax.set_title("(b) Where fits end")
     ax.legend(loc="upper right", framealpha=1, edgecolor="none")
 
 
 def draw_climbs(ax, runs):
-    """How far the lower bound still has to go, step by step, with moves and without."""
+    """Draw how far the lower bound is from its highest value, step by step, with moves and without."""
     best = highest_bounds(runs)
     for way, style in (("moves=None", "--"), ('moves="auto"', "-")):
         for fit, top in zip(runs[way], best, strict=True):
@@ -223,13 +233,13 @@ def draw_climbs(ax, runs):
             ax.plot(steps, to_go, style, color=COLORS[way], lw=1.2)
             ax.plot(steps[-1], to_go[-1], MARKERS[way], color=COLORS[way], **MARKED)
         ax.plot([], [], style + MARKERS[way], color=COLORS[way], label=way, **MARKED)
-    ax.set(yscale="log", xlabel="step", ylabel="nats below the highest bound of the data set")
+    ax.set(yscale="log", xlabel="step", ylabel="nats below the highest bound found")
     ax.set_title("(c) How they get there")
     ax.legend(frameon=False, loc="center right")
 
 
 def draw(mixture, X, runs):
-    """The clusters, the ends of all fits, and the climbs."""
+    """Draw the clusters, the ends of all fits, and the lower bound step by step."""
     figure = Figure(figsize=(16.0, 5.0), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.5, 1.15, 0.95])
     draw_clusters(left, mixture, X)

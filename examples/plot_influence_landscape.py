@@ -5,20 +5,20 @@ When one point moves, which way does a component's mean follow?
 
 Two mixtures of two Gaussians, far apart and strongly overlapping. How much does the first coordinate of
 component 0's mean change when a point, anywhere in the plane, moves to the right? One fit answers for every
-place, by linear response (LRVB); it is the picture of Section 6.5 of the paper.
+place, by linear response (LRVB), as in Section 6.5 of the paper.
 
-What to see. Far apart, a mean follows its own points, each by about 1 / N_0 of its way, and hardly feels the
-others. On the border the sign flips: a point there that moves right, towards component 0, joins it, lies to
-the left of its mean, and drags it back; one that moves left takes its leave, and lets the mean go right.
-The change of allegiance outweighs the pull. With much overlap more than half of the points are in doubt.
-They move the mean up to 14 times as far as 1 / N_0 of their way, points of the other component typically more
-than half as far as its own, and the sign flips once more far out, where a point that moves outwards widens
-its component.
+What to see. Far apart, a mean follows its own points, by about 1 / N_0 of the distance that each moves, and
+hardly depends on the others. On the border the sign is reversed. A point there that moves right, towards
+component 0, joins it, and since it lies to the left of the mean, it draws the mean to the left; a point that
+moves left leaves the component, and the mean goes right. This change of assignment outweighs the pull. With
+much overlap more than half of the points are ambiguous. They move the mean by up to 14 times 1 / N_0 of the
+distance that they move; points of the other component move it typically more than half as far as its own. Far
+out the sign is reversed again, because a point that moves outwards widens its component.
 
 Below, one point of component 0 is put at every place of the dashed line. The prediction is the influence of
-its weight there minus that at home, the exact integral of the landscape; the mean is also refitted at each
-place. All fits have the same prior, and refits start from the responsibilities of the first. That the moves
-are not small hardly matters: one point in a thousand is a small part of the data wherever it lies.
+its weight there minus that at its own place, which is the exact integral of the landscape; the mean is also
+refitted at each place. All fits have the same prior, and refits start from the responsibilities of the first.
+The moves are not small, but this hardly matters: one point of a thousand is a small part of the data.
 """
 
 import argparse
@@ -31,9 +31,9 @@ from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.displays import InfluenceDisplay
 
 N_SAMPLES = 1000
-DISTANCES = (5.0, 2.2)  # of the components' means, in standard deviations
-STEPS = (-0.5, 0.5)  # by which the points of the table move to the right
-N_PLACES = 25  # to which one point travels, with a refit at each
+DISTANCES = (5.0, 2.2)  # between the means of the components, in standard deviations
+STEPS = (-0.5, 0.5)  # how far the points of the table move to the right
+N_PLACES = 25  # places at which one point is put, with a refit at each
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 
@@ -64,17 +64,17 @@ class Overlap:
         ).fit(X)
 
     def refitted_shift(self, row, place):
-        """How far component 0's mean moves, first coordinate, if the row is put at a place: by refitting."""
+        """Move of component 0's mean, first coordinate, if the row is put at a place, by refitting."""
         moved = self.X.copy()
         moved[row] = place
         return (self.fit(moved, self.responsibilities).means_ - self.mixture.means_)[0, 0]
 
     def slope(self, places):
-        """Its derivative in the first coordinate of points at these places, (n,)."""
+        """Derivative of that coordinate in the first coordinate of points at these places, (n,)."""
         return self.mixture.influence(places)[:, 0, 0, 0]
 
     def pull(self, places):
-        """Its derivative in the weight of points at these places, (n,)."""
+        """Derivative of that coordinate in the weight of points at these places, (n,)."""
         return self.mixture.influence(places, perturb="weight")[:, 0, 0]
 
     def nearest(self, place):
@@ -120,7 +120,7 @@ def report(overlap):
 
 
 def draw_landscape(ax, overlap):
-    """The influence function with the points on it, and the path of the traveller."""
+    """Draw the influence function with the points on it, and the line along which one point is put."""
     dots = {"s": 5, "linewidths": 0.2}
     InfluenceDisplay.from_estimator(overlap.mixture, overlap.X, kind="landscape", ax=ax, scatter_kw=dots)
     ax.plot(*overlap.journey(2).T, color="black", lw=1.5, ls=(0, (4, 3)))
@@ -131,7 +131,7 @@ def draw_landscape(ax, overlap):
 
 
 def draw_journey(ax, overlap, limits):
-    """Shift of component 0's mean as one of its points travels: LRVB and refits."""
+    """Draw the shift of component 0's mean as one of its points is put elsewhere, by LRVB and refits."""
     home = overlap.nearest(overlap.mixture.means_[0])
     fine, coarse = overlap.journey(400), overlap.journey(N_PLACES)
     shift = (overlap.pull(fine) - overlap.pull(overlap.X[[home]])) / overlap.sd
@@ -156,7 +156,7 @@ def draw_journey(ax, overlap, limits):
 
 
 def draw(overlaps):
-    """Landscapes above, journeys below."""
+    """Draw the landscapes above, and the shifts of the mean below."""
     figure = Figure(figsize=(12.0, 8.8), layout="constrained")
     above, below = figure.subplots(2, 2, height_ratios=[1.6, 1])
     for landscape, journey, overlap in zip(above, below, overlaps, strict=True):

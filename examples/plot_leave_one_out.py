@@ -3,23 +3,24 @@
 How many components predict new rows best, if each may be fitted only once?
 =========================================================================
 
-178 wines in three principal components, without their labels. A score of a wine by a mixture that has seen it
-flatters the mixture. ``loo_score_samples`` gives the score under the fit to all other wines, from one fit:
-a Newton step for the others, and an exact score there. Its mean chooses the number of components.
-Cross-validation answers the same by refitting.
+178 wines in three principal components, without their labels. The score of a wine by a mixture that was
+fitted to it is too optimistic. ``loo_score_samples`` gives its score under the fit to all other wines, from
+one fit: a Newton step approximates the fit without the wine, and the wine is scored exactly there. The mean
+of these scores chooses the number of components. Cross-validation answers the same question by refitting.
 
-What to see. In sample the largest mixture wins. ``loo_score_samples`` and refits both choose three components
-and agree to 0.002 nats a wine, single wines to 0.02 (with four components to 0.12, with six not all). The
-choice of three over four is no certain one: the gap is less than its standard error. To first order (score
-minus leverage) four would win. The fourth component has some seven wines, and the one that it leans on most
-loses 4.8 nats without itself, not the 2.2 of its leverage.
+What to see. In sample the largest mixture wins. ``loo_score_samples`` and refits both choose three
+components. Their mean scores agree to 0.002 nats per wine, those of single wines to 0.02 (with four
+components to 0.12, with six not all). The choice of three over four is uncertain: the gap is less than its
+standard error. To first order (score minus leverage) four would win. The fourth component has some seven
+wines, and the one on which it depends most loses 4.8 nats when it is left out, while its leverage is only
+2.2.
 
-All refits have the prior of the full fit, given explicitly, as the default would be taken from the rows that
-are left. They start from the full fit's responsibilities of those rows: from k-means some end in another
-optimum (of four components, 4 of 45 that were tried), and the comparison would be one of optima. Ten folds
-leave out many rows at a time, and their scores are a little lower. By default the script makes these, and
-leaves single wines out only for three and four components, a sample by leverage. All six candidates with
-every wine left out once (a minute)::
+All refits are given the prior of the full fit, as the default prior would depend on the rows that are left.
+They start from the full fit's responsibilities of these rows: from k-means some refits reach another optimum
+(4 of 45 that were tried, with four components), and the comparison would be one of optima. Ten folds leave
+out many rows at a time, and their scores are a little lower. By default the script refits ten folds, and
+leaves single wines out only for three and four components, a sample chosen by leverage. To leave every wine
+out once for all six candidates (a minute)::
 
     python plot_leave_one_out.py --folds 178
 """
@@ -41,13 +42,13 @@ from sklearn_lrvb import LRVBGaussianMixture
 
 N_COMPONENTS = (1, 2, 3, 4, 5, 6)
 CHECKED = (3, 4)  # numbers of components with which rows are left out one by one
-EVERY = 8  # unless all are, one row in so many, by leverage, is left out
+EVERY = 8  # unless all rows are left out, every eighth row by leverage is
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "0.45"
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One number of components: its fit, and what this says of every row, (n,) each, in nats."""
+    """One number of components: its fit, and its scores of every row, (n,) each, in nats."""
 
     fit: LRVBGaussianMixture
     in_sample: np.ndarray
@@ -57,7 +58,7 @@ class Candidate:
 
 
 def mixture(X, n_components, **start):
-    """A mixture with a prior from all rows, in refits too, where the default would see the rows left."""
+    """A mixture with the prior from all rows; the default of a refit would depend on the rows left."""
     return LRVBGaussianMixture(
         n_components=n_components,
         weight_concentration_prior_type="dirichlet_distribution",
@@ -66,12 +67,13 @@ def mixture(X, n_components, **start):
         covariance_prior=np.cov(X.T),
         max_iter=2000,
         random_state=0,
+        moves=None,  # Otherwise the fit would empty surplus components down to three.
         **start,
     )
 
 
 def candidate(X, n_components):
-    """Fit once, score all rows without themselves."""
+    """Fit once, and score every row as if it had been left out."""
     fit = mixture(X, n_components, n_init=2).fit(X)
     in_sample, leverage = fit.score_samples(X), fit.leverage(X)
     return Candidate(fit, in_sample, in_sample - leverage, fit.loo_score_samples(X), leverage)
@@ -131,7 +133,7 @@ class Study:
         return "leave-one-out" if self.n_folds == len(self.X) else f"{self.n_folds}-fold"
 
     def scores(self):
-        """Judges and what they say of every row, by number of components."""
+        """Ways of scoring, and the score of every row by each, for each number of components."""
         return {
             "in sample": {k: c.in_sample for k, c in self.candidates.items()},
             "first order": {k: c.first_order for k, c in self.candidates.items()},
@@ -159,10 +161,10 @@ def report(study):
     print(f"last column: {n_refits} refits, {study.refit_seconds:.1f} s")
     for name in list(judges)[2:]:
         gap = mean_and_error(judges[name][4] - judges[name][3])
-        print(f"four components rather than three, {name}: {gap[0]:+.3f} +- {gap[1]:.3f} a wine")
+        print(f"four components rather than three, {name}: {gap[0]:+.3f} +- {gap[1]:.3f} per wine")
     for k in N_COMPONENTS:
         gap = mean_and_error(study.candidates[k].leave_one_out - study.cross_validated[k])
-        print(f"loo_score_samples - {study.refits} refits, K = {k}: {gap[0]:+.4f} +- {gap[1]:.4f} a wine")
+        print(f"loo_score_samples - {study.refits} refits, K = {k}: {gap[0]:+.4f} +- {gap[1]:.4f} per wine")
     for k, rows in study.checked.items():
         c, truth = study.candidates[k], study.left_out[k]
         print(
@@ -191,7 +193,9 @@ def draw_choice(ax, study):
     ax.axhline(0, color="black", lw=0.6, zorder=0)
     one = study.cross_validated[1] - study.cross_validated[3]
     ax.text(0.97, 0.04, f"K = 1: {one.mean():.2f}", transform=ax.transAxes, ha="right")
-    ax.set(xlabel="components, K", ylabel="score beyond that of K = 3, nats a wine", xticks=N_COMPONENTS[1:])
+    ax.set(
+        xlabel="components, K", ylabel="score beyond that of K = 3, nats per wine", xticks=N_COMPONENTS[1:]
+    )
     ax.set(xlim=(1.7, 6.3))
     ax.set(ylim=(-0.27, 0.15), title="(a) In sample, more is better; left out, three")
     ax.legend(frameon=False, loc="upper left")

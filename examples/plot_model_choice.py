@@ -3,15 +3,15 @@
 How many clusters are there, and what shape?
 ===========================================
 
-The lower bound of a mixture is a bound on its log evidence, log p(X), with every constant in it: it may be
-compared between numbers of components and between covariance types, and one fit of each is enough. One
-optimum covers one of the K! labellings of the components, so log K! is added. Cross-validation asks the same
-of the data with five fits more for every candidate, through scikit-learn's own tools.
+The lower bound of a mixture is a bound on its log evidence, log p(X), that includes every constant. It may
+therefore be compared between numbers of components and between covariance types, and one fit of each is
+enough. One optimum covers one of the K! labellings of the components, so log K! is added. Cross-validation
+answers the same question by five more fits of every candidate, with scikit-learn's own tools.
 
-What to see. Of 178 wines from three cultivars, in three principal components and without their labels, both
-choose three clusters, each with a covariance matrix of its own, which are the cultivars but for nine wines.
-The evidence is the cheaper judge by far. It decides by little: a fourth cluster, if round, would cost less
-than a nat. The 95 % regions of the means say how well 178 wines tell where the clusters are.
+What to see. For 178 wines from three cultivars, in three principal components and without their labels, both
+methods choose three clusters, each with a covariance matrix of its own. All but nine wines are in the cluster
+of their cultivar. The evidence is far cheaper. The choice is a close one: a fourth, round cluster would lower
+the evidence by less than a nat. The 95 % regions of the means show how well 178 wines locate the clusters.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from sklearn_lrvb import LRVBGaussianMixture
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 N_COMPONENTS = (1, 2, 3, 4, 5)
 COLORS = dict(zip(COVARIANCE_TYPES, ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), strict=True))
-RADIUS = np.sqrt(-2 * np.log(0.05))  # of the 95 % region of a standard normal in two dimensions
+RADIUS = np.sqrt(-2 * np.log(0.05))  # 95 % of a standard normal in two dimensions lie within
 
 
 def mixture(**parameters):

@@ -1,24 +1,25 @@
 """
-================================================================
-Which rows are outliers, and which of them does the fit hang on?
-================================================================
+==================================================================
+Which rows are outliers, and on which of them does the fit depend?
+==================================================================
 
-12 outliers are planted among two clusters, far away and between them, and 12 other digits among 360 zeros and
-ones in eight principal components. Rows of low density are outliers; rows of high leverage are those by
-which the fit is held. Leverage is how much a row raises its own score, and, to first order, the squared
-length of the way that the whole posterior mean goes without it, in posterior standard deviations.
+12 outliers are planted far from two clusters and 12 between them, and 12 other digits among 360 zeros and
+ones in eight principal components. Rows of low density are outliers; rows of high leverage are those on
+which the fit depends. The leverage of a row is how much the row raises its own score. To first order it is
+also the squared distance by which the whole posterior mean moves without the row, in posterior standard
+deviations.
 
-What to see. As a detector leverage is no better than density: as good for rows far away, a little better
-for those between clusters, a little worse for digits. In (b) each component is a curve, zeros to the left,
-ones to the right: their component has the larger volume, so a one is some four nats less probable than a
-zero of the same leverage, and most planted digits are taken for ones. What leverage adds is the
-consequence: over refits without one digit it ranks almost perfectly how far the posterior moves, density does
-not. Being of first order it falls short for the largest moves: without the first digit the posterior moves
-by 2.3 standard deviations, not 1.9.
+What to see. Leverage detects outliers no better than density does: equally well far away, a little better
+between clusters, a little worse among digits. In (b) each component is a curve, zeros to the left and ones
+to the right: the component of the ones has the larger volume, so a one is some four nats less probable than
+a zero of the same leverage, and most planted digits are assigned to the ones. What leverage adds is the
+consequence. Over refits without one digit it ranks almost perfectly how far the posterior moves; density
+does not. As a first-order measure it underestimates the largest moves: without the first digit the posterior
+moves by 2.3 standard deviations, not 1.9.
 
-Labels only count what is found. The outliers have had their part in the fit that judges them: enough of them
-make a component of their own, and neither measure sees them. All refits have the prior of the full fit, and
-start from its responsibilities.
+The labels are used only to count what is found. The outliers take part in the fit that judges them: enough
+of them form a component of their own, and then neither measure finds them. All refits have the prior of the
+full fit, and start from its responsibilities.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from sklearn.metrics import roc_auc_score
 
 from sklearn_lrvb import LRVBGaussianMixture
 
-N_PLANTED = 12  # of each kind
+N_PLANTED = 12  # outliers of each kind
 N_REPEATS = 10  # data sets over which detection is averaged
 N_FEATURES = 8
 N_REFITS = 36
@@ -92,7 +93,7 @@ class Ranking:
         ]
 
     def order(self, measure):
-        """Rows from the most conspicuous."""
+        """Rows in descending order of the measure."""
         return np.argsort(-self.measures[measure], kind="stable")
 
     def moves(self, rows):
@@ -116,7 +117,7 @@ def predicted_moves(fit, X):
 
 
 def length(moves, fit):
-    """Length of moves (n, D) in posterior sds, those of correlated parameters counted once: (n,)."""
+    """Mahalanobis length of moves (n, D), in posterior sds: (n,)."""
     sd = fit.posterior_std_
     correlation = fit.posterior_covariance_ / np.outer(sd, sd)
     return np.sqrt(np.einsum("nd,nd->n", moves, np.linalg.solve(correlation, moves.T).T))
@@ -151,7 +152,7 @@ def report_gap(detections):
 
 
 def report(refits):
-    """Print how well planted rows are found, and what the posterior hangs on."""
+    """Print how well planted rows are found, and on which rows the posterior depends."""
     print(f"{N_PLANTED} planted rows of a kind, {N_REPEATS} data sets")
     print(f"{'':<40}{'ROC AUC':>18}{f'precision at {N_PLANTED}':>18}")
     simulated = [Ranking(*clusters(seed)) for seed in range(N_REPEATS)]

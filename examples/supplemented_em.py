@@ -3,11 +3,11 @@
 Supplemented EM and linear response: are they the same correction?
 ===========================================================================
 
-Supplemented EM (Meng and Rubin, 1991) turns the complete-data information I_oc into a covariance of the
-maximum likelihood estimate by the Jacobian DM of the EM map, V_SEM = I_oc^-1 (I - DM)^-1. The paper argues
-(Section 3.1 and its appendix) that this is linear response with two factors, the missing data and the
-parameters, in the limit of much data. Here DM is differentiated from the EM map itself, which knows nothing
-of factors.
+Supplemented EM (Meng and Rubin, 1991) derives a covariance of the maximum likelihood estimate from the
+complete-data information I_oc and the Jacobian DM of the EM map: V_SEM = I_oc^-1 (I - DM)^-1. The paper
+argues (Section 3.1 and its appendix) that this is linear response with two factors, the missing data and the
+parameters, in the limit of much data. Here DM is the numerical derivative of the EM map itself, which has no
+notion of factors.
 
 What to see. For jointly normal missing data and parameters the two covariances agree to the error of the
 difference quotients (and with the truth). For the genetic linkage data of Dempster, Laird and Rubin (1977),
@@ -83,7 +83,7 @@ def normal_case():
     return sem, lrvb, np.linalg.inv(precision)[:n_parameters, :n_parameters]
 
 
-# Genetic linkage: cells (1/2 + p/4, (1 - p)/4, (1 - p)/4, p/4), the first a sum of two not told apart.
+# Genetic linkage: cells (1/2 + p/4, (1 - p)/4, (1 - p)/4, p/4); the first is the sum of two unobserved cells.
 
 
 def linkage_em_map(counts):
@@ -124,7 +124,7 @@ def linkage_case(multiple):
 
 
 def main():
-    """Both cases."""
+    """Compare both methods in both models."""
     sem, lrvb, exact = normal_case()
     print("jointly normal: covariance of theta")
     print(f"  supplemented EM {sem[0, 0]:.8f} {sem[0, 1]:.8f} {sem[1, 1]:.8f}")

@@ -1,23 +1,42 @@
-"""What the README shows runs, and its two commands name what exists."""
+"""The README is short, its code runs, and everything it links to exists."""
 
-import pathlib
 import re
+from pathlib import Path
 
-ROOT = pathlib.Path(__file__).parent.parent
+from sklearn_lrvb import LRVBGaussianMixture
+
+ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf8")
 
 
-def test_the_examples_run(capsys):
-    codes = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(codes) == 4
-    for code in codes:
-        exec(compile(code, "README.md", "exec"), {})
-        assert "+-" in capsys.readouterr().out
-    assert len(codes[0].strip().splitlines()) <= 12
+def test_it_is_short():
+    assert len(README.splitlines()) <= 130
 
 
-def test_files_it_names_exist():
-    named = re.findall(r"(?:examples|benchmarks)/\w+\.(?:py|png)", README)
-    assert len(set(named)) >= 4
-    for name in named:
+def test_its_code_runs_and_shows_error_bars(capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(code.strip().splitlines()) <= 12
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.count("+-") == 2
+
+
+def test_its_links_lead_somewhere():
+    targets = re.findall(r"\]\(([^)]+)\)", README)
+    assert len(targets) >= 15
+    for target in targets:
+        assert target.startswith("https://arxiv.org/") or (ROOT / target).is_file(), target
+
+
+def test_the_files_in_its_commands_exist():
+    one_liners = re.findall(r"^python3 -m venv .*$", README, flags=re.MULTILINE)
+    assert len(one_liners) == 2
+    for name in re.findall(r"\S+\.py\b", " ".join(one_liners)):
         assert (ROOT / name).is_file(), name
+
+
+def test_the_methods_it_names_exist():
+    answers = re.findall(r"^\| [^|]+\| (.*`.*) \|$", README, flags=re.MULTILINE)
+    named = {name for answer in answers for name in re.findall(r"`(\w+)", answer)}
+    assert {"influence", "leverage", "posterior_summary"} <= named
+    fitted = LRVBGaussianMixture(n_components=2).fit([[0.0], [0.1], [0.3], [5.0], [5.2], [5.1]])
+    assert [name for name in sorted(named) if not hasattr(fitted, name)] == []

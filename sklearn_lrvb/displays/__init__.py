@@ -1,4 +1,9 @@
-"""Plots of a fitted mixture by scikit-learn's Display convention. matplotlib is imported when drawing."""
+"""Plots of a fitted mixture that follow scikit-learn's Display convention.
+
+`from_estimator` computes what is drawn, keeps it as attributes of the display, and draws it; `plot` draws it
+again without computing. Drawing needs matplotlib (``pip install "sklearn-lrvb[plot]"``), which is imported
+when something is drawn and not before.
+"""
 
 from sklearn_lrvb.displays.components import ComponentDisplay
 from sklearn_lrvb.displays.influence import InfluenceDisplay

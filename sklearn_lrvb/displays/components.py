@@ -1,6 +1,9 @@
-"""ComponentDisplay: the components in a plane, with the credible regions of their means."""
+"""ComponentDisplay: the components in the plane of two features, with credible regions of their means."""
+
+from __future__ import annotations
 
 from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.stats import chi2
@@ -16,7 +19,13 @@ from sklearn_lrvb.displays.axes import (
     given_or_new,
 )
 
-_COMPONENT_RADIUS = 2.0  # standard deviations, at which a component's own ellipse is drawn
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
+
+    from sklearn_lrvb import LRVBGaussianMixture
+
+_COMPONENT_RADIUS = 2.0  # The ellipse of a component is drawn at this many of its standard deviations.
 
 
 class ComponentDisplay:
@@ -31,14 +40,16 @@ class ComponentDisplay:
     Parameters
     ----------
     means : ndarray of shape (n_components, 2)
+        Posterior means of the components' means, in units of the two features.
 
     covariances : ndarray of shape (n_components, 2, 2)
-        Of the components.
+        Covariance matrices of the components.
 
     mean_covariances : ndarray of shape (n_components, 2, 2)
-        Posterior covariances of the means.
+        LRVB posterior covariance matrices of the components' means.
 
     weights, weights_std : ndarray of shape (n_components,)
+        Posterior means and LRVB standard deviations of the weights.
 
     counts : ndarray of shape (n_components,)
         Expected number of training rows in every component.
@@ -47,27 +58,30 @@ class ComponentDisplay:
         Rows to draw.
 
     labels : ndarray of shape (n_samples,), default=None
-        Their components.
+        The most probable component of each row; needed with `points`.
 
     xlabel, ylabel : str, default='x0', 'x1'
+        Labels of the axes.
 
     Attributes
     ----------
     points_ : list of matplotlib PathCollection
-        Rows, component by component.
+        The rows, one collection for each component that has some.
 
     components_ : dict of int to matplotlib PathPatch
-        The components shown, by number.
+        The ellipses of the components shown, by the component's number.
 
     credible_regions_ : dict of int to matplotlib PathPatch
-        Those of their means.
+        The credible regions of their means, by the component's number.
 
     legend_ : matplotlib Legend
-        Beside the axes where the figure's layout makes room for it, else in them.
+        Beside the axes where the figure's layout makes room for it, otherwise inside them.
 
     ax_ : matplotlib Axes
+        The axes drawn on.
 
     figure_ : matplotlib Figure
+        Their figure.
 
     Examples
     --------
@@ -84,17 +98,17 @@ class ComponentDisplay:
     def __init__(
         self,
         *,
-        means,
-        covariances,
-        mean_covariances,
-        weights,
-        weights_std,
-        counts,
-        points=None,
-        labels=None,
-        xlabel="x0",
-        ylabel="x1",
-    ):
+        means: NDArray,
+        covariances: NDArray,
+        mean_covariances: NDArray,
+        weights: NDArray,
+        weights_std: NDArray,
+        counts: NDArray,
+        points: NDArray | None = None,
+        labels: NDArray | None = None,
+        xlabel: str = "x0",
+        ylabel: str = "x1",
+    ) -> None:
         self.means = means
         self.covariances = covariances
         self.mean_covariances = mean_covariances
@@ -108,21 +122,28 @@ class ComponentDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, X=None, *, features=(0, 1), level=0.95, min_count=0.5, ax=None, scatter_kw=None
-    ):
+        cls,
+        estimator: LRVBGaussianMixture,
+        X: ArrayLike | None = None,
+        *,
+        features: tuple[int, int] = (0, 1),
+        level: float = 0.95,
+        min_count: float = 0.5,
+        ax: Axes | None = None,
+        scatter_kw: dict[str, Any] | None = None,
+    ) -> Self:
         """Compute and plot the components of a fitted mixture.
 
         Parameters
         ----------
         estimator : LRVBGaussianMixture
-            Fitted, of any covariance type.
+            A fitted mixture of any covariance type, of at least two features.
 
         X : array-like of shape (n_samples, n_features), default=None
             Rows to draw in the colour of their most probable component.
 
         features : pair of int, default=(0, 1)
-            Columns that span the plot. The others are left out of it: of covariances the plot shows the
-            marginals.
+            Columns that span the plot. The ellipses are those of the marginal distributions of these two.
 
         level : float, default=0.95
             Posterior probability of the credible regions, between 0 and 1.
@@ -134,18 +155,20 @@ class ComponentDisplay:
             Where to draw; None makes a new figure.
 
         scatter_kw : dict, default=None
-            For matplotlib's `scatter` of the rows.
+            Keyword arguments of matplotlib's `scatter`, which draws the rows.
 
         Returns
         -------
         display : ComponentDisplay
+            The display, drawn.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
         ValueError
-            Bad features, level or X, or a fit without a posterior covariance.
+            If `features`, `level` or `X` are invalid, or the fit is no strict optimum and so has no posterior
+            covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
@@ -170,8 +193,15 @@ class ComponentDisplay:
         )
         return display.plot(ax=ax, level=level, min_count=min_count, scatter_kw=scatter_kw)
 
-    def plot(self, ax=None, *, level=0.95, min_count=0.5, scatter_kw=None):
-        """Draw.
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        level: float = 0.95,
+        min_count: float = 0.5,
+        scatter_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw the components again, on the same or other axes.
 
         Parameters
         ----------
@@ -185,12 +215,17 @@ class ComponentDisplay:
             Components with fewer expected training rows than this are not drawn.
 
         scatter_kw : dict, default=None
-            For matplotlib's `scatter` of the rows.
+            Keyword arguments of matplotlib's `scatter`, which draws the rows.
 
         Returns
         -------
         display : ComponentDisplay
-            Itself.
+            The display itself.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not between 0 and 1.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
         if not isinstance(level, Real) or not 0 < level < 1:
@@ -206,7 +241,7 @@ class ComponentDisplay:
         return self
 
     def _draw_points(self, styles, scatter_kw):
-        """The rows, in the colours of their components."""
+        """Draw the rows in the colours of their components."""
         self.points_ = []
         if self.points is None:
             return
@@ -215,7 +250,7 @@ class ComponentDisplay:
             self.points_.append(self.ax_.scatter(*self.points[self.labels == component].T, **style))
 
     def _draw_components(self, shown, styles, radius):
-        """Ellipses of the components, and of their means at ``radius`` posterior standard deviations."""
+        """Draw the ellipses of the components, and those of their means at ``radius`` posterior sds."""
         self.components_, self.credible_regions_ = {}, {}
         for k in shown.tolist():
             color = styles[k]["color"]
@@ -228,7 +263,7 @@ class ComponentDisplay:
         self.ax_.autoscale_view()
 
     def _draw_legend(self, styles, level):
-        """Weights, and what the ellipses are."""
+        """Draw the legend: each component's weight, and what the two kinds of ellipses are."""
         from matplotlib.lines import Line2D
 
         weights = [
@@ -246,18 +281,19 @@ class ComponentDisplay:
         return self.ax_.legend(handles=handles, **(beside if makes_room else {"loc": "best"}))
 
     def _weight_label(self, component):
+        """The weight of a component with its standard deviation, as text."""
         weight, std = self.weights[component], self.weights_std[component]
         return f"{component}: weight {weight:.3f} ± {std:.3f}"
 
 
 def _styles(empty):
-    """Colour of every component, and a marker that tells apart those of the same colour; empty ones last."""
+    """Colour and marker of every component; empty components take theirs last."""
     ranks = np.argsort(np.argsort(empty, kind="stable"))
     return [{"color": COLORS[rank % len(COLORS)], "marker": MARKERS[rank % len(MARKERS)]} for rank in ranks]
 
 
 def _ellipse(mean, covariance, radius, **style):
-    """Points at ``radius`` standard deviations of a bivariate normal."""
+    """The ellipse at ``radius`` standard deviations of a bivariate normal distribution."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -267,18 +303,18 @@ def _ellipse(mean, covariance, radius, **style):
 
 
 def _lower_root(covariance):
-    """L with L L' = covariance, (2, 2): to full precision in both features, however different their units."""
+    """Cholesky factor, (2, 2), accurate for both features even if their units differ by many orders."""
     (variance, shared), (_, other) = covariance
     slope = shared / variance
-    left = max(other - slope * shared, 0.0)  # round-off may say less
+    left = max(other - slope * shared, 0.0)  # Round-off can make this variance negative.
     return np.sqrt(variance) * np.array([[1.0, 0.0], [slope, np.sqrt(left / variance)]])
 
 
 def _component_covariances(estimator):
-    """`covariances_` as one matrix for each component: (K, P, P)."""
+    """`covariances_` of any covariance type as one matrix for each component, (K, P, P)."""
     n_components, n_features = estimator.means_.shape
     covariances = estimator.covariances_
     if estimator.covariance_type in ("full", "tied"):
         return np.broadcast_to(covariances, (n_components, n_features, n_features))
-    by_feature = covariances.reshape(n_components, -1)  # one number of a sphere if_accurate all features
+    by_feature = covariances.reshape(n_components, -1)  # A sphere has one variance for all features.
     return by_feature[:, :, None] * np.eye(n_features)

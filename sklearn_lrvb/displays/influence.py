@@ -1,4 +1,8 @@
-"""InfluenceDisplay: how much a point moves a posterior mean, at the points or over the plane."""
+"""InfluenceDisplay: how much each point, or a point at any place of the plane, moves a posterior mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
@@ -15,55 +19,68 @@ from sklearn_lrvb.displays.axes import (
 from sklearn_lrvb.displays.parameter_entries import parameter_entry
 from sklearn_lrvb.gaussian_mixture.validation import check_perturbation
 
-# Influence has heavy tails: a scale that reached to the largest would show the others as zero.
-_WITHIN_SCALE = 0.95
-_LONG = 45  # characters of a label that takes two lines
-_NEWTON_MARGIN = 0.08  # of a landscape around the points, of their range
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from numpy.typing import ArrayLike, NDArray
+
+    from sklearn_lrvb import LRVBGaussianMixture
+
+# Influence has heavy tails: a colour scale up to the largest value would show nearly all others as zero.
+_SCALE_QUANTILE = 0.95
+_LABEL_BREAKS_ABOVE = 45  # A longer label of the colour bar takes two lines.
+_LANDSCAPE_MARGIN = 0.08  # A landscape extends beyond the points by this fraction of their range.
 
 
 class InfluenceDisplay:
     """Influence of points on the posterior mean of one parameter.
 
-    Points in the plane of two features, coloured by how much the parameter would change if they moved, or
-    counted more; or, for mixtures of two features, the same function over the whole plane. The colour scale
-    is symmetric about zero and reaches to about the 95 % quantile of the points' absolute influence; the
-    colour bar's arrows stand for what is beyond.
+    The points lie in the plane of two features; their colour is the derivative of the parameter in the
+    place or in the weight of the point. For mixtures of two features, the same derivative can be drawn over
+    the whole plane. The colour scale is symmetric about zero and ends near the 95 % quantile of the points'
+    absolute influence; arrows at the colour bar say that some values lie beyond its ends.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
     Parameters
     ----------
     points : ndarray of shape (n_samples, 2)
+        The points in the plane of the two features.
 
     influence : ndarray of shape (n_samples,)
-        Of every point.
+        Influence of each point, in units of the parameter per unit of the feature (or per unit of weight).
 
     label : str
-        What the influence is, such as "d mean[0,x0] / d x0 of the point".
+        Label of the colour bar, such as "d mean[0,x0] / d x0 of the point".
 
     xlabel, ylabel : str, default='x0', 'x1'
+        Labels of the axes.
 
     xx0, xx1 : ndarray of shape (grid_resolution, grid_resolution), default=None
-        A grid, as of :func:`numpy.meshgrid`.
+        Coordinates of a grid over the plane, as :func:`numpy.meshgrid` returns them.
 
     landscape : ndarray of shape (grid_resolution, grid_resolution), default=None
-        Influence on the grid.
+        Influence of a point at each place of the grid.
 
     Attributes
     ----------
     points_ : matplotlib PathCollection
-        The points, those of the largest influence last, on top.
+        The points; those of the largest absolute influence are drawn last, on top.
 
     landscape_ : matplotlib QuadContourSet or None
+        The filled contours, if there is a landscape.
 
     zero_line_ : matplotlib QuadContourSet or None
-        Where the landscape is zero, if it has both signs.
+        The line on which the landscape is zero, if it has both signs.
 
     colorbar_ : matplotlib Colorbar
+        The scale of the influence.
 
     ax_ : matplotlib Axes
+        The axes drawn on.
 
     figure_ : matplotlib Figure
+        Their figure.
 
     Examples
     --------
@@ -78,8 +95,17 @@ class InfluenceDisplay:
     """
 
     def __init__(
-        self, *, points, influence, label, xlabel="x0", ylabel="x1", xx0=None, xx1=None, landscape=None
-    ):
+        self,
+        *,
+        points: NDArray,
+        influence: NDArray,
+        label: str,
+        xlabel: str = "x0",
+        ylabel: str = "x1",
+        xx0: NDArray | None = None,
+        xx1: NDArray | None = None,
+        landscape: NDArray | None = None,
+    ) -> None:
         self.points = points
         self.influence = influence
         self.label = label
@@ -92,53 +118,54 @@ class InfluenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
+        estimator: LRVBGaussianMixture,
+        X: ArrayLike,
         *,
-        target="means",
-        component=0,
-        feature=0,
-        kind="points",
-        perturb="location",
-        along=None,
-        features=(0, 1),
-        grid_resolution=100,
-        ax=None,
-        vmax=None,
-        cmap="coolwarm",
-        scatter_kw=None,
-        contour_kw=None,
-    ):
+        target: str = "means",
+        component: int = 0,
+        feature: int | tuple[int, int] = 0,
+        kind: Literal["points", "landscape"] = "points",
+        perturb: Literal["location", "weight"] = "location",
+        along: int | None = None,
+        features: tuple[int, int] = (0, 1),
+        grid_resolution: int = 100,
+        ax: Axes | None = None,
+        vmax: float | None = None,
+        cmap: str | Colormap = "coolwarm",
+        scatter_kw: dict[str, Any] | None = None,
+        contour_kw: dict[str, Any] | None = None,
+    ) -> Self:
         """Compute and plot the influence on one parameter of a fitted mixture.
 
         Parameters
         ----------
         estimator : LRVBGaussianMixture
-            Fitted.
+            A fitted mixture of at least two features.
 
         X : array-like of shape (n_samples, n_features)
             Any rows; each is treated as a training point of weight 1 that sits there.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
-            Kind of the parameter.
+            The attribute that has the parameter.
 
         component : int, default=0
-            Its component; of no account where all share one precision (`covariance_type` 'tied').
+            The parameter's component; ignored where all components share one precision matrix
+            (``covariance_type='tied'``).
 
         feature : int or pair of int, default=0
-            Its feature; of precisions and covariances that diagonal entry, or with a pair any entry; of no
-            account for spherical ones and for weights.
+            The parameter's feature. Of precisions and covariances an integer is the diagonal entry, and a
+            pair any entry. Ignored for weights and for spherical precisions and covariances.
 
         kind : {'points', 'landscape'}, default='points'
-            The points in colour; or the influence function over the plane with the points on it, for
-            mixtures of two features.
+            'points' colours the points by their influence. 'landscape' colours the plane, for mixtures of
+            two features, and draws the points on it.
 
         perturb : {'location', 'weight'}, default='location'
-            What changes: where the point is, or how often it counts.
+            What changes about the point: where it is, or how often it counts.
 
         along : int, default=None
-            The feature in which the point moves, with ``perturb="location"``. None means `feature`, of a
-            pair its first.
+            With ``perturb="location"``, the feature along which the point moves. None means `feature`, or
+            the first of the pair.
 
         features : pair of int, default=(0, 1)
             Columns that span the plot.
@@ -155,15 +182,16 @@ class InfluenceDisplay:
         Returns
         -------
         display : InfluenceDisplay
-            Influence in units of the parameter per unit of the feature (or per unit of weight).
+            The display, drawn; its influence is in units of the parameter per unit of the feature (or per
+            unit of weight).
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
         ValueError
-            An unknown option, an entry out of range, a landscape of a mixture that has not two
-            features, or a fit without a posterior covariance.
+            If an option is unknown or an index out of range, if a landscape is asked of a mixture that does
+            not have two features, or if the fit is no strict optimum and so has no posterior covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
@@ -191,8 +219,16 @@ class InfluenceDisplay:
             display.landscape = influence_of(_like(X, rows)).reshape(display.xx0.shape)
         return display.plot(ax=ax, vmax=vmax, cmap=cmap, scatter_kw=scatter_kw, contour_kw=contour_kw)
 
-    def plot(self, ax=None, *, vmax=None, cmap="coolwarm", scatter_kw=None, contour_kw=None):
-        """Draw.
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        vmax: float | None = None,
+        cmap: str | Colormap = "coolwarm",
+        scatter_kw: dict[str, Any] | None = None,
+        contour_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw the influence again, on the same or other axes.
 
         Parameters
         ----------
@@ -204,15 +240,21 @@ class InfluenceDisplay:
             number. None means about the 95 % quantile of the points' absolute influence.
 
         cmap : str or matplotlib Colormap, default='coolwarm'
-            A diverging one.
+            Colours of the influence; a diverging map, whose middle is zero.
 
         scatter_kw, contour_kw : dict, default=None
-            For matplotlib's `scatter` of the points, and `contourf` of a landscape.
+            Keyword arguments of matplotlib's `scatter`, which draws the points, and of `contourf`, which
+            draws a landscape.
 
         Returns
         -------
         display : InfluenceDisplay
-            Itself.
+            The display itself.
+
+        Raises
+        ------
+        ValueError
+            If `vmax` is not positive.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
         if vmax is not None and not vmax > 0:
@@ -229,7 +271,7 @@ class InfluenceDisplay:
         return self
 
     def _draw_landscape(self, ticks, cmap, contour_kw):
-        """Bands of colour around the ticks, so that zero is in the middle of one, and the line of zero."""
+        """Draw bands of colour around the ticks, so that zero is in the middle of one, and the zero line."""
         half = 0.5 * (ticks[1] - ticks[0])
         levels = np.append(ticks - half, ticks[-1] + half)
         style = {"levels": levels, "cmap": cmap, "extend": _beyond(self.landscape, levels[-1]), **contour_kw}
@@ -239,7 +281,7 @@ class InfluenceDisplay:
             self.zero_line_ = self.ax_.contour(*grid, levels=[0.0], colors="black", linewidths=0.8)
 
     def _draw_points(self, limit, cmap, scatter_kw):
-        """The points in the colours of their influence; small and dark on a landscape that has these."""
+        """Draw the points in the colours of their influence; on a landscape, small and dark."""
         order = np.argsort(np.abs(self.influence), kind="stable")
         if self.landscape is None:
             style = {"c": self.influence[order], "cmap": cmap, "vmin": -limit, "vmax": limit}
@@ -249,17 +291,19 @@ class InfluenceDisplay:
         self.points_ = self.ax_.scatter(*self.points[order].T, **{**style, **scatter_kw})
 
     def _draw_colorbar(self, ticks):
-        """Its arrows say on which sides there is more than the scale shows."""
+        """Draw the colour bar, with arrows on the sides where values lie beyond the scale."""
         if self.landscape is None:
             drawn, style = self.points_, {"extend": _beyond(self.influence, ticks[-1])}
         else:
             drawn, style = self.landscape_, {"ticks": ticks}
-        label = self.label if len(self.label) <= _LONG else self.label.replace(" / d ", "\n/ d ")
+        label = (
+            self.label if len(self.label) <= _LABEL_BREAKS_ABOVE else self.label.replace(" / d ", "\n/ d ")
+        )
         self.colorbar_ = self.figure_.colorbar(drawn, ax=self.ax_, label=label, **style)
 
 
 def _influence_function(estimator, target, component, feature, perturb, along):
-    """Rows -> influence of each on one parameter, and what to call it."""
+    """The function from rows to the influence of each on one parameter, and its label."""
     index, name = parameter_entry(estimator, target, component, feature)
     check_perturbation(perturb)
     if perturb == "location":
@@ -279,36 +323,36 @@ def _influence_function(estimator, target, component, feature, perturb, along):
 
 
 def _grid(points, resolution):
-    """A grid around the points."""
+    """A grid over the range of the points and a margin, as `numpy.meshgrid` returns it."""
     if not resolution >= 2:
         raise ValueError(f"grid_resolution must be at least 2, got {resolution!r}.")
     low, high = points.min(axis=0), points.max(axis=0)
-    margin = _NEWTON_MARGIN * np.where(high > low, high - low, 1.0)
+    margin = _LANDSCAPE_MARGIN * np.where(high > low, high - low, 1.0)
     return np.meshgrid(*np.linspace(low - margin, high + margin, resolution).T)
 
 
 def _like(X, rows):
-    """Rows in a data frame with the columns of X, if it is one."""
+    """The rows as a data frame with the columns of X, if X is a data frame."""
     if not hasattr(X, "columns"):
         return rows
     return _get_adapter_from_container(X).create_container(rows, rows, columns=X.columns)
 
 
 def _largest_usual(influence):
-    """What the colour scale should show, above zero."""
+    """The absolute influence at which the colour scale ends, positive."""
     size = np.abs(influence)
-    # a plateau, such as 1 / N_k in a component that stands alone, is to lie within
-    return 1.05 * np.quantile(size, _WITHIN_SCALE) or size.max() or 1.0
+    # The margin of 5 % keeps a plateau, such as 1 / N_k in a separate component, within the scale.
+    return 1.05 * np.quantile(size, _SCALE_QUANTILE) or size.max() or 1.0
 
 
 def _round_ticks(limit):
-    """Round numbers, symmetric about zero and with it, to ``limit`` or a little beyond."""
+    """Round numbers, symmetric about zero and including it, up to ``limit`` or a little beyond."""
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(12, symmetric=True).tick_values(-limit, limit)
 
 
 def _beyond(influence, limit):
-    """On which sides it exceeds the colour scale, in matplotlib's words."""
+    """On which sides values lie beyond the colour scale, in matplotlib's terms."""
     below, above = influence.min() < -limit, influence.max() > limit
     return {(False, False): "neither", (True, False): "min", (False, True): "max"}.get((below, above), "both")

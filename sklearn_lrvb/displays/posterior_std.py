@@ -1,4 +1,8 @@
-"""PosteriorStdDisplay: standard deviations of linear response beside those of mean-field theory."""
+"""PosteriorStdDisplay: posterior standard deviations by linear response (LRVB) and by mean field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
@@ -8,16 +12,26 @@ from sklearn_lrvb.displays.axes import COLORS, MARKERS, given_or_new
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
-_SHORTEST = 5.0  # factor between the ends of the axes, at least
-_SHORT = 300.0  # up to where 1, 2 and 5 have ticks
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from numpy.typing import ArrayLike, NDArray
+
+    from sklearn_lrvb import LRVBGaussianMixture
+
+_MINIMUM_AXIS_RATIO = 5.0  # The upper end of an axis is at least this many times its lower end.
+_PLAIN_TICKS_BELOW = 300.0  # Axes of a smaller ratio have ticks at 1, 2 and 5 times powers of ten.
 
 
 class PosteriorStdDisplay:
-    """Posterior standard deviations: LRVB beside mean-field.
+    """Posterior standard deviations by LRVB against those by mean field.
 
-    One point a parameter, on logarithmic axes with the diagonal. Mean-field standard deviations lie over
-    those of LRVB; with a `reference`, such as a Gibbs sampler's, both lie over it, LRVB filled and mean-field
-    hollow. A point below the diagonal is a standard deviation that is too small.
+    Each point is a parameter, on logarithmic axes with the diagonal. The x axis has the LRVB standard
+    deviation, the y axis that of mean field. With a `reference`, such as a Gibbs sampler's standard
+    deviations, the x axis has the reference and the y axis both methods, LRVB by filled and mean field by
+    hollow markers. A point below the diagonal is a standard deviation that is too small.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
@@ -27,24 +41,27 @@ class PosteriorStdDisplay:
         Standard deviations, in units of the parameters.
 
     targets : ndarray of shape (d,) of str
-        Kind of every parameter, such as "means".
+        The attribute that each parameter belongs to, such as "means".
 
     reference_std : ndarray of shape (d,), default=None
-        Standard deviations to judge both by.
+        Standard deviations to compare both with, in the same units.
 
     Attributes
     ----------
     mean_field_points_ : dict of str to matplotlib PathCollection
-        Mean-field standard deviations (y), by kind.
+        The points of mean field, by the name of the attribute.
 
     lrvb_points_ : dict of str to matplotlib PathCollection
-        LRVB standard deviations (y), by kind; empty without a reference, where they are the x axis.
+        The points of LRVB, by the name of the attribute; empty without a reference.
 
     diagonal_ : matplotlib Line2D
+        The line on which both axes are equal.
 
     ax_ : matplotlib Axes
+        The axes drawn on.
 
     figure_ : matplotlib Figure
+        Their figure.
 
     Examples
     --------
@@ -58,7 +75,14 @@ class PosteriorStdDisplay:
     ['means', 'means', 'means', 'means', 'log_weights', 'log_weights']
     """
 
-    def __init__(self, *, lrvb_std, mean_field_std, targets, reference_std=None):
+    def __init__(
+        self,
+        *,
+        lrvb_std: NDArray,
+        mean_field_std: NDArray,
+        targets: NDArray,
+        reference_std: NDArray | None = None,
+    ) -> None:
         self.lrvb_std = lrvb_std
         self.mean_field_std = mean_field_std
         self.targets = targets
@@ -67,53 +91,55 @@ class PosteriorStdDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X=None,
+        estimator: LRVBGaussianMixture,
+        X: ArrayLike | None = None,
         *,
-        target=PARAMETERS,
-        reference=None,
-        sample_weight=None,
-        ax=None,
-        **kwargs,
-    ):
+        target: str | Sequence[str] = PARAMETERS,
+        reference: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Compute and plot the standard deviations of a fitted mixture.
 
         Parameters
         ----------
         estimator : LRVBGaussianMixture
-            Fitted.
+            A fitted mixture.
 
         X : array-like of shape (n_samples, n_features), default=None
-            The training rows, where the estimator needs them again
-            (:meth:`LRVBGaussianMixture.get_posterior_covariance`).
+            The training rows. Only needed if the estimator no longer has what the covariance needs; see
+            :meth:`LRVBGaussianMixture.get_posterior_covariance`.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
                 them, default=('log_weights', 'means', 'precisions')
-            Of what; 'all' is the default.
+            The parameters to draw; 'all' stands for the default.
 
         reference : array-like of shape (d,), default=None
-            Standard deviations from elsewhere, such as a Gibbs sampler, in the order of
-            ``get_posterior_covariance(target)``; by default that of `posterior_names_`.
+            Standard deviations from another method, such as a Gibbs sampler, in the order of
+            ``get_posterior_covariance(target)``; that of the default is `posterior_names_`.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Goes with X, where the fit had weights.
+            Weights of the rows in X, if the fit had weights.
 
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
 
         **kwargs : dict
-            For matplotlib's `scatter`.
+            Keyword arguments of matplotlib's `scatter`.
 
         Returns
         -------
         display : PosteriorStdDisplay
+            The display, drawn.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
         ValueError
-            Unknown target, a reference of another length, or a fit without a posterior covariance.
+            If the target is unknown, if the reference has another length, or if the fit is no strict
+            optimum and so has no posterior covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
@@ -126,21 +152,23 @@ class PosteriorStdDisplay:
             covariances = [estimator.get_posterior_covariance(name, **training) for name in chosen]
             lrvb = [np.sqrt(np.diag(covariance)) for covariance in covariances]
         mean_field = [uncertainty.flat_mean_field_std(name) for name in chosen]
+        lrvb_std = np.concatenate(lrvb)
+        reference_std = None if reference is None else np.asarray(reference, dtype=np.float64)
+        if reference_std is not None and reference_std.shape != lrvb_std.shape:
+            raise ValueError(
+                f"reference must have one standard deviation for each of the {len(lrvb_std)} "
+                f"parameters of target={target!r}, got an array of shape {reference_std.shape}."
+            )
         display = cls(
-            lrvb_std=np.concatenate(lrvb),
+            lrvb_std=lrvb_std,
             mean_field_std=np.concatenate(mean_field),
             targets=np.repeat(chosen, [len(part) for part in lrvb]),
-            reference_std=None if reference is None else np.asarray(reference, dtype=np.float64),
+            reference_std=reference_std,
         )
-        if reference is not None and display.reference_std.shape != display.lrvb_std.shape:
-            raise ValueError(
-                f"reference must have one standard deviation for each of the {len(display.lrvb_std)} "
-                f"parameters of target={target!r}, got an array of shape {display.reference_std.shape}."
-            )
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, **kwargs):
-        """Draw.
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the standard deviations again, on the same or other axes.
 
         Parameters
         ----------
@@ -148,18 +176,19 @@ class PosteriorStdDisplay:
             Where to draw; None makes a new figure.
 
         **kwargs : dict
-            For matplotlib's `scatter`.
+            Keyword arguments of matplotlib's `scatter`.
 
         Returns
         -------
         display : PosteriorStdDisplay
-            Itself. Standard deviations of zero, as of the log weight of one component alone, have no place
-            on logarithmic axes and are left out.
+            The display itself. Standard deviations of zero, such as that of the log weight of a single
+            component, cannot be shown on logarithmic axes and are left out.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
         self.ax_ = given_or_new(ax)
         self.figure_ = self.ax_.figure
-        self.lrvb_points_, self.mean_field_points_ = {}, {}
+        self.lrvb_points_: dict[str, PathCollection] = {}
+        self.mean_field_points_: dict[str, PathCollection] = {}
         x = self.lrvb_std if self.reference_std is None else self.reference_std
         shown = (x > 0) & (self.lrvb_std > 0) & (self.mean_field_std > 0)
         self._draw_diagonal(np.concatenate([v[shown] for v in (x, self.lrvb_std, self.mean_field_std)]))
@@ -169,14 +198,14 @@ class PosteriorStdDisplay:
         of_what = "LRVB" if self.reference_std is None else "reference"
         by_what = "mean-field standard deviation" if self.reference_std is None else "standard deviation"
         self.ax_.set(xlabel=f"{of_what} standard deviation", ylabel=by_what)
-        self.ax_.legend(loc="upper left", frameon=False)  # above the diagonal, where few points are
+        self.ax_.legend(loc="upper left", frameon=False)  # Few points lie above the diagonal.
         return self
 
     def _draw_diagonal(self, values):
-        """Equal logarithmic axes around the values, and the line where both are the same."""
+        """Set equal logarithmic axes around the values, and draw the diagonal."""
         limits = _limits(values) if values.size else (0.1, 10.0)
         self.ax_.set(xscale="log", yscale="log", xlim=limits, ylim=limits, aspect="equal")
-        if limits[1] < _SHORT * limits[0]:
+        if limits[1] < _PLAIN_TICKS_BELOW * limits[0]:
             _label_short_axes(self.ax_)
         (self.diagonal_,) = self.ax_.plot(limits, limits, color="0.4", linewidth=1, zorder=0)
 
@@ -193,14 +222,14 @@ class PosteriorStdDisplay:
 
 
 def _limits(values):
-    """Ends of a logarithmic axis with room around the values."""
+    """Ends of a logarithmic axis with a margin around the values."""
     low, high = np.log(values.min()), np.log(values.max())
-    margin = max(0.1, 0.05 * (high - low), 0.5 * (np.log(_SHORTEST) - (high - low)))
+    margin = max(0.1, 0.05 * (high - low), 0.5 * (np.log(_MINIMUM_AXIS_RATIO) - (high - low)))
     return float(np.exp(low - margin)), float(np.exp(high + margin))
 
 
 def _label_short_axes(ax):
-    """Plain numbers at round places, where powers of ten are too few and all ticks too many."""
+    """Label 1, 2 and 5 times powers of ten: powers of ten alone are too few on a short axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for axis in (ax.xaxis, ax.yaxis):

@@ -26,10 +26,11 @@ from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
     checked_responsibilities,
     starting_responsibilities,
 )
-from sklearn_lrvb.gaussian_mixture.fitting.moves import occupied, resolve_moves
+from sklearn_lrvb.gaussian_mixture.fitting.moves import resolve_moves
 from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
+from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior

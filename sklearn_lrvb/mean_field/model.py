@@ -1,13 +1,13 @@
 """Models of named factors and terms, fitted by coordinate ascent (Section 2 of the paper)."""
 
 import numbers
-import warnings
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import ExponentialFamily, NaturalParameterError
 from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.factor import Factor
@@ -147,19 +147,18 @@ class MeanFieldModel:
             if length <= tol:
                 break
         else:
-            warnings.warn(
+            warn_caller(
                 f"Coordinate ascent has not converged: sweep {max_iter} (= max_iter) still moved q by "
                 f"{length:.1e} of its standard deviations, tol={tol:g}. Raise max_iter, or start from "
                 f"this posterior.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         lower_bounds = np.array(lower_bounds)
         for array in (*natural.values(), *means.values(), lower_bounds):
             array.flags.writeable = False
         posterior = MeanFieldPosterior(self.log_joint, natural, means, lower_bounds, bool(length <= tol))
         if posterior.lost_precision is not None:
-            warnings.warn(posterior.lost_precision, UserWarning, stacklevel=2)
+            warn_caller(posterior.lost_precision)
         return posterior
 
     def _start(self, start):

@@ -1,6 +1,5 @@
 """The fitted q: moments, draws, V, H and the linear response covariance (Sections 3 and 4)."""
 
-import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from sklearn.utils import check_random_state
 
+from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.linear_response import (
     IndefiniteInformationError,
     indefinite_information_error,
@@ -218,7 +218,7 @@ class MeanFieldPosterior:
         asked = [self._positions(text) for text in statistics]
         names = list(dict.fromkeys(name for name, _ in asked))
         if method == "lrvb":
-            self._warn_if_far(stacklevel=3)
+            self._warn_if_far()
             kept, covariance = self._linear_response(self._nuisance(names))
         else:
             kept, covariance = names, self._mean_field_covariance(names)
@@ -256,7 +256,7 @@ class MeanFieldPosterior:
         _check_method(method)
         name, own = resolve_statistic(statistic, self.factors)
         if method == "lrvb":
-            self._warn_if_far(stacklevel=3)
+            self._warn_if_far()
             variance = self._linear_response_variance(name)
         else:
             variance = np.einsum("nii->ni", self._blocks(name))
@@ -372,14 +372,12 @@ class MeanFieldPosterior:
         residual = np.concatenate([self._residual(name, means).ravel() for name in kept])
         return float(np.sqrt(max(squared + residual @ covariance @ residual, 0.0)))
 
-    def _warn_if_far(self, stacklevel):
+    def _warn_if_far(self):
         if _FAR_FROM_OPTIMUM < self.newton_decrement < np.inf:
-            warnings.warn(
+            warn_caller(
                 f"q is {self.newton_decrement:.2g} posterior standard deviations from the optimum "
                 f"(newton_decrement), and linear response is a derivative at the optimum: lower tol or "
                 f"raise max_iter.",
-                UserWarning,
-                stacklevel=stacklevel,
             )
 
     # Cancellation in raw moments far from zero.

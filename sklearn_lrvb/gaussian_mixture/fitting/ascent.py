@@ -20,7 +20,7 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import EStepResult, e_step
 from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
-from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves, occupied
+from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
 from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs, sweep_cost
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
@@ -28,6 +28,7 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     observed_information,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
     posterior_after_step,
     statistics_residual,

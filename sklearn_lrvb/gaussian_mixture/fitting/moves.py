@@ -33,6 +33,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     own_divergences,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 
 LEAST_GAIN = 1e-3  # gain of the lower bound, in nats, from which a move is worth a sweep
@@ -48,13 +49,6 @@ _DELETIONS = 3
 # Merges of more than two components are tried for at most so many occupied ones, because all their stages
 # have K^3/6 pairs.
 _MAX_COLLAPSED = 32
-
-_OCCUPIED = 0.5  # expected rows from which a component counts as occupied
-
-
-def occupied(counts):
-    """Which components hold rows: expected counts (K,) -> bool (K,)."""
-    return counts >= _OCCUPIED
 
 
 @dataclass(frozen=True)

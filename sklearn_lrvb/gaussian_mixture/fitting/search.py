@@ -15,8 +15,9 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     ComponentStatistics,
     divergence_of_emptied,
 )
-from sklearn_lrvb.gaussian_mixture.fitting.moves import LEAST_GAIN, Move, occupied
+from sklearn_lrvb.gaussian_mixture.fitting.moves import LEAST_GAIN, Move
 from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, split
+from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 
 _MAX_LOSS = 10.0  # nats that a merge may lose before a few sweeps make up for it
 _TRIALS = 3  # merges on trial, the most promising ones

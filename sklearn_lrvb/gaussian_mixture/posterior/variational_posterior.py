@@ -9,10 +9,11 @@ Both factorizations have the same expectations except E log|Lambda|: the Wishart
 q(mu) q(Lambda) has more degrees of freedom than that of the joint q(mu, Lambda).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import cho_solve
 
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import (
     DegenerateComponentError,
@@ -36,6 +37,21 @@ def log_normal_constant(expected_log_determinant, mean_precision, n_features):
     return 0.5 * (expected_log_determinant - n_features * (_LOG_2_PI + 1.0 / mean_precision))
 
 
+def log_density_constants(posterior, reg_covar):
+    """rho_nk + |y_nk|^2/2, (K,): all of the log density that does not depend on x.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior, or another object with the expectations that are used here
+    reg_covar : float, variance of known noise on every coordinate of x
+    """
+    noise = reg_covar * posterior.structure.precision_trace(posterior.whiteners)
+    constants = log_normal_constant(
+        posterior.expected_log_determinant, posterior.mean_precision, posterior.n_features
+    )
+    return posterior.expected_log_weights + constants - 0.5 * noise
+
+
 @dataclass(frozen=True)
 class VariationalPosterior:
     """q, given the expected counts, the means and the components' frames.
@@ -52,6 +68,10 @@ class VariationalPosterior:
     counts: np.ndarray
     centred_means: np.ndarray
     covariance_cholesky: np.ndarray
+
+    def __getstate__(self):
+        # Cached expectations are cheap to compute again, and do not travel to other processes.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def n_components(self):
@@ -130,12 +150,15 @@ class VariationalPosterior:
         """Lower Cholesky factor of V_pi + C, (K, K)."""
         return cholesky_equilibrated(self.log_weight_covariance + self.intercept_excess)
 
+    def count_response(self, intercepts):
+        """(V_pi + C)^-1 b, how the expected counts respond to intercepts: (..., K) -> (..., K)."""
+        flat = intercepts.reshape(-1, intercepts.shape[-1]).T
+        return cho_solve((self.intercept_root, True), flat).T.reshape(intercepts.shape)
+
     @cached_property
     def log_density_constants(self):
         """rho_nk + |y_nk|^2/2, (K,): all of the log density that does not depend on x."""
-        noise = self.prior.reg_covar * self.structure.precision_trace(self.whiteners)
-        constants = log_normal_constant(self.expected_log_determinant, self.mean_precision, self.n_features)
-        return self.expected_log_weights + constants - 0.5 * noise
+        return log_density_constants(self, self.prior.reg_covar)
 
     @cached_property
     def whitened_prior_mean(self):

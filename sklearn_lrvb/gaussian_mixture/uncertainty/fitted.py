@@ -20,7 +20,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.prediction import responsibilities_of_
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     VariationalPosterior,
-    log_normal_constant,
+    log_density_constants,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
@@ -277,9 +277,7 @@ class HandSetDensities:
     @cached_property
     def log_density_constants(self):
         """All of the log density that does not depend on x, (K,)."""
-        constants = log_normal_constant(self.expected_log_determinant, self.mean_precision, self.n_features)
-        noise = self.reg_covar * self.structure.precision_trace(self.whiteners)
-        return self.expected_log_weights + constants - 0.5 * noise
+        return log_density_constants(self, self.reg_covar)
 
 
 class HandSetMixture(_Mixture):

@@ -20,11 +20,9 @@ from scipy.linalg import solve_triangular
 from scipy.special import polygamma
 
 from sklearn_lrvb.exponential_families.quantiles import beta_quantile_pair
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import count_response
-from sklearn_lrvb.row_blocks import slices
+from sklearn_lrvb.row_blocks import batches, slices
 from sklearn_lrvb.symmetric_matrices import gram_root
 
-_BATCH_BYTES = 2**26  # memory for the arrays of one batch of draws
 _ARRAYS_PER_DRAW = 16  # arrays of the size of the coefficients that exist at once
 _VARIANCES_AT_ONCE = 512
 _NEWTON_STEPS = 30  # more than the size of a beta variable takes: convergence is quadratic
@@ -76,11 +74,10 @@ class PosteriorDraws:
         structure = self._posterior.structure
         parts = np.cumsum([structure.n_coefficients, self._posterior.centred_means.size])
         n_normals = parts[-1] + len(self._logit_variance)
-        at_once = max(1, _BATCH_BYTES // (8 * _ARRAYS_PER_DRAW * n_normals))
         targets = ("weights", "means", "precisions", "covariances")
         correlated = self._correlation(n_draws)
         draws = {target: np.empty((n_draws, *self._targets[target].value().shape)) for target in targets}
-        for batch in slices(n_draws, at_once):
+        for batch in batches(n_draws, 8 * _ARRAYS_PER_DRAW * n_normals):
             normals = random_state.standard_normal((batch.stop - batch.start, n_normals))
             for_coefficients, for_means, for_sticks = np.split(normals, parts, axis=1)
             intercepts, linear, quadratic = structure.layout.split(correlated(for_coefficients))
@@ -113,7 +110,7 @@ class PosteriorDraws:
     @cached_property
     def _logit_jacobian(self):
         """J' = (V_pi + C)^-1 Cov(log pi, l), (K, number of breaks)."""
-        return count_response(self._posterior, self._logit_covariance).T
+        return self._posterior.count_response(self._logit_covariance).T
 
     @property
     def _logit_covariance(self):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import PriorResponse, in_units_of
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 
@@ -13,7 +14,6 @@ DIRECTIONS = (
     "covariance_prior",
     "mean_prior",
 )
-_LEAST_COUNT = 0.5  # Expected rows below which the data do not inform an entry, as for `n_occupied_`.
 _READINGS = ((0.1, "hardly matters"), (1.0, "matters somewhat"))  # Below so many standard deviations.
 
 
@@ -30,7 +30,7 @@ def prior_reading(uncertainty, feature_names, names=PARAMETERS):
         return "The prior is flat: there is nothing to choose."
     targets = [uncertainty.map[name] for name in names]
     labels = np.concatenate([target.labels(feature_names) for target in targets])
-    informed = np.concatenate([target.informing_counts() >= _LEAST_COUNT for target in targets])
+    informed = np.concatenate([occupied(target.informing_counts()) for target in targets])
     moves = prior_moves(uncertainty, names) * informed
     direction, entry = np.unravel_index(moves.argmax(), moves.shape)
     largest = moves[direction, entry]

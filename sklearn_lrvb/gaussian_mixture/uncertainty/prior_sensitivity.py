@@ -19,8 +19,6 @@ prior's mean acts like b0 rows at m0 that belong to every component with certain
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import count_response
-
 _SCALARS = ("weight_concentration_prior", "mean_precision_prior", "degrees_of_freedom_prior")
 
 
@@ -64,7 +62,7 @@ class PriorResponse:
         """R^-1 beta_e of changes: (n, 4), (n, P) -> (D, n)."""
         posterior, structure = self._posterior, self._posterior.structure
         n_prior_rows, distance = posterior.prior.mean_precision, posterior.whitened_prior_mean
-        counts = count_response(posterior, scalars @ self._intercepts)
+        counts = posterior.count_response(scalars @ self._intercepts)
         moved = np.broadcast_to(mean_changes[:, None, :], (len(scalars), *distance.shape))
         moved = structure.transformed(posterior.whiteners, moved)
         first = scalars[:, 1, None, None] * distance + n_prior_rows * moved

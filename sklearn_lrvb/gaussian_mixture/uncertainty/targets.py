@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import block_diag, cho_solve, lstsq
+from scipy.linalg import block_diag, lstsq
 
 from sklearn_lrvb.exponential_families.quantiles import (
     beta_quantile,
@@ -23,16 +23,9 @@ from sklearn_lrvb.exponential_families.quantiles import (
     negative_gamma_quantile,
     normal_quantile,
 )
-from sklearn_lrvb.row_blocks import slices
+from sklearn_lrvb.row_blocks import batches, slices
 
-_RESPONSE_BYTES = 2**26  # Memory for the responses that are held at once.
 _JACOBIAN_SIZE = 256  # Coefficients up to which one matrix for several units beats one for each.
-
-
-def count_response(posterior, intercepts):
-    """(V_pi + C)^-1 b, how the expected counts respond to intercepts: (..., K) -> (..., K)."""
-    flat = intercepts.reshape(-1, intercepts.shape[-1]).T
-    return cho_solve((posterior.intercept_root, True), flat).T.reshape(intercepts.shape)
 
 
 class Target(ABC):
@@ -194,7 +187,7 @@ class Target(ABC):
         """Yield `unit_responses`, some rows after others."""
         n_units = len(range(self.n_units)[units])
         bytes_per_row = 8 * n_units * (self.posterior.n_features + 1) ** 2
-        for batch in slices(len(rows), max(1, _RESPONSE_BYTES // bytes_per_row)):
+        for batch in batches(len(rows), bytes_per_row):
             yield self.response(rows[batch].reshape(-1, n_units, self._width), units)
 
     def transposed_responses(self, combinations):
@@ -225,7 +218,7 @@ class WeightTarget(Target):
         """d target / d prior concentration at fixed counts, (d,)."""
 
     def response(self, coefficients, units=slice(None)):
-        return count_response(self.posterior, coefficients[..., 0]) @ self.count_jacobian.T
+        return self.posterior.count_response(coefficients[..., 0]) @ self.count_jacobian.T
 
     def flat(self, values):
         return values
@@ -270,7 +263,7 @@ class WeightTarget(Target):
     @cached_property
     def _excess_per_count(self):
         """A C (V_pi + C)^-1, (d, K)."""
-        return self.log_weight_jacobian @ count_response(self.posterior, self.posterior.intercept_excess)
+        return self.log_weight_jacobian @ self.posterior.count_response(self.posterior.intercept_excess)
 
     def excess_variance(self):
         return np.diag(self.excess_with(self))

@@ -17,8 +17,9 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.assignment_sums import assignment_sums
 from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import ComponentStatistics, emptied
-from sklearn_lrvb.gaussian_mixture.fitting.moves import Move, MoveProposals, Moves, occupied
+from sklearn_lrvb.gaussian_mixture.fitting.moves import Move, MoveProposals, Moves
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.row_blocks import CentredRows
 
