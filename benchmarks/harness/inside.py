@@ -15,10 +15,11 @@ from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
     posterior_after_step,
     statistics_residual,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Targets
 from sklearn_lrvb.row_blocks import CentredRows
 
 __all__ = [
+    "PARAMETERS",
     "DegenerateComponentError",
     "InformationPass",
     "RefitFromOptimum",
