@@ -148,8 +148,9 @@ class PosteriorStdDisplay:
         if X is None:
             lrvb = [uncertainty.flat_std(name) for name in chosen]
         else:
-            training = {"X": X, "sample_weight": sample_weight}
-            covariances = [estimator.get_posterior_covariance(name, **training) for name in chosen]
+            covariances = [
+                estimator.get_posterior_covariance(name, X=X, sample_weight=sample_weight) for name in chosen
+            ]
             lrvb = [np.sqrt(np.diag(covariance)) for covariance in covariances]
         mean_field = [uncertainty.flat_mean_field_std(name) for name in chosen]
         lrvb_std = np.concatenate(lrvb)

@@ -35,7 +35,7 @@ class Gamma(Wishart):
         """Scalars ``value`` x and ``log`` log x."""
         return {"value": (), "log": ()}
 
-    def natural_parameters(self, shape: ArrayLike, rate: ArrayLike) -> NDArray[np.float64]:  # type: ignore[override]
+    def natural_parameters(self, shape: ArrayLike, rate: ArrayLike) -> NDArray[np.float64]:
         """(-rate, shape - 1) from shape and rate, which broadcast: (...), (...) -> (..., 2)."""
         return self.pack(np.negative(rate), np.subtract(shape, 1.0))
 
