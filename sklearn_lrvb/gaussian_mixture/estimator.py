@@ -35,10 +35,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.gaussian_mixture.sklearn_conversion import fitted_twin, posterior_of
-from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import (
-    FittedMixture,
-    model_of,
-)
+from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import FittedMixture, checked_array, model_of
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
@@ -647,7 +644,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         bgm : sklearn.mixture.BayesianGaussianMixture
             Predicts and scores the same. Its `degrees_of_freedom_` (of diagonal and spherical covariances)
             and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. It knows
-            of no flat prior and no weights: fitting it again is another fit.
+            of no flat prior and no weights: fitting it again is another fit. Centre data that lie far from
+            zero: scikit-learn's densities of diagonal and spherical components lose digits there.
 
         Raises
         ------
@@ -799,22 +797,26 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Raises
         ------
         ValueError
-            `n_samples` is less than one.
+            `n_samples` is no whole number of at least one; or these attributes were set by hand to arrays
+            that are not finite or do not go together.
         """
-        structure = self._fitted.structure
-        if n_samples < 1:
+        fitted = self._fitted
+        structure = fitted.structure
+        if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples} . The sampling requires at least one sample."
+                f"Invalid value for 'n_samples': {n_samples!r} . The sampling requires at least one sample, "
+                "and a whole number of them."
             )
         random_state = check_random_state(self.random_state)
-        counts = random_state.multinomial(n_samples, self.weights_)
-        covariances = structure.layout.per_component(
-            structure.reporting.by_group(np.asarray(self.covariances_))
-        )
+        means = checked_array(self, "means_")
+        weights = checked_array(self, "weights_", means.shape[:1])
+        by_group = checked_array(self, "covariances_", np.shape(self.precisions_cholesky_))
+        counts = random_state.multinomial(n_samples, weights)
+        covariances = structure.layout.per_component(structure.reporting.by_group(by_group))
         X = np.vstack(
             [
                 structure.draw(random_state, mean, covariance, int(count))
-                for mean, covariance, count in zip(self.means_, covariances, counts, strict=True)
+                for mean, covariance, count in zip(means, covariances, counts, strict=True)
             ]
         )
         return X, np.repeat(np.arange(len(counts)), counts)

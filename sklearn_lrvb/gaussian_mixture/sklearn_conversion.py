@@ -53,20 +53,26 @@ def posterior_of(mixture, rows, prior):
     sticks = isinstance(concentration, tuple)  # the two beta parameters of every stick
     counts = concentration[0] - 1.0 if sticks else concentration - mixture.weight_concentration_prior_
     found = len(counts), np.shape(mixture.covariances_), np.shape(mixture.degrees_of_freedom_)
+    means = np.asarray(mixture.means_, dtype=float)
     frames = structure.reporting.reported(structure.scaled_frames(np.ones(structure.n_features)))
     freedom = structure.reporting.reported_number(np.ones(structure.layout.n_precision_groups))
-    if found != (structure.n_components, np.shape(frames), np.shape(freedom)):
+    shape = structure.n_components, structure.n_features
+    if found != (shape[0], np.shape(frames), np.shape(freedom)) or means.shape != shape:
         raise ValueError(
-            f"The parameters of bgm are not those of its fit: n_components={structure.n_components} and its "
-            f"covariance_type ask for covariances_ of shape {np.shape(frames)}, but it has {found[0]} "
-            f"components and covariances_ of shape {found[1]}. Fit it again."
+            f"The parameters of bgm are not those of its fit: n_components={structure.n_components}, its "
+            f"covariance_type and X ask for covariances_ of shape {np.shape(frames)} and means_ of shape "
+            f"{shape}, but it has {found[0]} components, covariances_ of shape {found[1]} and means_ of "
+            f"shape {means.shape}. Fit it again."
         )
     covariance_cholesky = structure.cholesky(
         structure.reporting.by_group(np.asarray(mixture.covariances_, dtype=float))
     )
-    return VariationalPosterior(
-        prior, np.maximum(counts, 0.0), mixture.means_ - rows.origin, covariance_cholesky
-    )
+    if not (np.isfinite(covariance_cholesky).all() and np.isfinite(means).all()):
+        raise ValueError(
+            "The fitted attributes of bgm describe no mixture: means_ must be finite, and covariances_ "
+            "positive definite. Fit it again."
+        )
+    return VariationalPosterior(prior, np.maximum(counts, 0.0), means - rows.origin, covariance_cholesky)
 
 
 def fitted_twin(estimator, fitted):
@@ -87,15 +93,19 @@ def fitted_twin(estimator, fitted):
     twin : BayesianGaussianMixture
     """
     names = set(BayesianGaussianMixture().get_params())
-    parameters = {name: value for name, value in estimator.get_params().items() if name in names}
+    # The parameters of the fit count, also where others have been set since.
+    given = estimator.get_params() | fitted.model | {"n_components": fitted.posterior.n_components}
+    parameters = {name: value for name, value in given.items() if name in names}
     if not isinstance(parameters["init_params"], str):
         parameters["init_params"] = "kmeans"
-    if estimator.prior == "flat":
+    if fitted.model["prior"] == "flat":
         parameters["weight_concentration_prior_type"] = "dirichlet_distribution"
     twin = BayesianGaussianMixture(**parameters)
     for name in _SHARED_ATTRIBUTES:
         if hasattr(estimator, name):
             setattr(twin, name, copy.deepcopy(getattr(estimator, name)))
+    twin.means_ = np.array(twin.means_, dtype=np.float64)
+    twin.precisions_cholesky_ = np.array(twin.precisions_cholesky_, dtype=np.float64)
     posterior, structure, n_features = fitted.posterior, fitted.structure, fitted.posterior.n_features
     twin.degrees_of_freedom_ = structure.reporting.reported_number(_wishart_degrees_of_freedom(posterior))
     noise = float(fitted.model["reg_covar"]) * structure.precision_trace(posterior.whiteners)

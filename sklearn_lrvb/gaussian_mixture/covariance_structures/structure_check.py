@@ -40,7 +40,9 @@ def check_covariance_structure(
     Raises
     ------
     TypeError
-        Where abstract methods are not implemented.
+        Where the class is no subclass of `CovarianceStructure`, or abstract methods are not implemented.
+    ValueError
+        Where there are fewer than two components or no feature.
     AssertionError
         Naming the identity that fails, and by how much.
 
@@ -51,9 +53,16 @@ def check_covariance_structure(
     ... )
     >>> check_covariance_structure(COVARIANCE_STRUCTURES["diag"], n_features=2)
     """
+    if not (isinstance(structure_class, type) and issubclass(structure_class, CovarianceStructure)):
+        raise TypeError(
+            f"structure_class must be a subclass of CovarianceStructure, got {structure_class!r}."
+        )
+    if n_components < 2 or n_features < 1:
+        raise ValueError(
+            f"The check needs at least two components and one feature, got n_components={n_components} and "
+            f"n_features={n_features}."
+        )
     structure = structure_class(n_components, n_features)
-    if not isinstance(structure, CovarianceStructure):
-        raise TypeError(f"{structure_class.__name__} is no subclass of CovarianceStructure.")
     check = _Check(structure, np.random.default_rng(random_state), tolerance)
     check.entries()
     check.statistics()
@@ -123,7 +132,7 @@ class _Check:
         name = type(self._structure).__name__
         if found.shape != expected.shape:
             raise AssertionError(f"{name}: {identity}: shape {found.shape} instead of {expected.shape}.")
-        error = np.abs(found - expected)
+        error = np.abs(found.astype(float) - expected.astype(float))
         allowed = np.maximum(allowed, self._tolerance * (1.0 + np.abs(expected).max(initial=0.0)))
         if not np.all(error <= allowed):
             place = tuple(map(int, np.unravel_index(np.nanargmax(error - allowed), error.shape)))
@@ -142,6 +151,7 @@ class _Check:
         self._agree(structure.from_entries(entries), statistics, "from_entries inverts entries")
         names = structure.entry_names([f"x{p}" for p in range(self._n_features)])
         self._agree(len(names), structure.n_quadratic, "entry_names names every entry")
+        self._agree(self._features_in_entries(), self._features_in_names(names), "entry_names name features")
         reporting = structure.reporting
         self._agree(
             reporting.by_group(reporting.reported(statistics)), statistics, "by_group inverts reported"
@@ -152,6 +162,18 @@ class _Check:
         self._agree(
             structure.diagonal(statistics).sum(axis=-1), products, "diagonal holds the diagonal entries"
         )
+
+    def _features_in_names(self, names):
+        """Which features an entry is named after, all for one without features in its name: bool (Q, P)."""
+        named = [[f"x{p}" in name.split(",") for p in range(self._n_features)] for name in names]
+        return np.array(named) | ~np.any(named, axis=1, keepdims=True)
+
+    def _features_in_entries(self):
+        """Which features move an entry of s(y), bool (Q, P)."""
+        rows = 2.0 + np.concatenate([np.zeros((self._n_features, 1)), np.eye(self._n_features)], axis=1)
+        entries = np.empty((self._structure.n_quadratic, rows.shape[1]))
+        self._structure.write_entries(rows, entries)
+        return entries[:, 1:] != entries[:, :1]
 
     def statistics(self):
         """The statistic is the same however it is formed, and linear in x x'."""

@@ -291,17 +291,22 @@ class HandSetMixture(_Mixture):
     Raises
     ------
     ValueError
-        Where the shapes of the arrays do not go together.
+        Where the arrays are not finite, are outside their domain, or have shapes that do not go together.
     """
 
     def __init__(self, estimator, model):
-        arrays = {name: np.array(getattr(estimator, name), dtype=np.float64) for name in DENSITY_ARRAYS}
+        arrays = {name: checked_array(estimator, name) for name in DENSITY_ARRAYS}
         means = arrays["means_"]
-        if means.ndim != 2:
-            raise ValueError(f"means_ must have shape (n_components, n_features), got {means.shape}.")
+        n_features = getattr(estimator, "n_features_in_", means.shape[-1] if means.ndim else 0)
+        if means.ndim != 2 or means.shape[1] != n_features:
+            raise ValueError(
+                f"means_ has shape {means.shape}, but must have one row for every component and "
+                f"n_features_in_ = {n_features} columns."
+            )
         structure = _structure(model, *means.shape)
         weights = _weights(model, np.nan, len(means))
         _check_shapes(arrays, structure, weights, model["covariance_type"])
+        _check_domain(arrays, structure)
         origin = means.mean(axis=0)
         densities = HandSetDensities(
             structure,
@@ -319,6 +324,57 @@ class HandSetMixture(_Mixture):
         """The posterior after an E-step at these arrays, as scikit-learn continues from them."""
         responsibilities = responsibilities_of_rows(self.rows(rows.X, rows.n_jobs), self.posterior)
         return (posterior_from_responsibilities(rows, prior, responsibilities.T),)
+
+
+def checked_array(estimator, name, shape=None):
+    """A fitted attribute as a finite float64 array, (...).
+
+    Parameters
+    ----------
+    shape : tuple of int or None, default=None
+        The shape that it must have; None takes any.
+
+    Raises
+    ------
+    ValueError
+        Where it is missing, no finite real array, or of another shape.
+    """
+    if not hasattr(estimator, name):
+        raise ValueError(
+            f"{name} is missing, so that the estimator describes no mixture. Set it, or call fit."
+        )
+    value = getattr(estimator, name)
+    try:
+        given = np.asarray(value)
+        array = given.astype(np.float64) if given.dtype.kind in "fiu" else None
+    except ValueError:
+        array = None
+    if array is None or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be an array of finite real numbers, got {value!r}.")
+    if shape is not None and array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}, but the other fitted arrays ask for {shape}.")
+    return array
+
+
+def _check_domain(arrays, structure):
+    """Raise ValueError unless precisions, counts and degrees of freedom are possible ones."""
+    roots = structure.reporting.by_group(arrays["precisions_cholesky_"])
+    least_freedom = structure.precision_factors.block_size - 1
+    domains = {
+        "weight_concentration_": (arrays["weight_concentration_"], 0.0),
+        "mean_precision_": (arrays["mean_precision_"], 0.0),
+        "degrees_of_freedom_": (arrays["degrees_of_freedom_"], least_freedom),
+        "precisions_cholesky_": (structure.diagonal(roots), 0.0),
+    }
+    for name, (values, bound) in domains.items():
+        if not np.all(values > bound):
+            which = "its diagonal" if name == "precisions_cholesky_" and structure.is_matrix else "it"
+            raise ValueError(f"{name}: {which} must be above {bound:g}, but has {np.min(values):g}.")
+    if structure.is_matrix and np.any(np.tril(roots, -1)):
+        raise ValueError(
+            "precisions_cholesky_ must be upper triangular, U with precisions_ = U @ U.T, but some entries "
+            "below the diagonal are not zero."
+        )
 
 
 def _check_shapes(arrays, structure, weights, covariance_type):

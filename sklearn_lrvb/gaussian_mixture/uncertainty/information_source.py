@@ -240,8 +240,8 @@ class InformationSource:
     def to_state(self):
         """Builtins and arrays from which `from_state` makes a source without rows; nothing changes here.
 
-        Where the information is not formed yet, it is formed for the pickle, if a pickle can carry it. What
-        stands in the way, such as rows that were changed, is said when the copy is asked for an error bar.
+        Where the information is not formed yet, it is formed for the pickle, if a pickle can carry it and the
+        rows are still those of the fit. Otherwise the copy asks for the training rows.
         """
         information, decrement = self._matrix, self._decrement
         if self._rows is not None:

@@ -113,7 +113,7 @@ class PosteriorUncertainty:
 
     def std(self, target):
         """LRVB standard deviations, in the shape of the attribute."""
-        return self.map[target].shaped(self.flat_std(target))
+        return _read_only(self.map[target].shaped(self.flat_std(target)))
 
     def flat_std(self, target):
         """LRVB standard deviations of a flat target, (d,)."""

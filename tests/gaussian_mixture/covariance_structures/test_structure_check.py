@@ -77,11 +77,26 @@ def test_constants_that_do_not_fit_are_found():
 
 
 def test_another_class_or_an_incomplete_one_is_refused():
-    with pytest.raises(TypeError, match="no subclass of CovarianceStructure"):
-        check_covariance_structure(lambda n_components, n_features: object())
+    for other in (lambda n_components, n_features: object(), int, COVARIANCE_STRUCTURES["full"](2, 2)):
+        with pytest.raises(TypeError, match="must be a subclass of CovarianceStructure"):
+            check_covariance_structure(other)
     incomplete = type("Incomplete", (CovarianceStructure,), {})
     with pytest.raises(TypeError, match="abstract"):
         check_covariance_structure(incomplete)
+
+
+@pytest.mark.parametrize("sizes", [{"n_components": 1}, {"n_features": 0}])
+def test_too_few_components_or_features_are_refused(sizes):
+    with pytest.raises(ValueError, match="at least two components and one feature"):
+        check_covariance_structure(COVARIANCE_STRUCTURES["diag"], **sizes)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag"])
+def test_names_of_other_entries_are_found(covariance_type):
+    structure = COVARIANCE_STRUCTURES[covariance_type]
+    reversed_names = {"entry_names": lambda self, names: structure.entry_names(self, names)[::-1]}
+    with pytest.raises(AssertionError, match="entry_names name features"):
+        check_covariance_structure(type("Renamed", (structure,), reversed_names))
 
 
 def test_the_interface_stays_small():

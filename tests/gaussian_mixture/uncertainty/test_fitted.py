@@ -207,7 +207,7 @@ def test_arrays_that_do_not_go_together_are_refused():
         estimator.predict(X)
     assert "means_" in dir(estimator)
     estimator.means_ = estimator.means_[0]
-    with pytest.raises(ValueError, match=r"means_ must have shape \(n_components, n_features\)"):
+    with pytest.raises(ValueError, match=r"means_ has shape .* must have one row for every component"):
         estimator.predict(X)
     del estimator.means_
     with pytest.raises(NotFittedError):
@@ -375,3 +375,53 @@ def test_the_public_properties_are_those_that_are_documented():
         described = getattr(LRVBGaussianMixture, name).__doc__
         assert "Raises" in described, name
         assert name in LRVBGaussianMixture.__doc__
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("means_", lambda a: a[:, :1], r"means_ has shape \(3, 1\).*n_features_in_ = 2 columns"),
+        ("means_", lambda a: np.hstack([a, a]), r"n_features_in_ = 2 columns"),
+        ("means_", lambda a: np.nan * a, "means_ must be an array of finite real numbers"),
+        ("means_", lambda a: a + 1j, "means_ must be an array of finite real numbers"),
+        ("means_", lambda a: "abc", "means_ must be an array of finite real numbers"),
+        ("mean_precision_", lambda a: -a, "mean_precision_: it must be above 0"),
+        (
+            "weight_concentration_",
+            lambda a: tuple(-b for b in a),
+            "weight_concentration_: it must be above 0",
+        ),
+        ("degrees_of_freedom_", lambda a: 0.0 * a, "degrees_of_freedom_: it must be above 1"),
+        ("precisions_cholesky_", lambda a: -a, "precisions_cholesky_: its diagonal must be above 0"),
+        ("precisions_cholesky_", lambda a: a.swapaxes(1, 2), "must be upper triangular"),
+    ],
+)
+def test_arrays_that_describe_no_mixture_are_refused_by_name(name, change, message):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2)) @ [[1.0, 0.4], [0.0, 1.0]] + 4.0 * np.eye(3, 2)[np.arange(90) % 3]
+    estimator = LRVBGaussianMixture(n_components=3, random_state=0).fit(X)
+    kept = getattr(estimator, name)
+    setattr(estimator, name, change(kept))
+    for method in (estimator.predict, estimator.score_samples):
+        with pytest.raises(ValueError, match=message):
+            method(X)
+    assert "LRVBGaussianMixture" in estimator._repr_html_()
+    setattr(estimator, name, kept)
+    assert estimator.predict(X).shape == (90,)
+
+
+def test_a_twin_has_the_parameters_of_the_fit():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    expected = estimator.to_sklearn().score_samples(X)
+    estimator.set_params(covariance_type="diag", n_components=5, reg_covar=1.0)
+    twin = estimator.to_sklearn()
+    np.testing.assert_array_equal(twin.score_samples(X), expected)
+    assert (twin.n_components, twin.covariance_type, twin.reg_covar) == (2, "full", 1e-6)
+
+
+@pytest.mark.parametrize("n_samples", [0, 1.5, "3"])
+def test_numbers_of_samples_are_whole_and_positive(n_samples):
+    estimator = LRVBGaussianMixture().fit(np.random.default_rng(0).normal(size=(30, 2)))
+    with pytest.raises(ValueError, match="at least one sample"):
+        estimator.sample(n_samples)
