@@ -13,7 +13,7 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import RESPONDS
+from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_RESPONSIVE_RESPONSIBILITY
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, expect
 from sklearn_lrvb.row_blocks import rows_of_size, slices
@@ -60,7 +60,7 @@ class InfluenceFunctions:
         expectation = expect(self._frames, block)
         r, whitened = expectation.responsibilities, expectation.whitened
         self._write_gradients(r, whitened, out)
-        ambiguous = np.flatnonzero(np.count_nonzero(r > RESPONDS, axis=0) > 1)
+        ambiguous = np.flatnonzero(np.count_nonzero(r > LEAST_RESPONSIVE_RESPONSIBILITY, axis=0) > 1)
         if ambiguous.size == len(out):
             self._add_reassignment(r, whitened, out)
         elif ambiguous.size:

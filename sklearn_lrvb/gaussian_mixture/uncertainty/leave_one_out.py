@@ -16,7 +16,7 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import COUNTS_IN_SCORE
+from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_RESPONSIBILITY_IN_SCORE
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import Expectation, expect, normalized
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
@@ -89,7 +89,7 @@ def _largest_shares_of_block(counts, frames, block):
 
 def _used(posterior, responsibilities):
     """Components whose statistics a row is part of, (K, n): those of a group together."""
-    used = responsibilities > COUNTS_IN_SCORE
+    used = responsibilities > LEAST_RESPONSIBILITY_IN_SCORE
     if posterior.structure.layout.n_precision_groups < posterior.n_components:
         used[...] = used.any(axis=0)
     return used
@@ -122,7 +122,7 @@ def _scores_at(posterior, expectation, own, left_out):
     moved = expectation.log_densities + log_weights - posterior.expected_log_weights[:, None]
     for group in range(structure.layout.n_precision_groups):
         components = [k for k in range(len(r)) if structure.layout.precision_group(k) == group]
-        columns = np.flatnonzero((r[components] > COUNTS_IN_SCORE).any(axis=0))
+        columns = np.flatnonzero((r[components] > LEAST_RESPONSIBILITY_IN_SCORE).any(axis=0))
         for batch in batches(columns.size, 8 * structure.identity.size):
             some = columns[batch]
             sums = {l: own.moments(l, left_out[:, some], some) for l in components}
