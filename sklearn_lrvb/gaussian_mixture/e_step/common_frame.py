@@ -37,9 +37,8 @@ class CommonFrame:
         )
         self._whitener = structure.whiteners(average)
         self._center = shares @ posterior.centred_means
-        self._to_own_frames = structure.composed(
-            posterior.whiteners, average
-        )  # y = A (u - offset), with A these.
+        # The maps A_k with y = A_k (u - offset).
+        self._to_own_frames = structure.composed(posterior.whiteners, average)
         self._offsets = structure.transformed(self._whitener, posterior.centred_means - self._center)
         self.numbers_per_row = self._monomials.n_monomials + 2 * posterior.n_components
 

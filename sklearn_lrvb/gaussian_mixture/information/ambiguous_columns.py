@@ -225,8 +225,8 @@ def _columns_of_block(posterior, frames, negligible, block):
     expectation = expect(frames, block)
     y, r = expectation.whitened, expectation.responsibilities
     squared = np.einsum("kpn,kpn->kn", y, y)
-    # Intercepts and shared precisions correlate. So the squared norm of a row's features is bounded by K times
-    # the sum of the squared norms in the K components.
+    # Intercepts and shared precisions correlate. So the squared norm of a row's features is bounded by K
+    # times the sum of the squared norms in the K components.
     information = block.weighted(posterior.n_components * information_of_rows(posterior, squared))
     ambiguous = np.flatnonzero(np.einsum("kn,kn->n", r * complements(r), information) > negligible)
     weights = _assignment_cholesky(r[:, ambiguous])

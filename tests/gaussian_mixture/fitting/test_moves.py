@@ -400,7 +400,7 @@ def test_all_components_may_be_one_where_no_two_should_be():
     [
         ({"solver": "coordinate_ascent"}, "sweeps alone"),
         ({"prior": "flat"}, "no posterior under prior='flat'"),
-        ({"init_params": np.eye(3)[np.arange(300) % 3]}, "init_params gives the responsibilities"),
+        ({"init_params": np.eye(3)[np.arange(300) % 3]}, "init_params is an array of responsibilities"),
         ({"warm_start": True}, "warm_start=True keeps"),
     ],
     ids=["solver", "prior", "start", "warm start"],
