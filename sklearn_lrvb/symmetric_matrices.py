@@ -19,7 +19,7 @@ from scipy.linalg import eigh, lapack
 
 @functools.lru_cache(maxsize=64)
 def upper_triangle(n_features):
-    """Row and column numbers of the upper triangle, in the order used throughout."""
+    """Row and column indices of the upper triangle, in the order used throughout."""
     return np.triu_indices(n_features)
 
 

@@ -1,4 +1,4 @@
-"""What an exponential family knows: the interface on which `mean_field` builds.
+"""The interface of an exponential family, on which `mean_field` builds.
 
 *Conventions.* The density of x with respect to Lebesgue measure (counting measure for categories) is
 exp(eta . T(x) - A(eta)). All constants are in A, so that a natural parameter is exactly the coefficient of
@@ -212,7 +212,7 @@ class ExponentialFamily(ABC):
         Raises
         ------
         NaturalParameterError
-            It says what is wrong, by how much, and in which copy first. A ValueError.
+            It names the violation, its size, and the first copy concerned. A ValueError.
         ValueError
             The last axis is not D long.
         """

@@ -54,7 +54,7 @@ def check_family(
     Raises
     ------
     AssertionError
-        An identity fails; says which, where, and by how much.
+        An identity fails. The error names it, the entry, and the size of the failure.
     ValueError
         ``n_draws`` is below 100 and not 0.
     NaturalParameterError

@@ -14,9 +14,9 @@ from scipy.special import betainccinv, betaincinv, gammainccinv, gammaincinv, nd
 # incomplete gamma and beta functions lose digits.
 _LARGE_GAMMA_SHAPE = 1e5
 _LARGE_BETA_SHAPE = 1e8
-_SMALLEST_GAMMA = 1e-100  # in units of the mean: its reciprocal and its square are finite
-_SMALLEST_BETA_SIZE = 1e-6  # a + b of a beta variable that is almost surely next to 0 or 1
-_LARGEST_RATIO = 1e100  # of a mean to its standard deviation: its square is finite
+_SMALLEST_GAMMA = 1e-100  # Least quantile in units of the mean; its reciprocal and its square are finite.
+_SMALLEST_BETA_SIZE = 1e-6  # Least a + b; such a beta variable is almost surely next to 0 or 1.
+_LARGEST_RATIO = 1e100  # Largest ratio of a mean to its standard deviation; its square is finite.
 
 
 def _in_its_tail(normal, lower, upper, *parameters):

@@ -466,12 +466,13 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         return most_probable_components(rows, self._last_fit.posterior)
 
     def _fit(self, X, sample_weight, starts=None, reset=True):
-        """Fit all or nothing, and return the rows of X, those without weight included.
+        """Fit, or leave the estimator unchanged on an error; return all rows of X, even those without weight.
 
         Parameters
         ----------
+        X, sample_weight : as in `fit`
         starts : callable (rows, prior, kept) -> starts, in place of `_starts`
-        reset : bool, whether X decides what the features are
+        reset : bool, whether the number and names of the features are taken from X
         """
         with _unchanged_on_error(self), blas_threads(self.n_jobs):
             moves = resolve_moves(self) if starts is None else None
@@ -502,11 +503,13 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         return Starts(ascent, self.solver == "newton", progress).best(starts)
 
     def _starts(self, rows, prior, kept):
-        """Callables that make the posteriors to start from, and the path that led there.
+        """Callables that return the arguments of `Ascent.start`: a posterior, and perhaps its path.
 
         Parameters
         ----------
-        kept : bool array, which rows of X ``rows`` are, or None for all
+        rows : CentredRows, the rows that count
+        prior : MixturePrior
+        kept : bool array, the rows of X that are in ``rows``, or None for all
         """
         if self.warm_start and hasattr(self, "converged_"):
             return [lambda: self._last_state(rows, prior)]
@@ -563,7 +566,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     # Copies and pickles.
 
     def __getstate__(self):
-        """Parameters, fitted attributes, and in builtins and arrays what error bars need beside them."""
+        """Parameters, fitted attributes, and the state that error bars need in builtins and arrays."""
         state = dict(super().__getstate__())
         state.pop("_set_by_hand", None)
         fitted, uncertainty = state.pop("_last_fit", None), state.pop("_last_uncertainty", None)
@@ -583,7 +586,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             self._last_uncertainty = PosteriorUncertainty.from_state(fit_state["uncertainty"], self._last_fit)
 
     def __copy__(self):
-        """A shallow copy, which shares all that a pickle would have to form or leave behind."""
+        """A shallow copy, which shares the training rows and the information with the original."""
         twin = type(self).__new__(type(self))
         vars(twin).update(vars(self))
         return twin
@@ -643,9 +646,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         -------
         bgm : sklearn.mixture.BayesianGaussianMixture
             Predicts and scores the same. Its `degrees_of_freedom_` (of diagonal and spherical covariances)
-            and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. It knows
-            of no flat prior and no weights: fitting it again is another fit. Centre data that lie far from
-            zero: scikit-learn's densities of diagonal and spherical components lose digits there.
+            and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. That class
+            has no flat prior and no weights, so that fitting it again leads to another fit. Centre data that
+            lie far from zero: scikit-learn's densities of diagonal and spherical components lose digits there.
 
         Raises
         ------
@@ -667,7 +670,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Numbers of components, from 0.
+            Indices of components, from 0.
 
         Raises
         ------
@@ -820,7 +823,3 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             ]
         )
         return X, np.repeat(np.arange(len(counts)), counts)
-
-
-def _most_probable(responsibilities, _):
-    return responsibilities.argmax(axis=0)

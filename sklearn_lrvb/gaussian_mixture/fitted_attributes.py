@@ -1,4 +1,7 @@
-"""The public arrays of a fitted mixture, and the private state that stands behind them."""
+"""The public arrays of a fitted mixture, and the private state that belongs to them.
+
+`uncertainty.fitted` decides whether the arrays are still those of the fit.
+"""
 
 from dataclasses import replace
 
@@ -18,7 +21,7 @@ from sklearn_lrvb.gaussian_mixture.validation import checked_counts
 
 
 class FittedAttributes:
-    """Fitted attributes of `LRVBGaussianMixture`, described there, and what its methods ask of them."""
+    """Fitted attributes of `LRVBGaussianMixture`, documented there, and the state that its methods use."""
 
     n_jobs: int | None
     n_features_in_: int
@@ -44,7 +47,7 @@ class FittedAttributes:
 
     _last_fit: FittedMixture
     _last_uncertainty: PosteriorUncertainty
-    _set_by_hand: HandSetMixture  # kept from one prediction to the next
+    _set_by_hand: HandSetMixture  # Cached from one prediction to the next.
 
     @property
     def _fitted(self) -> FittedMixture | HandSetMixture:
@@ -61,7 +64,7 @@ class FittedAttributes:
 
     @property
     def _uncertainty(self) -> PosteriorUncertainty:
-        """The answers of linear response at the last fit (`PosteriorUncertainty`).
+        """Linear response at the last fit.
 
         Raises
         ------
@@ -85,12 +88,12 @@ class FittedAttributes:
         return uncertainty
 
     def _rows(self, X, fitted):
-        """Rows that a user passes, checked, as a fitted mixture takes them."""
+        """A user's rows, checked, and measured from the origin of a fitted mixture."""
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return fitted.rows(X, self.n_jobs)
 
     def _counted_rows(self, X, sample_weight, fitted):
-        """Training rows that are given again, without those of no weight."""
+        """Training rows that a user passes again, without those of weight zero."""
         rows = self._rows(X, fitted)
         kept, weights = checked_counts(sample_weight, rows.X)
         return replace(rows, X=rows.X if kept is None else rows.X[kept], sample_weight=weights)

@@ -1,4 +1,7 @@
-"""How much rows and priors move the posterior: methods of `LRVBGaussianMixture`."""
+"""Effects of rows and of the prior on the posterior: methods of `LRVBGaussianMixture`.
+
+They check their arguments here (`validation`) and compute in `uncertainty`.
+"""
 
 from dataclasses import replace
 
@@ -21,11 +24,11 @@ from sklearn_lrvb.gaussian_mixture.validation import (
     checked_weights,
 )
 
-_PARTS = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
+_INFLUENCE_OF = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
 
 
 class InfluenceMethods(FittedAttributes):
-    """Influence of `LRVBGaussianMixture`."""
+    """Methods of `LRVBGaussianMixture` about the influence of rows and of the prior."""
 
     def influence(
         self,
@@ -74,7 +77,7 @@ class InfluenceMethods(FittedAttributes):
         shape = (rows.n_samples, *entries.shape, *self._axes_of(perturb))
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
         batches = uncertainty.coefficients(target)
-        write_influence(rows, uncertainty.fitted.posterior, batches, _PARTS[perturb], out, entries)
+        write_influence(rows, uncertainty.fitted.posterior, batches, _INFLUENCE_OF[perturb], out, entries)
         return out
 
     def _axes_of(self, perturb):
@@ -86,7 +89,7 @@ class InfluenceMethods(FittedAttributes):
         combination = np.zeros((1, parameters.size))
         combination[0, parameters.flat_indices()[index]] = 1.0
         axes = self._axes_of(perturb)
-        return self._influence_on_combinations(X, target, combination, _PARTS[perturb], axes)[:, 0]
+        return self._influence_on_combinations(X, target, combination, _INFLUENCE_OF[perturb], axes)[:, 0]
 
     def _influence_on_combinations(self, X, target, combinations, part, axes=()):
         """Influence on linear combinations (c, d) of a flat target: (n, c, *axes)."""

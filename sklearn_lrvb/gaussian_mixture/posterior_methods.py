@@ -1,4 +1,7 @@
-"""What a fitted mixture says of its posterior: methods and attributes of `LRVBGaussianMixture`."""
+"""Posterior uncertainty of a fitted mixture: methods and attributes of `LRVBGaussianMixture`.
+
+They check their arguments here (`validation`) and compute in `uncertainty`.
+"""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -16,7 +19,7 @@ from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 if TYPE_CHECKING:
     import pandas as pd
 
-# Attributes that `dir` must not evaluate, because that may take long.
+# Attributes that `dir` must not evaluate, because computing them may take long.
 _COMPUTED_ON_ACCESS = {
     "_fitted",
     "_uncertainty",
@@ -31,15 +34,15 @@ _COMPUTED_ON_ACCESS = {
 
 
 class PosteriorMethods(FittedAttributes):
-    """Uncertainty of `LRVBGaussianMixture`."""
+    """Methods of `LRVBGaussianMixture` about its posterior uncertainty."""
 
     def __dir__(self):
-        # scikit-learn's HTML display evaluates all that dir() lists, and BaseEstimator's dir() all there is.
+        # scikit-learn's HTML display evaluates all names of dir(), and BaseEstimator's dir() all attributes.
         names = (name for name in object.__dir__(self) if name not in _COMPUTED_ON_ACCESS)
-        return [name for name in names if self._is_there(name)]
+        return [name for name in names if self._is_readable(name)]
 
-    def _is_there(self, name):
-        """Whether an attribute can be read, as some cannot without a fit or with arrays of wrong shapes."""
+    def _is_readable(self, name):
+        """Whether an attribute can be read; some cannot without a fit, or with arrays of wrong shapes."""
         try:
             getattr(self, name)
         except (AttributeError, ValueError):
@@ -50,8 +53,9 @@ class PosteriorMethods(FittedAttributes):
     def newton_decrement_(self) -> float:
         """Distance of the fit from its optimum, in posterior standard deviations.
 
-        Below 0.01 an error bar is that of the optimum for every purpose; half the square is the lower bound
-        still to be gained, in nats. Computed at first access, by passes over the rows, where the fit did not.
+        Below 0.01, error bars are those of the optimum for every purpose. Half the square is the lower bound
+        still to be gained, in nats. It is computed at first access, by passes over the rows, where the fit
+        did not compute it.
 
         Raises
         ------
@@ -100,8 +104,8 @@ class PosteriorMethods(FittedAttributes):
     def posterior_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of theta by linear response, shape (D,), in units of theta.
 
-        The root diagonal of `posterior_covariance_`, without that matrix. Computed at first access and kept:
-        the array is read-only.
+        Square roots of the diagonal of `posterior_covariance_`, computed without that matrix. They are
+        computed at first access and kept: the array is read-only.
 
         Raises
         ------
@@ -115,8 +119,8 @@ class PosteriorMethods(FittedAttributes):
         """Names of the entries of theta, array of str of shape (D,).
 
         "log_weight[0]", "mean[0,x1]" and "precision[0,x1,x2]" ("precision[x1,x2]" for 'tied',
-        "precision[0,x1]" for 'diag', "precision[0]" for 'spherical'), with the names of the features where
-        the fit saw some.
+        "precision[0,x1]" for 'diag', "precision[0]" for 'spherical'), with the feature names of the fit if
+        it had any.
 
         Raises
         ------
@@ -266,7 +270,7 @@ class PosteriorMethods(FittedAttributes):
             Number of draws, at least one.
 
         random_state : int, RandomState instance or None, default=None
-            Seeds the draws; None takes numpy's global generator. The estimator's own `random_state` is not
+            Seed of the draws; None uses numpy's global generator. The estimator's own `random_state` is not
             used.
 
         Returns
@@ -287,10 +291,10 @@ class PosteriorMethods(FittedAttributes):
         Notes
         -----
         Means are normal, with exactly the covariance of `get_posterior_covariance`. Weights (through the beta
-        variables of which they are made) and precisions (Wishart or gamma) come from q's own families,
-        widened and correlated, among themselves and with the means, as linear response says (a Gaussian
-        copula). Their means and covariances are those reported up to relative errors of one over the number
-        of points in a component. Where no point is ambiguous, weights, and under joint factors precisions,
+        variables of their stick-breaking form) and precisions (Wishart or gamma) come from q's own families,
+        with the variances and correlations of linear response (a Gaussian copula). Their means and
+        covariances are those reported up to relative errors of one over the number of points in a component.
+        Where no point is ambiguous, weights, and under joint factors precisions,
         are draws of q. The heavier tails of means whose precision is vague are not drawn.
 
         The same seed and the same fit give the same draws, whatever was asked before and whichever solver is
@@ -336,7 +340,7 @@ class PosteriorMethods(FittedAttributes):
               weights, and normal for means; for entries on the diagonal gamma for precisions and inverse
               gamma for covariances, and normal for those off the diagonal.
 
-            ``summary.attrs["prior"]`` says in a sentence whether the prior matters: how far, to first order,
+            ``summary.attrs["prior"]`` is a sentence on whether the prior matters: how far, to first order,
             doubling a hyperparameter would move any of these means (:meth:`prior_sensitivity`).
 
         Raises
@@ -366,7 +370,7 @@ class PosteriorMethods(FittedAttributes):
         return summary
 
     def _summary_of(self, uncertainty, name, interval):
-        """Columns and row names of one target's part of the summary."""
+        """Columns and row names of the summary of one target."""
         target = uncertainty.map[name]
         mean = target.flat_value()
         sd, mean_field_sd = uncertainty.flat_std(name), uncertainty.flat_mean_field_std(name)

@@ -1,4 +1,4 @@
-"""From the arguments of the constructor that name a prior, and the data, to a MixturePrior.
+"""The `MixturePrior` that results from the constructor's arguments and the data.
 
 Defaults and error messages are scikit-learn's.
 """
@@ -60,12 +60,14 @@ def _given_covariance(covariance_prior, structure, covariance_type):
         copy=True,
         input_name="covariance_prior",
     )
-    matrix = len(shape) == 2
-    symmetric = not matrix or np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max())
-    if matrix:
-        covariance = symmetrized(covariance)  # rounding may have made the triangles differ
-    if not symmetric or structure.prior_log_determinant(covariance) is None:
-        wanted = "symmetric, positive-definite" if matrix else "positive"
+    is_matrix = len(shape) == 2
+    is_symmetric = not is_matrix or np.allclose(
+        covariance, covariance.T, atol=1e-8 * np.abs(covariance).max()
+    )
+    if is_matrix:
+        covariance = symmetrized(covariance)  # Rounding may have made the triangles differ.
+    if not is_symmetric or structure.prior_log_determinant(covariance) is None:
+        wanted = "symmetric, positive-definite" if is_matrix else "positive"
         raise ValueError(f"'{covariance_type} precision' should be {wanted}")
     return covariance
 
@@ -82,7 +84,7 @@ def _squares_of_block(block):
 
 
 def _scatter_of_block(structure, block):
-    """Sum of w x x' over a block's rows, as the structure keeps it."""
+    """Sum of w x x' over a block's rows, in the structure's shape."""
     return structure.scatter(block.rows, block.sample_weight)
 
 
@@ -120,7 +122,7 @@ def _empirical_covariance(rows, structure, reg_covar):
 
 
 def resolve_prior(estimator, rows):
-    """The prior that an estimator's arguments name, once the data are known.
+    """The prior that follows from an estimator's arguments and the data.
 
     Parameters
     ----------

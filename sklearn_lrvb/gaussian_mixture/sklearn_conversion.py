@@ -1,4 +1,4 @@
-"""To and from scikit-learn's BayesianGaussianMixture."""
+"""Conversion from and to scikit-learn's BayesianGaussianMixture."""
 
 import copy
 
@@ -47,7 +47,7 @@ def posterior_of(mixture, rows, prior):
     Raises
     ------
     ValueError
-        Where the shapes of the attributes are not those that its parameters ask for.
+        Where the shapes of the attributes do not fit its parameters.
     """
     structure, concentration = prior.structure, mixture.weight_concentration_
     sticks = isinstance(concentration, tuple)  # the two beta parameters of every stick
@@ -78,10 +78,10 @@ def posterior_of(mixture, rows, prior):
 def fitted_twin(estimator, fitted):
     """A BayesianGaussianMixture with an estimator's fitted attributes, that predicts the same.
 
-    Its log density takes a component's constant from ``degrees_of_freedom_`` and ``mean_precision_``,
-    through E log|Lambda| of a Wishart factor and P / tau. Two of our terms are expressed through these: the
-    gamma factors of diagonal and spherical covariances through the former, the known noise `reg_covar`
-    through the latter.
+    In that class a component's constant depends on ``degrees_of_freedom_``, through E log|Lambda| of a
+    Wishart factor, and on ``mean_precision_``, through P / tau. Two of our terms have no counterpart. The
+    gamma factors of diagonal and spherical covariances are expressed by ``degrees_of_freedom_``, and the
+    known noise `reg_covar` by ``mean_precision_``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Checks of what users pass to the estimator's methods, each in one place."""
+"""Checks of the arguments that users pass to the estimator's methods."""
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
@@ -28,7 +28,7 @@ def checked_weights(sample_weight, X):
 
 
 def checked_counts(sample_weight, X):
-    """Which rows count, and how often each of these does.
+    """The rows of positive weight, and their weights.
 
     Parameters
     ----------
@@ -53,19 +53,19 @@ def check_target(target):
 
 
 def check_perturbation(perturb):
-    """Raise ValueError unless `influence` can change this about a row."""
+    """Raise ValueError unless this names a perturbation of `influence`."""
     if not isinstance(perturb, str) or perturb not in ("location", "weight"):
         raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
 
 
 def checked_output(out, shape, X):
-    """The array that a user gives to write results to.
+    """A user's array for results, checked.
 
     Parameters
     ----------
     out : object
-    shape : tuple of int, which it must have
-    X : array, which is read meanwhile
+    shape : tuple of int, the shape of the results
+    X : array, the rows, which are read while results are written
 
     Raises
     ------
@@ -79,12 +79,12 @@ def checked_output(out, shape, X):
             f"out must have shape {shape}, and be C-contiguous and writeable; got {_described(out)}."
         )
     if np.may_share_memory(out, X):
-        raise ValueError("out shares memory with X, which is read meanwhile. Pass another array.")
+        raise ValueError("out shares memory with X, which is read while out is written. Pass another array.")
     return out
 
 
 def _described(array):
-    """What kind of array this is, in words."""
+    """The type and layout of an array in words, for error messages."""
     if not isinstance(array, np.ndarray):
         return type(array).__name__
     properties = [f"shape {array.shape}", f"dtype {array.dtype}"]

@@ -1,4 +1,4 @@
-"""Checks of the matrices that the caller of linear response gives: their errors name the argument."""
+"""Checks of the caller's matrices in linear response; their errors name the argument."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from scipy import sparse
 
 from sklearn_lrvb.symmetric_matrices import scaled_to_unit_diagonal, symmetrized
 
-# Asymmetry and negative eigenvalues that are taken for round-off, in units of V's standard deviations.
+# Largest asymmetry and negative eigenvalue that count as round-off, in units of V's standard deviations.
 SYMMETRY_TOLERANCE = 1e-8
 
 

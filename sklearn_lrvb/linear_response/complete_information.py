@@ -1,4 +1,7 @@
-"""R^-1, the information that there would be if the latent variables were known."""
+"""R^-1, the information that there would be if the latent variables were known.
+
+The solvers of `observed_information` scale by its root.
+"""
 
 from dataclasses import dataclass
 
@@ -50,7 +53,7 @@ class CompleteInformation:
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes of the arrays."""
+        """Total size of the arrays in bytes."""
         return self.dense_index.nbytes + self.dense_root.nbytes + self.root.nbytes
 
     @property

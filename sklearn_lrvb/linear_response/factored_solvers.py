@@ -1,6 +1,6 @@
 """The two solvers of the observed information that factor a matrix: primal (D, D) and dual (m, m).
 
-The conventions, and what the solvers answer, are those of `observed_information`.
+The conventions and the interface are those of `observed_information`.
 """
 
 from abc import abstractmethod
@@ -24,20 +24,22 @@ from sklearn_lrvb.linear_response.observed_information import (
 )
 from sklearn_lrvb.symmetric_matrices import from_packed_triangle, is_numerically_singular
 
-# Lanczos' method takes some 30 products a column, each D^2 flops; all eigenvectors take some 9 D^3.
-_LANCZOS_BELOW_COLUMNS = 1 / 6  # of D
+# Number of columns, relative to D, below which Lanczos' method is used: it takes some 30 products a column,
+# each D^2 flops, where all eigenvectors take some 9 D^3.
+_LANCZOS_BELOW_COLUMNS = 1 / 6
 _LANCZOS_TOLERANCE = 1e-11
-# Where sweeps leave a saddle, a step goes as far as lets the fastest direction grow by this factor. Of 1,880
-# fits 89 ended below plain sweeps with the inverse of |S| in place of `sums_of_sweeps`, and 47 with them.
+# Growth of the fastest direction in one step from a saddle. Of 1,880 fits 47 ended below plain sweeps; with
+# the inverse of |S| in place of `sums_of_sweeps`, 89 did.
 _SADDLE_GROWTH = 3.0
-_LEAST_CURVATURE = (
-    1e-3  # negative eigenvalues of S count at least so much: a step is some 1,000 sweeps at most
-)
-_INVERSE_FROM_SHARE = 1 / 3  # of the coordinates: dtrtri takes a third of the flops of D triangular solutions
+# Least size at which negative eigenvalues of S count, so that a step is at most some 1,000 sweeps.
+_LEAST_CURVATURE = 1e-3
+# Share of the coordinates from which on the triangular inverse is formed: it takes a third of the flops of D
+# triangular solutions.
+_INVERSE_FROM_SHARE = 1 / 3
 
 
 class _FactoredInformation(ObservedInformation):
-    """What the two solvers share: one symmetric matrix of order one, of which the lower triangle counts."""
+    """Base class of the two solvers: one symmetric matrix of order one, whose lower triangle is used."""
 
     holds_rows = False
 
@@ -46,7 +48,7 @@ class _FactoredInformation(ObservedInformation):
         self._matrix = matrix
 
     def __getstate__(self):
-        cached = {"_cholesky", "_spectrum"}  # They cost less to compute again than to store.
+        cached = {"_cholesky", "_spectrum"}  # These cost less to compute again than to store.
         return {name: value for name, value in vars(self).items() if name not in cached}
 
     @cached_property
@@ -72,8 +74,8 @@ class _FactoredInformation(ObservedInformation):
     def newton_step(self, gradient: NDArray[np.float64]) -> NewtonStep:
         """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, and whether M is positive definite.
 
-        Where it is not, `sums_of_sweeps` of S stands in for the inverse of S, so that the step leaves a
-        saddle point the way sweeps do and never descends.
+        Where it is not, `sums_of_sweeps` of S replaces the inverse of S, so that the step leaves a saddle
+        point in the direction of sweeps and never descends.
 
         Parameters
         ----------
@@ -112,8 +114,8 @@ class PrimalInformation(_FactoredInformation):
 
     Notes
     -----
-    Memory 2 D^2 numbers, and as much again for roots and solutions of that size; D^3/3 flops at first need,
-    then D^2 a column.
+    It needs 2 D^2 numbers of memory, and as much again for roots and solutions of that size; D^3/3 flops at
+    first need, then D^2 a column.
 
     Examples
     --------
@@ -148,7 +150,7 @@ class PrimalInformation(_FactoredInformation):
         return values[0], vectors[:, 0]
 
     def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
-        """`by_inverse`, or `by_solutions` for fewer targets than coordinates."""
+        """The route `by_inverse`, or `by_solutions` for fewer targets than coordinates."""
         if n_targets < len(self):
             return routes.by_solutions(self)
         return routes.by_inverse(self.covariance())
@@ -228,7 +230,7 @@ class DualInformation(_FactoredInformation):
 
     Notes
     -----
-    Memory 2 m^2 numbers beside the factor; m^3/3 flops beside those of the kernel.
+    It needs 2 m^2 numbers of memory besides the factor, and m^3/3 flops besides those of the kernel.
 
     Examples
     --------
@@ -270,7 +272,7 @@ class DualInformation(_FactoredInformation):
         return super().nbytes + self.factor.nbytes
 
     def half(self, responses: NDArray[np.float64]) -> NDArray[np.float64]:
-        """z with z'z = X' (M^-1 - R) X, what missing information adds to the covariance of targets X.
+        """z with z'z = X' (M^-1 - R) X, the contribution of missing information to the covariance of X.
 
         Parameters
         ----------
@@ -306,7 +308,7 @@ class DualInformation(_FactoredInformation):
         return values[0], self._spread(vectors[:, :1])[:, 0] / np.sqrt(1.0 - values[0])
 
     def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
-        """`by_kernels`."""
+        """The route `by_kernels`."""
         return routes.by_kernels(self)
 
     def to_arrays(self) -> dict[str, NDArray]:
@@ -355,11 +357,11 @@ class DualInformation(_FactoredInformation):
 
 
 def sums_of_sweeps(eigenvalues):
-    """How far sweeps lead along the eigenvectors of S, in units of the first: sum_{i<n} (1 - s)^i.
+    """Length of n sweeps along the eigenvectors of S, in units of the first sweep: sum_{i<n} (1 - s)^i.
 
     A sweep multiplies the gradient by 1 - S. Without a negative eigenvalue n is unlimited and the sums are
-    1/s. With one the fixed point ahead is a saddle, and n lets the direction in which sweeps leave it fastest
-    grow threefold.
+    1/s. With one the fixed point ahead is a saddle, and n is such that the direction in which sweeps leave it
+    fastest grows threefold.
 
     Parameters
     ----------
@@ -386,12 +388,12 @@ def information_from_arrays(
     arrays: Mapping[str, NDArray],
     factor_from_arrays: Callable[[Mapping[str, NDArray]], MissingInformationFactor] | None = None,
 ) -> ObservedInformation:
-    """The observed information from what `ObservedInformation.to_arrays` handed out.
+    """The observed information from the arrays of `ObservedInformation.to_arrays`.
 
     Parameters
     ----------
     complete : CompleteInformation
-        R^-1 of the information that handed the arrays out.
+        R^-1 of the information whose arrays these are.
     arrays : dict, str -> ndarray
         S in primal form under the key "scaled_triangle", or the arrays of a factor.
     factor_from_arrays : callable, default=None

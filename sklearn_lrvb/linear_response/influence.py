@@ -1,4 +1,4 @@
-"""How posterior means follow the data: linear response to infinitesimal noise (Eq. influence_score)."""
+"""Responses of posterior means to the data: linear response to infinitesimal noise (Eq. influence_score)."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -1,4 +1,7 @@
-"""Krylov methods for a symmetric matrix S that is known by its products alone."""
+"""Krylov methods for a symmetric matrix S that is given by its products alone.
+
+`matrix_free_solver` uses them, and `factored_solvers` for the symmetric inverse square root.
+"""
 
 import numpy as np
 
@@ -30,18 +33,18 @@ def conjugate_gradients(product, right, tolerance, max_products):
         active = np.flatnonzero(squared > tolerance**2 * start)
         if not active.size:
             break
-        moved = direction[:, active]
-        image = product(moved)
-        curvature = np.einsum("dm,dm->m", moved, image)
-        if not np.all(curvature > np.finfo(float).eps * np.einsum("dm,dm->m", moved, moved)):
+        own = direction[:, active]
+        image = product(own)
+        curvature = np.einsum("dm,dm->m", own, image)
+        if not np.all(curvature > np.finfo(float).eps * np.einsum("dm,dm->m", own, own)):
             at_zero = ~solution.any(axis=0)
             solution[:, at_zero] = right[:, at_zero]
             return solution, _relative(squared, start), False
         length = squared[active] / curvature
-        solution[:, active] += length * moved
+        solution[:, active] += length * own
         residual[:, active] -= length * image
         previous, squared = squared, np.einsum("dm,dm->m", residual, residual)
-        direction[:, active] = residual[:, active] + squared[active] / previous[active] * moved
+        direction[:, active] = residual[:, active] + squared[active] / previous[active] * own
     return solution, _relative(squared, start), True
 
 
@@ -53,7 +56,8 @@ def _relative(squared, start):
 def inverse_square_root_columns(product, columns, tolerance, max_products):
     """S^-1/2 columns by Lanczos' method, one after the other: (D, m) -> (D, m).
 
-    Memory D numbers for every product with one column, as the basis is kept orthogonal explicitly.
+    It needs D numbers of memory for every product with one column, because the basis is kept orthogonal
+    explicitly.
 
     Parameters
     ----------
@@ -62,7 +66,7 @@ def inverse_square_root_columns(product, columns, tolerance, max_products):
     tolerance : float
         Relative change of a result by the last product at which the iteration stops.
     max_products : int
-        Of every column.
+        Largest number of products with every column.
 
     Returns
     -------

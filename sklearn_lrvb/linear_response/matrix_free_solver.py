@@ -1,6 +1,6 @@
-"""The solver of the observed information that knows products G v alone: conjugate gradients on S.
+"""The solver of the observed information that uses products G v alone: conjugate gradients on S.
 
-The conventions, and what the solver answers, are those of `observed_information`.
+The conventions and the interface are those of `observed_information`, the iterations those of `krylov`.
 """
 
 from collections.abc import Callable
@@ -24,9 +24,9 @@ from sklearn_lrvb.linear_response.observed_information import (
 )
 from sklearn_lrvb.symmetric_matrices import gram_root, round_off
 
-_COLUMN_BYTES = 2**26  # of the right-hand sides that share their products
-_EIGENVALUE_TOLERANCE = 1e-6  # relative, of the smallest eigenvalue by Lanczos' method
-# Relative residual of a random direction by which a negative eigenvalue would have shown.
+_COLUMN_BYTES = 2**26  # Size of the right-hand sides that share their products.
+_EIGENVALUE_TOLERANCE = 1e-6  # Relative tolerance of the smallest eigenvalue by Lanczos' method.
+# Relative residual of a random direction at which a negative eigenvalue would have been detected.
 _PROBE_TOLERANCE = 1e-2
 _REMEDY = "The observed information is close to singular: use the primal or the dual solver."
 
@@ -39,8 +39,8 @@ class MatrixFreeInformation(ObservedInformation):
     complete : CompleteInformation
         R^-1, of size D.
     missing_product : callable, ndarray (D, m) -> ndarray (D, m)
-        Product of G with the columns of an array. What it holds on to, training rows for example, must stay
-        in memory.
+        Product of G with the columns of an array. The data that it uses, such as training rows, must stay in
+        memory.
     tolerance : float, default=1e-11
         Relative residual of a solution.
     max_products : int, default=1000
@@ -50,7 +50,7 @@ class MatrixFreeInformation(ObservedInformation):
 
     Notes
     -----
-    Memory some D numbers a column. Covariances take one solution a column.
+    It needs a few times D numbers of memory for every column. Covariances take one solution a column.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class MatrixFreeInformation(ObservedInformation):
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes of R^-1; what ``missing_product`` holds on to is not counted."""
+        """Size in bytes of R^-1, without the data to which ``missing_product`` refers."""
         return self.complete.nbytes
 
     def _missing_scaled(self, array):
@@ -99,7 +99,7 @@ class MatrixFreeInformation(ObservedInformation):
     def _smallest(self):
         if len(self) == 1:
             return self._scaled_product(np.ones((1, 1)))[0, 0], np.ones(1)
-        # As the largest of 2 I - S, of order one, it converges long before the smallest of S, near zero.
+        # The largest eigenvalue of 2 I - S, of order one, converges faster than the smallest of S, near zero.
         operator = LinearOperator(
             2 * (len(self),),
             matvec=lambda v: v.ravel() + self._missing_scaled(v.reshape(-1, 1))[:, 0],
@@ -161,8 +161,8 @@ class MatrixFreeInformation(ObservedInformation):
     def newton_step(self, gradient: NDArray[np.float64], tolerance: float = 1e-2) -> NewtonStep:
         """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, to a relative residual.
 
-        The iteration stops at negative curvature with what it has: the gradient at least, which is a plain
-        sweep, and always a direction of ascent. The decrement is then a lower bound.
+        At negative curvature the iteration stops and returns its present step, always a direction of ascent:
+        at least the gradient, which is a plain sweep. The decrement is then a lower bound.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class MatrixFreeInformation(ObservedInformation):
         return self._as_newton_step(scaled, step, shown)
 
     def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
-        """`by_solutions`."""
+        """The route `by_solutions`."""
         return routes.by_solutions(self)
 
     def _column_batches(self, index):

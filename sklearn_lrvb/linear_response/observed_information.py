@@ -1,4 +1,4 @@
-"""Observed = complete - missing information, M = R^-1 - G: the questions that every solver answers.
+"""Observed = complete - missing information, M = R^-1 - G: the interface of all its solvers.
 
 *Conventions.* R = T T' is the covariance that the parameters would have if the latent variables were known
 (the mean-field answer, `CompleteInformation`). G is the information that is lost by not knowing them. All
@@ -10,10 +10,10 @@ whose eigenvalues lie in (0, 1] at a strict local optimum: one minus the fractio
 which are the linear rates of coordinate ascent. M^-1 is the linear response covariance
 (Eq. nuisance_lrvb_est; Louis' formula). An array "in the scaled coordinates" is one that S applies to.
 
-Three solvers answer the same questions and differ in how they know G:
+Three solvers implement the same interface from different forms of G:
 
 * `PrimalInformation`: G itself, (D, D); Cholesky factor of S.
-* `DualInformation`: a root of it, G = B B' with m columns, through products and m x m kernels;
+* `DualInformation`: a factor B with m columns and G = B B', through products and m x m kernels;
   S^-1 = I + T' B (I - B' R B)^-1 B' T; Cholesky factor of I - B' R B. B need not be formed.
 * `MatrixFreeInformation`: products G v; conjugate gradients on S, which is M preconditioned by R.
 
@@ -32,12 +32,12 @@ from sklearn_lrvb.linear_response.complete_information import CompleteInformatio
 from sklearn_lrvb.symmetric_matrices import packed_triangle
 
 PACKED_SYSTEM = "scaled_triangle"  # key of S in the arrays of an information in primal form
-_N_NAMED = 4  # entries of a direction that an error message lists ...
-_LEAST_NAMED = 0.1  # ... unless they are smaller than this, relative to the largest
+_N_NAMED = 4  # Largest number of entries of a direction that an error message lists.
+_LEAST_NAMED = 0.1  # Least size of an entry that is listed, relative to the largest one.
 
 
 class Definiteness(Enum):
-    """Whether the observed information is positive definite: what `ObservedInformation.definiteness` says.
+    """Whether the observed information is positive definite, as `ObservedInformation.definiteness` returns.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Definiteness(Enum):
     INDEFINITE
         It is not: an eigenvalue is negative, or zero to working precision.
     UNDECIDED
-        The effort allowed did not suffice to tell.
+        The effort allowed did not suffice to decide.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class NewtonStep(NamedTuple):
     decrement : float
         sqrt(gradient' M^-1 gradient): distance to the optimum in posterior standard deviations.
     definiteness : Definiteness
-        What the computation of the step has shown of M.
+        The definiteness of M, as far as the computation of the step has determined it.
 
     Examples
     --------
@@ -152,10 +152,10 @@ def indefinite_information_error(
     subject : str, default="The fixed point"
         What is no strict local optimum.
     where : str, default=None
-        Which parameters the direction is about. None lists its largest entries.
+        A description of the parameters in the direction. None lists its largest entries.
     remedies : sequence of str
-        Possible causes, each with what to do about it. The message letters them (a), (b), and so on. By
-        default they are those of a fixed point of which nothing else is known.
+        Possible causes, each with a remedy. The message letters them (a), (b), and so on. By default they are
+        those that apply to any fixed point.
     names : sequence of str of length D, default=None
         Labels of the entries; None shows their positions.
 
@@ -217,10 +217,10 @@ class ResponseRoutes(Protocol[Route]):
 
 
 class ObservedInformation(ABC):
-    """M = R^-1 - G, and what is asked of its inverse: the interface of the three solvers.
+    """M = R^-1 - G and functions of its inverse: the interface of the three solvers.
 
-    A solver defines the abstract members; all answers follow from them. It is immutable: no question
-    changes the answer to another. Factors and eigenvalues are computed at first need and kept.
+    A solver defines the abstract members; all other methods follow from them. It is immutable: no method
+    changes the result of another. Factors and eigenvalues are computed at first need and kept.
 
     Parameters
     ----------
@@ -233,12 +233,12 @@ class ObservedInformation(ABC):
     name : {"primal", "dual", "matrix_free"}
         Name of the solver, as in `SolverCosts`.
     holds_rows : bool
-        Whether every answer needs products with what the solver was given, such as training rows, so that
-        these must stay in memory. False where the solver holds all it needs in its own arrays.
+        Whether results need products with data that the solver was given, such as training rows, so that
+        these must stay in memory. False where the solver's own arrays suffice.
 
     Examples
     --------
-    Any solver answers through this interface:
+    Any solver can be used through this interface:
 
     >>> import numpy as np
     >>> from sklearn_lrvb.linear_response import (
@@ -275,10 +275,10 @@ class ObservedInformation(ABC):
         Parameters
         ----------
         effort : {"probe", "proof"} or int, default="proof"
-            What the answer may cost. "proof" is as much as it takes. An integer is a number of products
-            with S for a solver that has nothing but products: from a random start, which has a part in
-            every direction, conjugate gradients either meet negative curvature or converge. "probe" is such
-            a number of the solver's own choice. Solvers that factor a matrix always answer from the factor.
+            Limit of the cost. "proof" sets none. An integer is a number of products with S, for a solver
+            that uses products alone: from a random start, which has a component in every direction,
+            conjugate gradients either meet negative curvature or converge. "probe" is such a number of the
+            solver's own choice. Solvers that factor a matrix always decide by the factor.
 
         Returns
         -------
@@ -288,14 +288,14 @@ class ObservedInformation(ABC):
 
     @abstractmethod
     def newton_step(self, gradient: NDArray[np.float64]) -> NewtonStep:
-        """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, and what it shows of M.
+        """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, with its decrement.
 
         Where M is not positive definite the step is another direction of ascent.
 
         Parameters
         ----------
         gradient : ndarray of shape (D,)
-            How far one sweep of coordinate ascent moves the sufficient statistics.
+            Change of the sufficient statistics by one sweep of coordinate ascent.
 
         Returns
         -------
@@ -308,23 +308,23 @@ class ObservedInformation(ABC):
 
     @abstractmethod
     def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
-        """The cheapest way to the responses to many targets, each of which touches few coordinates.
+        """The cheapest way to the responses to many targets, each of which depends on few coordinates.
 
         Parameters
         ----------
         n_targets : int
-            For how many targets.
+            Number of targets.
         routes : ResponseRoutes
-            Its three methods make what the caller works with from a form of M^-1.
+            The caller's three ways, each from another form of M^-1.
 
         Returns
         -------
-        What the one method of ``routes`` that suits this solver and this number of targets returns.
+        The result of the method of ``routes`` that suits this solver and this number of targets.
         """
 
     @abstractmethod
     def _scaled_system(self) -> NDArray[np.float64]:
-        """S, (D, D); the lower triangle counts."""
+        """S, (D, D); only its lower triangle is used."""
 
     @abstractmethod
     def _solve_scaled(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -346,7 +346,7 @@ class ObservedInformation(ABC):
         IndefiniteInformationError
             It names the smallest eigenvalue of S and the largest entries of its direction.
         numpy.linalg.LinAlgError
-            The matrix-free solver could not tell, as M is close to singular.
+            The matrix-free solver could not decide, as M is close to singular.
         """
         if self.definiteness("proof") is not Definiteness.POSITIVE_DEFINITE:
             self._refuse()
@@ -442,7 +442,7 @@ class ObservedInformation(ABC):
         """The smallest set of arrays from which `information_from_arrays` rebuilds the information.
 
         In primal form it is the lower triangle of S, row by row: D(D+1)/2 numbers under the key
-        "scaled_triangle". The dual solver hands out the arrays of its factor where these are fewer bytes.
+        "scaled_triangle". The dual solver returns the arrays of its factor where these are fewer bytes.
         The matrix-free solver forms S by D products with G. R^-1 is not among the arrays.
 
         Returns

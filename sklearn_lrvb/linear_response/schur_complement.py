@@ -32,7 +32,7 @@ from sklearn_lrvb.linear_response.observed_information import (
 )
 from sklearn_lrvb.symmetric_matrices import round_off
 
-_DENSE_BELOW = 100  # size below which the eigenvalues of a sparse matrix are found faster densely
+_DENSE_BELOW = 100  # Size below which the eigenvalues of a sparse matrix are computed faster as a dense one.
 
 
 def schur_linear_response_covariance(
@@ -77,7 +77,7 @@ def schur_linear_response_covariance(
 
     Notes
     -----
-    A stack is never made dense: memory n_z (b + d) numbers. An H_z beside it costs one sparse factorization.
+    A stack is never made dense: it needs n_z (b + d) numbers of memory. An H_z costs a sparse factorization.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def _connected_blocks(matrix):
 
 
 def _stable_response(root, H_z):
-    """`_response`, whose error says that it is about z alone."""
+    """`_response`, with an error that is worded for z alone."""
     try:
         return _response(root, H_z)
     except IndefiniteInformationError as error:

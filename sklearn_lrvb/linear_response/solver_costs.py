@@ -1,25 +1,25 @@
-"""Which solver of the observed information is cheapest: a cost model. The caller may overrule it."""
+"""The cost model that chooses the cheapest solver of the observed information. The caller may overrule it."""
 
 from dataclasses import dataclass
 
 # Largest matrix that is formed and factored: 1.6 GB, three or four of which are in memory at once, and about
 # a minute of work.
 MAX_DENSE_SIZE = 14_000
-_PRODUCTS_PER_SOLUTION = 20  # conjugate gradients take as many or a few less
-_MOST_PRODUCTS = 50  # a check by products that takes more is cut short
-_FLOPS_OF_SPECTRUM = 30  # times D^3: all eigenvalues and vectors, in flops of a matrix product
+_PRODUCTS_PER_SOLUTION = 20  # Number of products of a solution by conjugate gradients, or a few less.
+_MAX_PRODUCTS = 50  # Number of products after which a check of definiteness is stopped.
+_SPECTRUM_FLOPS = 30  # Cost of all eigenvalues and vectors, in units of D^3 flops of a matrix product.
 
 
 @dataclass(frozen=True)
 class SolverCosts:
-    """What the parts of the solvers cost for one model, in flops or any other unit of time.
+    """Costs of the parts of the solvers for one model, in flops or any other unit of time.
 
     Attributes
     ----------
     n_coefficients : int
         D, size of the primal matrix.
     n_columns : int
-        m, columns of the missing information's root: size of the dual matrix.
+        m, number of columns of B with G = B B': size of the dual matrix.
     gram : float
         Cost to form G.
     kernel : float
@@ -67,10 +67,10 @@ class SolverCosts:
         return costs
 
     def products_for_a_matrix(self) -> int:
-        """How many products G v, at most 50, cost no more than the cheapest matrix and its factor."""
+        """Number of products G v, at most 50, that cost no more than the cheapest matrix and its factor."""
         costs = self.costs(n_targets=1)
         matrices = [cost for solver, cost in costs.items() if solver != "matrix_free"]
-        return int(min([_MOST_PRODUCTS * self.product, *matrices]) / self.product)
+        return int(min([_MAX_PRODUCTS * self.product, *matrices]) / self.product)
 
     def newton_costs(self) -> dict[str, float]:
         """Cost of a Newton step by every solver, where the information may be indefinite.
@@ -82,9 +82,7 @@ class SolverCosts:
         dict, name of the solver -> cost
         """
         costs, sizes = self.costs(n_targets=1), {"primal": self.n_coefficients, "dual": self.n_columns}
-        return {
-            solver: cost + _FLOPS_OF_SPECTRUM * sizes.get(solver, 0) ** 3 for solver, cost in costs.items()
-        }
+        return {solver: cost + _SPECTRUM_FLOPS * sizes.get(solver, 0) ** 3 for solver, cost in costs.items()}
 
     def cheapest(self, n_targets: int) -> str:
         """Name of the cheapest solver for a number of solutions: "primal", "dual" or "matrix_free"."""

@@ -1,4 +1,4 @@
-"""Factors of q, and where their statistics stand in flat vectors.
+"""Factors of q, and the positions of their statistics in flat vectors.
 
 *Conventions.* The parameters of a factor are an array (D,), or (copies, D). The flat vector of a model runs
 factor by factor, then copy by copy, then through the family's statistics.

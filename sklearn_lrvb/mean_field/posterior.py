@@ -21,10 +21,10 @@ from sklearn_lrvb.mean_field.factor import Factor, entry_label
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.term import resolve_statistic
 
-_WARN_FROM_ERROR = 1e-6  # relative error of covariances, by the cancellation of raw moments
-_FAR_FROM_OPTIMUM = 0.1  # Newton decrement, in posterior standard deviations, that is worth a warning
-_LARGEST_BYTES = 2e9  # of the dense matrices over the statistics that are in memory at once ...
-_N_MATRICES = 4  # ... and their number
+_WARN_FROM_ERROR = 1e-6  # Relative error of covariances, by the cancellation of raw moments, that warns.
+_FAR_FROM_OPTIMUM = 0.1  # Newton decrement, in posterior standard deviations, that warns.
+_LARGEST_BYTES = 2e9  # Largest size of the dense matrices over the statistics that are in memory at once.
+_N_MATRICES = 4  # Number of such matrices.
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +292,7 @@ class MeanFieldPosterior:
         return name, self.factors[name].positions(statistic)
 
     def _starts(self, names):
-        """Where the statistics of every factor start, with the factors in this order: dict."""
+        """Start of every factor's statistics in the flat vector of these factors in order: dict."""
         sizes = [self.factors[name].size for name in names]
         return dict(zip(names, np.cumsum([0, *sizes[:-1]]), strict=True))
 
@@ -324,7 +324,7 @@ class MeanFieldPosterior:
         return self._responses[nuisance]
 
     def _unstable(self, kept, error):
-        """The engine's error in terms of the model: the statistics that it is about, and what to do."""
+        """The solver's error in terms of the model: the statistics concerned, and the remedies."""
         remedies = [
             "q is a saddle point, for example two components that coincide: choose another start.",
             "The log joint is flat or improper along this direction: add the missing prior, or check "
@@ -345,7 +345,7 @@ class MeanFieldPosterior:
     # Distance to the optimum.
 
     def _residual(self, name, means):
-        """What an update at these means would add to eta, in the factor's shape: the residual."""
+        """The residual, the change of eta by an update at these means, in the factor's shape."""
         return self.log_joint.natural_parameters(means, name) - self.natural_parameters[name]
 
     @cached_property

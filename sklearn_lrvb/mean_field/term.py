@@ -257,7 +257,7 @@ def _default_axes(term, shapes, matrices):
         listed = ", ".join(f"{name} {shape}" for name, shape in zip(term.statistics, shapes, strict=True))
         everything = ",".join(["", *groups])
         raise ValueError(
-            f"a scalar coefficient does not say which axes of {listed} belong together. Give subscripts: "
+            f"a scalar coefficient does not fix which axes of {listed} belong together. Give subscripts: "
             f"{everything!r} sums over all combinations; a letter that is shared matches axes, as in ',n,n' "
             f"(copy n of one with copy n of the other, where ',n,m' takes all pairs) or ',pp' (a trace)."
         )

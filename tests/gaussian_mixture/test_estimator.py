@@ -475,7 +475,7 @@ def test_rows_changed_in_place_are_noticed():
     with pytest.raises(ValueError, match="X was changed in place after fit"):
         estimator.posterior_std_
     twin = pickle.loads(pickle.dumps(estimator))
-    with pytest.raises(ValueError, match="do not travel with a pickled"):
+    with pytest.raises(ValueError, match="are not part of a pickled"):
         twin.posterior_std_
 
 

@@ -167,7 +167,7 @@ PROPER = [
     ],
 )
 def test_ambiguous_axes_of_a_scalar_are_refused(statistics, everything):
-    with pytest.raises(ValueError, match="a scalar coefficient does not say which axes of") as raised:
+    with pytest.raises(ValueError, match="a scalar coefficient does not fix which axes of") as raised:
         MeanFieldModel(AMBIGUOUS, [*PROPER, Term(-0.1, *statistics)])
     message = str(raised.value)
     assert f"{everything!r} sums over all combinations" in message

@@ -17,9 +17,9 @@ import numpy as np
 
 from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
 
-# Pivots keep at least this part of the share that they have under Bartlett's own decomposition.
-_LEAST_PART_OF_PIVOTS = 0.5
-# Pivots are at least this part of a diagonal entry of T: below it L L' is singular to working precision.
+# Least mean of a pivot L_ii^2, relative to its mean under Bartlett's own decomposition.
+_LEAST_RELATIVE_PIVOT = 0.5
+# Least pivot, relative to the squares left of it: below it L L' is singular to working precision.
 _SMALLEST_PIVOT = 1e-12
 
 
@@ -38,10 +38,10 @@ def bartlett_factors(changes, deviations, degrees_of_freedom):
 
     Notes
     -----
-    With few points the squares left of the diagonal can take nearly all of a diagonal entry's mean or
-    variance. The row is then scaled down, so that L_ii^2 keeps at least half of its share of a Wishart
-    matrix's diagonal entry, (nu - i)/nu. The mean I and the variances on the diagonal stay as they are;
-    those off the diagonal are then too small.
+    With few points the squares left of the diagonal can account for nearly all of a diagonal entry's mean or
+    variance. The row is then scaled down, so that L_ii^2 keeps at least half of its mean under a Wishart
+    distribution, (nu - i)/nu. The mean I and the variances on the diagonal are not changed by this; the
+    variances off the diagonal become too small.
     """
     variances = np.square(deviations)
     diagonal, below = np.einsum("spp->sp", variances), np.tril(variances, -1)
@@ -61,7 +61,7 @@ def bartlett_factors(changes, deviations, degrees_of_freedom):
 def _row_scale(diagonal, below, degrees_of_freedom):
     """Factor of the variances left of the diagonal, row by row, (S, P): 1 except with few points."""
     row = np.arange(diagonal.shape[1])
-    largest = 1.0 - _LEAST_PART_OF_PIVOTS * (1.0 - row / degrees_of_freedom[:, None])
+    largest = 1.0 - _LEAST_RELATIVE_PIVOT * (1.0 - row / degrees_of_freedom[:, None])
     scale = np.ones_like(diagonal)
     first, rest = below.sum(axis=2)[:, 1:], 2.0 * np.square(below).sum(axis=2)[:, 1:]
     of_mean = largest[:, 1:] / first

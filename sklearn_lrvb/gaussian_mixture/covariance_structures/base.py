@@ -1,16 +1,17 @@
-"""The interface of a covariance structure, and what follows from it for all of them.
+"""The interface of a covariance structure, and the methods that all structures share.
 
 *Conventions.* K components, P features, S precision groups: the components of a group share one precision,
 Lambda_s, and a group is one component or all of them (S = K or 1). Component k has its own frame,
 y = W_k (x - m_k) with W_k' W_k = E Lambda_k, in which E Lambda is the identity. Rows come feature-major: a
-block is (P, n), whitened (K, P, n). A structure looks at y through a statistic s(y) of degree two,
+block is (P, n), whitened (K, P, n). The log densities of a structure depend on y through a statistic s(y) of
+degree two,
 
     full, tied: y y' (P, P)      diagonal: y_p^2 (P,)      spherical: |y|^2 (1,)
 
 summed within a group, with s(I) = E s(y) for y ~ N(0, I) its ``identity_statistic``. Maps between frames
 and x (``covariance_cholesky``, ``whiteners``) have the statistic's shape: (S, P, P), or (S, P), (S, 1) where
-they only stretch. The Q unique numbers of a statistic are its entries; an entry that stands in it c times
-gets the weight sqrt(c) in a vector, so that inner products of vectors are those of statistics.
+they only scale. The Q unique numbers of a statistic are its entries. An entry that occurs in it c times is
+multiplied by sqrt(c) in a vector, so that inner products of vectors are those of statistics.
 
 The features of a row in component k are the Hermite polynomials of degree <= 2 (mathematics in
 `information.observed_information`),
@@ -18,8 +19,7 @@ The features of a row in component k are the Hermite polynomials of degree <= 2 
     h = (1, y, (s(y) - O_k)/a),        O_k = s(I) - reg_covar s(W_k W_k'),     a^2 = 2 power,
 
 O_k being the identity statistic less the known noise on x, which enters every s(y). Coefficients beta, flat
-(..., D) in the order of `coefficient_layout`, stand for the change d rho_k = beta . h_k of the log
-responsibilities.
+(..., D) in the order of `coefficient_layout`, represent the change d rho_k = beta . h_k of the log densities.
 """
 
 import itertools
@@ -33,7 +33,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.reporting import Report
 
 
 class CovarianceStructure(ABC):
-    """What the shape of the covariance matrices decides.
+    """Base class of covariance structures: computations that depend on the shape of the covariance matrices.
 
     A subclass passes its constants to ``__init__`` and implements the abstract methods;
     `check_covariance_structure` tests that they fit together.
@@ -43,7 +43,7 @@ class CovarianceStructure(ABC):
     n_components, n_features : int, K and P
     identity : array (...), a precision in its own frame, in the shape of the statistic
     identity_statistic : array (...), s(I)
-    entry_counts : array (Q,), how often an entry stands in the statistic
+    entry_counts : array (Q,), how often each entry occurs in the statistic
     prior_shape : tuple of int, shape of `covariance_prior`
     block_size, n_blocks, power : int, how |Lambda| is made of Wishart determinants (`precision_factors`)
 
@@ -80,7 +80,7 @@ class CovarianceStructure(ABC):
         self.precision_factors = PrecisionFactors(block_size, n_blocks, power, n_means)
         self.reporting = Reporting(self.layout, identity.shape, prior_shape)
 
-    # Statistics: symmetric matrices (P, P), or what is kept of them.
+    # Statistics: symmetric matrices (P, P), or their diagonals, or their traces.
 
     @abstractmethod
     def entries(self, statistics):
@@ -110,11 +110,11 @@ class CovarianceStructure(ABC):
 
     @abstractmethod
     def cholesky(self, covariances):
-        """Roots L with L L' = covariance, NaN where one is singular to working precision, (n, ...)."""
+        """Factors L with L L' = covariance, NaN where it is singular to working precision, (n, ...)."""
 
     @abstractmethod
     def scaled_frames(self, scale):
-        """Roots of diagonal covariances with the columns' standard deviations: (P,) -> (S, ...)."""
+        """Factors of diagonal covariances, from the columns' standard deviations: (P,) -> (S, ...)."""
 
     @abstractmethod
     def whiteners(self, covariance_cholesky):
@@ -134,11 +134,11 @@ class CovarianceStructure(ABC):
 
     @abstractmethod
     def congruence(self, maps, statistics):
-        """M s M', which is s of the mapped vectors: (S, ...), (..., S, ...) -> (..., S, ...)."""
+        """M s M', the statistic of the mapped vectors: (S, ...), (..., S, ...) -> (..., S, ...)."""
 
     @abstractmethod
     def average_cholesky(self, covariance_cholesky, shares):
-        """Root of the average covariance, computed without squaring: (S, ...), (S,) -> (1, ...)."""
+        """Factor of the average covariance, computed without squaring: (S, ...), (S,) -> (1, ...)."""
 
     # Rows.
 
@@ -175,7 +175,7 @@ class CovarianceStructure(ABC):
     @property
     @abstractmethod
     def pair_type(self):
-        """Class of two components' share of the missing information (`pairs`)."""
+        """Class that adds two components' contribution to the missing information (`pairs`)."""
 
     # Random numbers and names.
 
@@ -185,12 +185,12 @@ class CovarianceStructure(ABC):
 
     @abstractmethod
     def random_factors(self, changes, deviations, degrees_of_freedom):
-        """Roots of random precisions in their own frames, which have the mean I and these deviations.
+        """Factors L of random precisions L L' in their own frames, which have the mean I.
 
         Parameters
         ----------
         changes : (n, S, ...), normal with mean 0 and standard deviations ``deviations``
-        deviations : (S, ...)
+        deviations : (S, ...), standard deviations of the precisions
         degrees_of_freedom : (S,), of q's Wishart factors
 
         Returns
@@ -202,7 +202,7 @@ class CovarianceStructure(ABC):
     def entry_names(self, feature_names):
         """Names of the entries of one group, such as "x1,x2": list of Q."""
 
-    # What follows for statistics.
+    # Statistics, by the methods above.
 
     @property
     def has_own_precisions(self):
@@ -216,11 +216,11 @@ class CovarianceStructure(ABC):
 
     @property
     def n_coefficients(self):
-        """D."""
+        """Number of coefficients, D."""
         return self.layout.n_coefficients
 
     def expand(self, by_group):
-        """Trailing axes of length one, to go with the statistics of groups."""
+        """Add trailing axes of length one, to broadcast with the statistics of groups."""
         return np.reshape(by_group, (*np.shape(by_group), *[1] * self.identity.ndim))
 
     def flattened(self, statistics):
@@ -232,7 +232,7 @@ class CovarianceStructure(ABC):
         return self.from_entries(vectors / self.entry_weights)
 
     def unique_entries(self, statistics):
-        """Entries of all groups one after the other: (..., S, ...) -> (..., S Q)."""
+        """Entries of all groups in one vector: (..., S, ...) -> (..., S Q)."""
         entries = self.entries(statistics)
         return entries.reshape(*entries.shape[:-2], -1)
 
@@ -246,7 +246,7 @@ class CovarianceStructure(ABC):
         return self.diagonal(statistics).sum(axis=-1)
 
     def norm(self, statistics):
-        """Root sums of squares: (..., ...) -> (...)."""
+        """Frobenius norms: (..., ...) -> (...)."""
         return np.linalg.norm(self.flattened(statistics), axis=-1)
 
     def dense(self, by_group):
@@ -275,7 +275,7 @@ class CovarianceStructure(ABC):
         weights = np.ones(block.shape[1]) if weights is None else weights
         return self.signed_second_moments(block[None], weights[None])[0] / self.power
 
-    # What follows for maps.
+    # Maps, by the methods above.
 
     def log_determinants(self, covariance_cholesky):
         """log|L L'|, (n, ...) -> (n,)."""
@@ -287,7 +287,7 @@ class CovarianceStructure(ABC):
         return None if np.isnan(pivots).any() else 2.0 * np.log(pivots).sum()
 
     def deviations(self, covariance_cholesky):
-        """Standard deviations of the features, or of all of them: (S, ...) -> (S, P or 1)."""
+        """Standard deviations of the features, one each or one for all: (S, ...) -> (S, P or 1)."""
         rows = covariance_cholesky.reshape(*covariance_cholesky.shape[:2], -1)
         return np.sqrt(np.einsum("spq,spq->sp", rows, rows))
 
@@ -299,11 +299,13 @@ class CovarianceStructure(ABC):
     # The missing information.
 
     def pairs(self, posterior, pairs_of_a_row):
-        """All pairs of components, together or one by one, to add up the missing information (`pairs`).
+        """Objects that add up the missing information, for one pair of components each or for all (`pairs`).
 
         Parameters
         ----------
-        pairs_of_a_row : callable, () -> float, how many of them an ambiguous row is ambiguous between
+        posterior : VariationalPosterior
+        pairs_of_a_row : callable, () -> float
+            Mean number of pairs that an ambiguous row is ambiguous between.
         """
         pairs = itertools.combinations(range(self.n_components), 2)
         return [self.pair_type(posterior, k, l) for k, l in pairs]
@@ -312,7 +314,7 @@ class CovarianceStructure(ABC):
 
     @property
     def _feature_norm(self):
-        """a."""
+        """The norm a of the quadratic features."""
         return np.sqrt(2.0 * self.power)
 
     def second_moment_origin(self, whiteners, reg_covar):
@@ -338,14 +340,14 @@ class CovarianceStructure(ABC):
 
     def quadratic_kernel(self, whitened, others, inner_products, origin):
         """Inner products of quadratic features, given those of the rows: (P, n), (P, m), (n, m) -> (n, m)."""
-        everything = np.arange(self.n_quadratic)
-        features = [self.quadratic_entries(rows, origin, everything) for rows in (whitened, others)]
+        all_entries = np.arange(self.n_quadratic)
+        features = [self.quadratic_entries(rows, origin, all_entries) for rows in (whitened, others)]
         return features[0].T @ features[1]
 
     def quadratic_products(self, whitened, others, origin):
         """Inner products of quadratic features, row by row: (P, n), (P, n), (...) -> (n,)."""
-        everything = np.arange(self.n_quadratic)
-        features = [self.quadratic_entries(rows, origin, everything) for rows in (whitened, others)]
+        all_entries = np.arange(self.n_quadratic)
+        features = [self.quadratic_entries(rows, origin, all_entries) for rows in (whitened, others)]
         return np.einsum("qn,qn->n", *features)
 
     def quadratic_features(self, sums):
@@ -400,7 +402,7 @@ class CovarianceStructure(ABC):
         return values
 
     def complete_information(self, mean_precision, effective_degrees_of_freedom):
-        """Diagonal of R^-1 behind the intercepts: tau on y, c/power on the quadratic features, (D - K,)."""
+        """Diagonal of R^-1 after the intercepts: tau on y, c/power on the quadratic features, (D - K,)."""
         return np.concatenate(
             [
                 np.repeat(mean_precision, self.n_features),
@@ -408,8 +410,8 @@ class CovarianceStructure(ABC):
             ]
         )
 
-    # How parameters respond to coefficients: weights to the intercepts alone, means to the linear
-    # coefficients, precisions and covariances to the quadratic ones.
+    # Responses of parameters to coefficients: means respond to the linear coefficients, precisions and
+    # covariances to the quadratic ones. Weights respond to the intercepts, whatever the structure.
 
     def mean_response(self, linear, covariance_cholesky):
         """d mu = W^-1 b: (..., K, P) -> (..., K, P)."""

@@ -1,4 +1,4 @@
-"""Which components share a precision, and where coefficients stand in a vector of all of them.
+"""The order of the coefficients in a vector of all of them, and the components that share a precision.
 
 *Conventions.* K components, P features, S precision groups of components that share one precision (S = K or
 1), Q quadratic coefficients of a group. A coefficient vector of size D = K + K P + S Q holds first K
@@ -32,11 +32,11 @@ class CoefficientLayout:
 
     @property
     def n_precision_groups(self):
-        """S."""
+        """Number of precision groups, S."""
         return 1 if self.shares_precision else self.n_components
 
     def precision_group(self, component):
-        """Number of the group of a component."""
+        """Index of the group of a component."""
         return 0 if self.shares_precision else component
 
     def components_of_group(self, group):
@@ -65,17 +65,17 @@ class CoefficientLayout:
 
     @cached_property
     def n_coefficients(self):
-        """D."""
+        """Number of coefficients, D."""
         return self.n_components * (1 + self.n_features) + self.n_precision_groups * self.n_quadratic
 
     @property
     def n_component_features(self):
-        """F, coefficients that one component depends on: 1 + P + Q."""
+        """Number of coefficients that one component depends on, F = 1 + P + Q."""
         return 1 + self.n_features + self.n_quadratic
 
     @cached_property
     def coefficient_blocks(self):
-        """Where the kinds of coefficients stand: name -> slice of D."""
+        """Slices of D with the intercepts, the linear and the quadratic coefficients: dict by name."""
         linear = self.n_components
         quadratic = linear + self.n_components * self.n_features
         return {
@@ -98,10 +98,10 @@ class CoefficientLayout:
     def coefficient_index(self, component):
         """Coordinates of a component's coefficients, int array (F,)."""
         slices = self.coefficient_slices(component)
-        return np.concatenate([np.arange(part.start, part.stop) for part in slices])
+        return np.concatenate([np.arange(block.start, block.stop) for block in slices])
 
     def split(self, coefficients):
-        """(..., D) -> intercepts (..., K), linear (..., K, P), quadratic (..., S, Q)."""
+        """Views of the three blocks: (..., D) -> (..., K), (..., K, P), (..., S, Q)."""
         lead = coefficients.shape[:-1]
         intercepts, linear, quadratic = (
             coefficients[..., block] for block in self.coefficient_blocks.values()

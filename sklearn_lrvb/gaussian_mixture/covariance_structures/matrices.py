@@ -14,7 +14,7 @@ from sklearn_lrvb.symmetric_matrices import (
     upper_triangle,
 )
 
-# From this number of features on, a product of one array with itself (half the flops) is the faster one.
+# Number of features from which on a product of one array with itself, which takes half the flops, is faster.
 _SQUARE_FROM_FEATURES = 64
 
 
@@ -44,7 +44,7 @@ class MatrixStructure(CovarianceStructure):
         return from_unique_entries(entries, self.n_features)
 
     def diagonal(self, statistics):
-        """(..., P, P) -> (..., P)."""
+        """Diagonals, (..., P, P) -> (..., P)."""
         return np.einsum("...pp->...p", statistics)
 
     def write_entries(self, rows, entries):
@@ -75,8 +75,8 @@ class MatrixStructure(CovarianceStructure):
 
     def cholesky(self, covariances):
         """Lower Cholesky factors, NaN where a matrix is singular to working precision: (n, P, P)."""
-        nothing = np.full(covariances.shape[1:], np.nan)
-        return np.array([nothing if root is None else root for root in cholesky_factors(covariances)])
+        singular = np.full(covariances.shape[1:], np.nan)
+        return np.array([singular if factor is None else factor for factor in cholesky_factors(covariances)])
 
     def scaled_frames(self, scale):
         """Diagonal matrices of the columns' scale, (P,) -> (S, P, P)."""
@@ -85,12 +85,12 @@ class MatrixStructure(CovarianceStructure):
     def whiteners(self, covariance_cholesky):
         """Inverses of lower triangular matrices, (n, P, P)."""
         whiteners = np.empty_like(covariance_cholesky, order="C")
-        for whitener, root in zip(whiteners, covariance_cholesky, strict=True):
-            whitener[...] = lapack.dtrtri(root, lower=True)[0]  # The zeros above the diagonal stay.
+        for whitener, factor in zip(whiteners, covariance_cholesky, strict=True):
+            whitener[...] = lapack.dtrtri(factor, lower=True)[0]  # The zeros above the diagonal stay.
         return whiteners
 
     def transposed(self, maps):
-        """(n, P, P) -> (n, P, P)."""
+        """Transposed matrices, (n, P, P) -> (n, P, P)."""
         return maps.swapaxes(-1, -2)
 
     def composed(self, maps, others):
@@ -111,7 +111,7 @@ class MatrixStructure(CovarianceStructure):
         return maps @ statistics @ self.transposed(maps)
 
     def average_cholesky(self, covariance_cholesky, shares):
-        """Lower root of the average covariance by a QR decomposition: (S, P, P), (S,) -> (1, P, P)."""
+        """Lower factor of the average covariance by a QR decomposition: (S, P, P), (S,) -> (1, P, P)."""
         if len(covariance_cholesky) == 1:
             return covariance_cholesky
         stacked = np.sqrt(shares)[:, None, None] * self.transposed(covariance_cholesky)
@@ -129,7 +129,7 @@ class MatrixStructure(CovarianceStructure):
         return whitened.transpose(0, 2, 1) @ whiteners
 
     def squares_by_row(self, covariance_cholesky, vectors, noise):
-        """Trace of (root root')^-1 (v v' + noise): (n, P, P), (P, n), (P, P) -> (n,)."""
+        """Trace of (L L')^-1 (v v' + noise): (n, P, P), (P, n), (P, P) -> (n,)."""
         right = vectors.T[:, :, None]
         if not noise.any():
             return np.square(np.linalg.solve(covariance_cholesky, right)).sum(axis=(1, 2))
@@ -142,8 +142,8 @@ class MatrixStructure(CovarianceStructure):
     # Features.
 
     def quadratic_entries(self, whitened, origin, index):
-        """Some quadratic features of one component, none of the others formed: int array (m,) -> (m, n)."""
-        row, column = (part[index] for part in upper_triangle(self.n_features))
+        """Some quadratic features of one component, without forming the others: int array (m,) -> (m, n)."""
+        row, column = (coordinates[index] for coordinates in upper_triangle(self.n_features))
         products = whitened[row] * whitened[column] - origin[row, column, None]
         products *= np.where(row == column, np.sqrt(0.5), 1.0)[:, None]
         return products
@@ -167,7 +167,7 @@ class MatrixStructure(CovarianceStructure):
     # Influence functions: values and gradients of a + b.y + y'B y.
 
     def values(self, constant, linear, curvature):
-        """As in every structure; few functions take b + B y, which has fewer numbers than y y'."""
+        """As in every structure; a few functions are computed from b + B y, which is smaller than y y'."""
         n_functions, n_features = linear.shape
         if n_functions * n_features >= self.n_quadratic:
             return super().values(constant, linear, curvature)
@@ -216,7 +216,7 @@ class MatrixStructure(CovarianceStructure):
         return random_state.multivariate_normal(mean, covariance, n_rows)
 
     def random_factors(self, changes, deviations, degrees_of_freedom):
-        """Roots of random precisions in their own frames (`bartlett_factors`), (n, S, P, P)."""
+        """Factors of random precisions in their own frames (`bartlett_factors`), (n, S, P, P)."""
         return bartlett_factors(changes, deviations, degrees_of_freedom)
 
     def entry_names(self, feature_names):
@@ -231,7 +231,7 @@ class FullCovariance(MatrixStructure):
     pair_type = FullPair
 
     def whiten(self, whiteners, centred_means, block):
-        """Rows in every component's frame: (P, n) -> (K, P, n), one product for all."""
+        """Rows in every component's frame, by one product for all: (P, n) -> (K, P, n)."""
         shifts = self.transformed(whiteners, centred_means)
         maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
         with_one = np.concatenate([np.ones((1, block.shape[1])), block])
@@ -252,9 +252,9 @@ class FullCovariance(MatrixStructure):
         return moments
 
     def pairs(self, posterior, pairs_of_a_row):
-        """All pairs in one frame where that is cheaper and loses no digits, else one by one."""
-        together = AllFullPairs.if_accurate(posterior, pairs_of_a_row)
-        return super().pairs(posterior, pairs_of_a_row) if together is None else [together]
+        """All pairs in one frame where that is cheaper and loses no digits, else an object for each pair."""
+        all_pairs = AllFullPairs.if_accurate(posterior, pairs_of_a_row)
+        return super().pairs(posterior, pairs_of_a_row) if all_pairs is None else [all_pairs]
 
 
 class TiedCovariance(MatrixStructure):

@@ -6,9 +6,10 @@ in the frame of the product of the two Gaussians. That product is at least as co
 two in every direction, so that the change from its frame to theirs loses no digits. Where all components are
 near each other and of similar shape, the frame of the product of all of them serves every pair.
 
-An object here holds one pair, or all pairs if they share their monomials: components ``k`` and ``l`` (two
-numbers, or two arrays), ``moments`` of a block of rows with weights r_k r_l, to be added over blocks, and
-``add_to``, which adds the pairs' share, given the moments of all rows.
+An object here holds one pair, or all pairs if they share their monomials. It has the components ``k`` and
+``l`` (two numbers, or two arrays); ``moments`` of a block of rows with weights r_k r_l, to be added over
+blocks; and ``add_to``, which adds the pairs' contribution to G, given the moments of all rows.
+`information.missing_information` makes the pass over the rows.
 """
 
 import functools
@@ -31,16 +32,16 @@ from sklearn_lrvb.symmetric_matrices import (
 
 # Sorting the rows by their pair pays where fewer weights than this share are not zero (measured).
 _SORT_BELOW_SHARE = 0.5
-# Price of forming one number of a row, in flops of a matrix product: for one pair, and for all (measured).
+# Cost of forming one number of a row, in flops of a matrix product: for one pair, and for all (measured).
 _FLOPS_PER_NUMBER = 40, 60
-_MATRIX_BYTES = 2**18  # Matrices that are mapped at once stay in cache.
-# Rounding of a moment may grow by this factor on the way to the components' frames, to 1e4 eps of the
-# complete information; otherwise the frame of all components is not used.
+_MATRIX_BYTES = 2**18  # Size of the matrices that are transformed at once, so that they stay in cache.
+# Largest factor by which the rounding of a moment may grow on the way to the components' frames, to 1e4 eps
+# of the complete information; otherwise the frame of all components is not used.
 _LARGEST_AMPLIFICATION = 1e4
 
 
 def _add_blocks(matrix, rows, columns, block):
-    """Add a block to a matrix, given the slices in which the block's rows and columns stand."""
+    """Add a block to a matrix, given the slices to which the block's rows and columns belong."""
     top = 0
     for row in rows:
         bottom, left = top + row.stop - row.start, 0
@@ -51,22 +52,22 @@ def _add_blocks(matrix, rows, columns, block):
         top = bottom
 
 
-def _add_share(missing, places, maps, gram):
-    """Add the share of two components with a precision each to the missing information (D, D).
+def _add_contribution(missing, slices_of_both, maps, gram):
+    """Add the contribution of two components with a precision each to the missing information (D, D).
 
     Parameters
     ----------
-    places : slices of D, of either component
+    slices_of_both : two lists of slices of D, of either component's coefficients
     maps : two callables, from sums of z's monomials to sums of a component's features, (m, F) -> (m, F)
-    gram : (F, F), of the monomials
+    gram : (F, F), Gram matrix of the monomials
     """
     in_frames = [np.ascontiguousarray(features(gram).T) for features in maps]  # (features, monomials)
-    for features, place, half in zip(maps, places, in_frames, strict=True):
+    for features, own_slices, half in zip(maps, slices_of_both, in_frames, strict=True):
         own = features(half)
-        _add_blocks(missing, place, place, 0.5 * (own + own.T))
+        _add_blocks(missing, own_slices, own_slices, 0.5 * (own + own.T))
     mixed = -maps[1](in_frames[0])
-    _add_blocks(missing, places[0], places[1], mixed)
-    _add_blocks(missing, places[1], places[0], mixed.T)
+    _add_blocks(missing, slices_of_both[0], slices_of_both[1], mixed)
+    _add_blocks(missing, slices_of_both[1], slices_of_both[0], mixed.T)
 
 
 class _ProductFrame:
@@ -80,12 +81,12 @@ class _ProductFrame:
         whiteners, centred_means = posterior.whiteners[components], posterior.centred_means[components]
         Q, self._whitener = np.linalg.qr(whiteners.reshape(-1, n_features))
         gaps = centred_means - centred_means[0]
-        # c minimises the sum of all squared distances
+        # The center c minimizes the sum of the squared distances |W_k (c - m_k)|^2.
         step = solve_triangular(self._whitener, Q.T @ np.einsum("kpq,kq->kp", whiteners, gaps).ravel())
         self._center = centred_means[0] + step
         self._turns = Q.reshape(whiteners.shape)
         self._shifts = np.einsum("kpq,kq->kp", whiteners, step - gaps)
-        self._roots = posterior.covariance_cholesky[components]
+        self._covariance_cholesky = posterior.covariance_cholesky[components]
         self._origins = posterior.second_moment_origin[components]
 
     def whiten(self, block):
@@ -95,12 +96,12 @@ class _ProductFrame:
     @property
     def maps(self):
         """Maps from sums of z's monomials to sums of features, one for each component."""
-        return [_QuadraticMap(*side) for side in zip(self._turns, self._shifts, self._origins, strict=True)]
+        return [_QuadraticMap(*own) for own in zip(self._turns, self._shifts, self._origins, strict=True)]
 
     @property
     def amplification(self):
         """Factor by which rounding of a quartic moment grows from z's frame to the components' frames."""
-        back = self._whitener @ self._roots
+        back = self._whitener @ self._covariance_cholesky
         squared = np.square(np.matmul(back, self._shifts[:, :, None])).mean(axis=(1, 2))
         spread = np.linalg.norm(back, ord=2, axis=(1, 2))
         contraction = np.linalg.norm(self._turns, ord=2, axis=(1, 2))
@@ -109,13 +110,13 @@ class _ProductFrame:
 
 @functools.lru_cache(maxsize=2)
 def _triangle(size):
-    """Index of a symmetric matrix's entries in its upper triangle, and of the triangle in the matrix."""
+    """Indices of a symmetric matrix's entries in its upper triangle, and of the triangle in the matrix."""
     row, column = upper_triangle(size)
     return from_unique_entries(np.arange(row.size), size).astype(np.intp).ravel(), row * size + column
 
 
 class _QuadraticMap:
-    """From sums of z's monomials, the upper triangle of (1, z)(1, z)', to sums of h at y = turn z + shift."""
+    """Map from sums of (1, z)(1, z)', as upper triangles, to sums of the features at y = turn z + shift."""
 
     def __init__(self, turn, shift, origin):
         n_features = len(shift)
@@ -134,7 +135,8 @@ class _QuadraticMap:
             own = features[some]
             matrices = np.take(monomials[some], from_triangle, axis=1).reshape(-1, size) @ self._extended.T
             matrices = self._extended @ matrices.reshape(-1, size, size)
-            np.take(matrices.reshape(-1, size**2), to_triangle, axis=1, out=own, mode="clip")  # unbuffered
+            # mode="clip" lets numpy write to ``out`` without a buffer.
+            np.take(matrices.reshape(-1, size**2), to_triangle, axis=1, out=own, mode="clip")
             own *= self._scale
             own -= monomials[some, :1] * self._origin
         return features
@@ -145,7 +147,7 @@ class FullPair:
 
     def __init__(self, posterior, k, l):
         self.k, self.l = k, l
-        self._places = [
+        self._slices = [
             posterior.structure.layout.coefficient_slices(k),
             posterior.structure.layout.coefficient_slices(l),
         ]
@@ -154,17 +156,17 @@ class FullPair:
 
     @staticmethod
     def flops(structure):
-        """For every ambiguous row, and for every pair."""
+        """Flops for every ambiguous row, and for every pair."""
         n_features, n_monomials = structure.n_features, structure.layout.n_component_features
         return quartic_moments(n_features).flops_per_row, 40 * n_monomials * n_features**3
 
     def moments(self, block, weights):
-        """Of a centred block (P, n), weights (n,)."""
+        """Moments of a centred block (P, n), given weights (n,)."""
         return self._quartic.moments(self._frame.whiten(block), weights)
 
     def add_to(self, missing, moments):
         """Add the pair's share to the missing information (D, D), given `moments` of all rows."""
-        _add_share(missing, self._places, self._frame.maps, self._quartic.gram(moments))
+        _add_contribution(missing, self._slices, self._frame.maps, self._quartic.gram(moments))
 
 
 class AllFullPairs:
@@ -173,13 +175,13 @@ class AllFullPairs:
     def __init__(self, posterior):
         n_components = posterior.n_components
         self.k, self.l = np.triu_indices(n_components, 1)
-        self._places = [posterior.structure.layout.coefficient_slices(k) for k in range(n_components)]
+        self._slices = [posterior.structure.layout.coefficient_slices(k) for k in range(n_components)]
         self._frame = _ProductFrame(posterior, np.arange(n_components))
         self._quartic = MomentsOfManyWeights(posterior.n_features, len(self.k))
 
     @classmethod
     def if_accurate(cls, posterior, pairs_of_a_row):
-        """All pairs, or None where they are cheaper one by one or would lose digits."""
+        """All pairs, or None where `FullPair` for each is cheaper, or the common frame would lose digits."""
         n_pairs, n_features = comb(posterior.n_components, 2), posterior.n_features
         n_monomials, n_cubics = comb(n_features + 2, 2), comb(n_features + 3, 3)
         for_one, for_all = _FLOPS_PER_NUMBER
@@ -191,19 +193,19 @@ class AllFullPairs:
         return pairs if pairs._frame.amplification < _LARGEST_AMPLIFICATION else None
 
     def moments(self, block, weights):
-        """Of a centred block (P, n), weights (m, n)."""
+        """Moments of a centred block (P, n), given weights (m, n)."""
         if np.count_nonzero(weights) < _SORT_BELOW_SHARE * weights.size:
-            # Sorted rows fall into slabs in which few pairs have weights, and only those are computed.
+            # In sorted order, few pairs have weights in any slab of rows, and only those are computed.
             order = np.argsort(weights.argmax(axis=0), kind="stable")
             block, weights = np.take(block, order, axis=1), np.take(weights, order, axis=1)
         return self._quartic.moments(self._frame.whiten(block), weights)
 
     def add_to(self, missing, moments):
-        """Add the pairs' shares to the missing information (D, D), given `moments` of all rows."""
+        """Add the pairs' contributions to the missing information (D, D), given `moments` of all rows."""
         maps = self._frame.maps
         for number, (k, l) in enumerate(zip(self.k, self.l, strict=True)):
             gram = self._quartic.gram(moments, number)
-            _add_share(missing, [self._places[k], self._places[l]], [maps[k], maps[l]], gram)
+            _add_contribution(missing, [self._slices[k], self._slices[l]], [maps[k], maps[l]], gram)
 
 
 class ScalePair:
@@ -213,13 +215,13 @@ class ScalePair:
         self.k, self.l = k, l
         whiteners, centred_means = posterior.whiteners[[k, l]], posterior.centred_means[[k, l]]
         self._structure = posterior.structure
-        self._places = [
+        self._slices = [
             posterior.structure.layout.coefficient_slices(k),
             posterior.structure.layout.coefficient_slices(l),
         ]
         self._whitener = np.sqrt(np.square(whiteners).sum(axis=0))
         turns = whiteners / self._whitener
-        # Positions are measured from the first component, so that close means lose no digits.
+        # Positions are measured from the first component, so that no digits are lost where means are close.
         step = np.square(turns[1]) * (centred_means[1] - centred_means[0])
         self._center = centred_means[0] + step
         shifts = whiteners * np.stack([step, step - (centred_means[1] - centred_means[0])])
@@ -230,12 +232,12 @@ class ScalePair:
 
     @staticmethod
     def flops(structure):
-        """For every ambiguous row, and for every pair."""
+        """Flops for every ambiguous row, and for every pair."""
         n_monomials = structure.layout.n_component_features
         return n_monomials**2, 10 * n_monomials**3
 
     def moments(self, block, weights):
-        """Of a centred block (P, n), weights (n,)."""
+        """Moments of a centred block (P, n), given weights (n,)."""
         rows = self._whitener[:, None] * (block - self._center[:, None])
         weighted = np.concatenate([np.ones((1, rows.shape[1])), rows, self._structure.statistic(rows)])
         weighted *= np.sqrt(weights)
@@ -243,7 +245,7 @@ class ScalePair:
 
     def add_to(self, missing, moments):
         """Add the pair's share to the missing information (D, D), given `moments` of all rows."""
-        _add_share(missing, self._places, self._maps, moments)
+        _add_contribution(missing, self._slices, self._maps, moments)
 
 
 def _mapped(matrix, rows):
@@ -267,23 +269,23 @@ class TiedPair:
         half = structure.transformed(self._whiteners, 0.5 * gap[None])[0]
         layout = structure.layout
         own_k, own_l = layout.coefficient_slices(k), layout.coefficient_slices(l)
-        self._places = (*own_k[:2], *own_l[:2], own_k[2])
+        self._slices = (*own_k[:2], *own_l[:2], own_k[2])
         identity = np.eye(posterior.n_features)
         sides = (structure.statistic_by_row(identity + sign * half[:, None]) for sign in (1.0, -1.0))
         quadratic = structure.quadratic_features(np.subtract(*sides)).T
         linear = np.hstack([half[:, None], identity])
         intercept = np.eye(1, 1 + posterior.n_features)
         shifted = np.hstack([half[:, None], -identity])
-        nothing = np.zeros((len(quadratic), 1))
-        self._map = np.vstack([intercept, linear, -intercept, shifted, np.hstack([nothing, quadratic])])
+        zeros = np.zeros((len(quadratic), 1))
+        self._map = np.vstack([intercept, linear, -intercept, shifted, np.hstack([zeros, quadratic])])
 
     @staticmethod
     def flops(structure):
-        """For every ambiguous row, and for every pair."""
+        """Flops for every ambiguous row, and for every pair."""
         return (1 + structure.n_features) ** 2, 4 * structure.n_quadratic**2 * structure.n_features
 
     def moments(self, block, weights):
-        """Of a centred block (P, n), weights (n,)."""
+        """Moments of a centred block (P, n), given weights (n,)."""
         weighted = np.empty((1 + len(block), block.shape[1]))
         weighted[0] = 1.0
         self._structure.whiten_into(self._whiteners, self._center, block, weighted[1:])
@@ -292,5 +294,5 @@ class TiedPair:
 
     def add_to(self, missing, moments):
         """Add the pair's share to the missing information (D, D), given `moments` of all rows."""
-        share = self._map @ moments @ self._map.T
-        _add_blocks(missing, self._places, self._places, 0.5 * (share + share.T))
+        contribution = self._map @ moments @ self._map.T
+        _add_blocks(missing, self._slices, self._slices, 0.5 * (contribution + contribution.T))

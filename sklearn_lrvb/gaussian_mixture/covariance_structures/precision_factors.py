@@ -1,9 +1,9 @@
 """The posterior of a group's precision, as a function of expected counts and one log determinant.
 
-Every group's precision Lambda is made of ``n_blocks`` independent Wishart matrices of size ``block_size``,
+Every group's precision Lambda consists of ``n_blocks`` independent Wishart matrices of size ``block_size``,
 and |Lambda| is the product of their determinants to the ``power``: one matrix of size P ("full", "tied"); P
 numbers ("diag"; a Wishart matrix of size 1 is a gamma variable with shape nu/2); one number whose P-th power
-is |Lambda| ("spherical").
+is |Lambda| ("spherical"). The formulas of one Wishart distribution are in `exponential_families.wishart`.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class PrecisionFactors:
 
     Parameters
     ----------
-    block_size, n_blocks, power : int, how |Lambda| is made of Wishart determinants
-    n_means : int, components of a group
+    block_size, n_blocks, power : int, the composition of |Lambda| from Wishart determinants
+    n_means : int, number of components of a group
     """
 
     block_size: int
@@ -90,10 +90,10 @@ class PrecisionFactors:
         return self._size * degrees_of_freedom
 
     def log_evidence(self, effective_degrees_of_freedom, log_determinants, independent):
-        """What the precisions, integrated over, add to the lower bound.
+        """Contribution of the precisions to the lower bound, maximized over q.
 
-        It is the largest value that q allows given c and A, up to constants that depend on the sums of c
-        alone (independent factors include the entropies of the means' normal factors).
+        It is given up to constants that depend on the sum of c alone. For independent factors it includes the
+        entropies of the means' normal factors.
 
         Parameters
         ----------
@@ -102,9 +102,12 @@ class PrecisionFactors:
         independent : bool, q(mu) q(Lambda) instead of q(mu, Lambda)
         """
         degrees_of_freedom = self.degrees_of_freedom(effective_degrees_of_freedom, independent)
-        stretched = log_determinants + self._size * np.log(degrees_of_freedom / effective_degrees_of_freedom)
+        # The inverse scale of the Wishart factor is A nu/c, so that its mean is E Lambda = c A^-1.
+        log_det_scaled = log_determinants + self._size * np.log(
+            degrees_of_freedom / effective_degrees_of_freedom
+        )
         log_evidence = self.n_blocks * wishart.log_partition(
-            degrees_of_freedom, stretched / self.n_blocks, self.block_size
+            degrees_of_freedom, log_det_scaled / self.n_blocks, self.block_size
         )
         if not independent:
             return log_evidence

@@ -2,7 +2,7 @@
 
 *Conventions.* The monomials of a row y are the products z_i z_j, i <= j, of z = (1, y), row by row:
 (1, y, y_1 y_1, y_1 y_2, ...), F = (P + 1)(P + 2)/2 of them. Their Gram matrix has F(F + 1)/2 entries, but
-only C(P + 4, 4) distinct ones.
+only C(P + 4, 4) distinct ones. `pairs` uses these moments for components with full covariance matrices.
 """
 
 import functools
@@ -14,9 +14,9 @@ import numpy as np
 from sklearn_lrvb.row_blocks import rows_of_size, slices
 from sklearn_lrvb.symmetric_matrices import from_unique_entries, upper_triangle
 
-# From this number of features on, `DistinctMoments` is faster than one symmetric product (measured).
+# Number of features from which on `DistinctMoments` is faster than one symmetric product (measured).
 _DISTINCT_FROM_FEATURES = 18
-# Products with fewer cubic monomials or rows run at half speed (measured).
+# Numbers of cubic monomials and of rows below which a product runs at half speed (measured).
 _LEAST_CUBICS, _LEAST_ROWS = 64, 512
 
 
@@ -67,8 +67,8 @@ class _Product:
     first: int
     stop: int
     n_rows: int
-    suffix: int  # where those monomials start
-    offset: int  # of the product in the flat moments
+    suffix: int  # index of the first of those monomials
+    offset: int  # start of the product in the flat moments
 
     @property
     def coordinates(self):
@@ -109,7 +109,7 @@ class DistinctMoments:
         return (stop * (stop + 1) - first * (first + 1)) // 2
 
     def _position(self, i, j):
-        """Number of z_i z_j, i <= j, among the monomials."""
+        """Index of z_i z_j, i <= j, among the monomials."""
         return i * self._n_extended - i * (i - 1) // 2 + (j - i)
 
     def moments(self, rows, weights):
@@ -127,7 +127,7 @@ class DistinctMoments:
 
     @functools.cached_property
     def _gram_index(self):
-        """Where the moments stand in the Gram matrix, (F, F)."""
+        """Index of the moment in every entry of the Gram matrix, (F, F)."""
         start = np.empty(self._n_extended, dtype=np.int32)  # of coordinate j's rows, less its suffix
         width = np.empty_like(start)
         for product in self._products:
@@ -135,7 +135,7 @@ class DistinctMoments:
             for j in product.coordinates:
                 above = self._left_rows(product.first, j)
                 start[j], width[j] = product.offset + above * columns - product.suffix, columns
-        one, other = (part.astype(np.int32) for part in upper_triangle(self._n_extended))
+        one, other = (coordinates.astype(np.int32) for coordinates in upper_triangle(self._n_extended))
         index = np.empty(2 * (self._n_monomials,), dtype=np.int32)
         for row, (i, j) in enumerate(zip(one, other, strict=True)):
             first, fourth = np.minimum(one, i), np.maximum(other, j)
@@ -156,7 +156,7 @@ class _CubicProduct:
     first: int
     stop: int
     n_cubics: int
-    offset: int  # of the product among the moments of one weight
+    offset: int  # start of the product among the moments of one weight
 
     @property
     def coordinates(self):
@@ -197,7 +197,7 @@ class MomentsOfManyWeights:
         return comb(self._n_extended - first + 2, 3) - comb(self._n_extended - stop + 2, 3)
 
     def _suffix(self, j):
-        """Where the monomials from z_j z_j on start."""
+        """Index of the monomial z_j z_j, with which those of the coordinates from j on start."""
         return self._n_monomials - comb(self._n_extended - j + 1, 2)
 
     def _by_product(self, moments):
@@ -231,7 +231,7 @@ class MomentsOfManyWeights:
 
     @functools.cached_property
     def _gram_index(self):
-        """Where the moments of one weight stand in the Gram matrix, (F, F)."""
+        """Index of one weight's moment in every entry of the Gram matrix, (F, F)."""
         start = np.empty(self._n_extended, dtype=np.intp)  # of coordinate j's cubics, less its suffix
         width = np.empty_like(start)
         for product in self._products:
@@ -254,5 +254,5 @@ class MomentsOfManyWeights:
 
 @functools.lru_cache(maxsize=2)
 def quartic_moments(n_features):
-    """The faster class for this number of features."""
+    """An object of the faster class for this number of features."""
     return (DistinctMoments if n_features >= _DISTINCT_FROM_FEATURES else GramOfMonomials)(n_features)

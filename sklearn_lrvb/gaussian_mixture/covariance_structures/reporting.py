@@ -1,4 +1,4 @@
-"""Shapes in which users see numbers of precision groups, and names of unique entries."""
+"""Shapes in which users see arrays by precision group, and names of their unique entries."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.coefficient_layout impo
 
 @dataclass(frozen=True)
 class Reporting:
-    """From arrays by precision group to the shapes of the fitted attributes, and back.
+    """Conversion of arrays by precision group to the shapes of the fitted attributes, and back.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Reporting:
         return (*by_component, *self.prior_shape)
 
     def reported(self, by_group):
-        """In the shape of the attribute: (..., S, *group_shape) -> (..., *shape of the attribute)."""
+        """Arrays in the shape of the attribute: (..., S, *group_shape) -> (..., *shape of the attribute)."""
         return by_group.reshape(*self._lead(by_group, 1 + len(self.group_shape)), *self._attribute_shape)
 
     def by_group(self, reported):
@@ -38,7 +38,7 @@ class Reporting:
         return reported.reshape(*lead, self.layout.n_precision_groups, *self.group_shape)
 
     def reported_number(self, by_group):
-        """One number of every group in the shape of the attribute: (S,) -> (K,), or a float."""
+        """A number for every group in the shape of the attribute: (S,) -> (K,), or a float if shared."""
         return float(by_group[0]) if self.layout.shares_precision else by_group.copy()
 
     def entry_labels(self, entry_names):

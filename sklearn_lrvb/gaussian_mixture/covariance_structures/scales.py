@@ -19,21 +19,21 @@ class ScaleStructure(CovarianceStructure):
         """s(y) of rows: (..., P, n) -> (..., Q, n)."""
 
     @abstractmethod
-    def monomial_map(self, turn, shift, origin):
-        """From (1, z, s(z)) to the features of y = turn z + shift, (F, F)."""
+    def monomial_map(self, scale, shift, origin):
+        """From (1, z, s(z)) to the features of y = scale z + shift, (F, F)."""
 
     # Statistics, which are their own entries.
 
     def entries(self, statistics):
-        """(..., Q) as it is."""
+        """The statistics unchanged, (..., Q)."""
         return statistics
 
     def from_entries(self, entries):
-        """(..., Q) as it is."""
+        """The entries unchanged, (..., Q)."""
         return entries
 
     def diagonal(self, statistics):
-        """(..., Q) as it is."""
+        """The statistics unchanged, (..., Q)."""
         return statistics
 
     def write_entries(self, rows, entries):
@@ -48,10 +48,10 @@ class ScaleStructure(CovarianceStructure):
         """B.s(y): (K, Q), (K, P, n) -> (K, n)."""
         return np.matmul(curvature[:, None, :], self.statistic(whitened))[:, 0]
 
-    # Maps, which stretch.
+    # Maps, which scale the features.
 
     def cholesky(self, covariances):
-        """Standard deviations, NaN for all of a precision of which a variance is not positive: (n, Q)."""
+        """Standard deviations, all NaN where one of the variances is not positive: (n, Q)."""
         is_positive = np.all(covariances > 0, axis=-1, keepdims=True)
         return np.sqrt(np.where(is_positive, covariances, np.nan))
 
@@ -60,7 +60,7 @@ class ScaleStructure(CovarianceStructure):
         return 1.0 / covariance_cholesky
 
     def transposed(self, maps):
-        """(n, Q) as it is."""
+        """The maps unchanged, (n, Q)."""
         return maps
 
     def composed(self, maps, others):
@@ -68,15 +68,15 @@ class ScaleStructure(CovarianceStructure):
         return maps * others
 
     def transformed(self, maps, vectors):
-        """Every component's vector stretched: (K, Q), (..., K, P) -> (..., K, P)."""
+        """Every component's scaled vector: (K, Q), (..., K, P) -> (..., K, P)."""
         return maps * vectors
 
     def congruence(self, maps, statistics):
-        """s of stretched vectors, from s: (K, Q), (..., K, Q) -> (..., K, Q)."""
+        """Statistics of scaled vectors: (K, Q), (..., K, Q) -> (..., K, Q)."""
         return np.square(maps) * statistics
 
     def average_cholesky(self, covariance_cholesky, shares):
-        """Root of the average of the variances: (K, Q), (K,) -> (1, Q)."""
+        """Square root of the average variance: (K, Q), (K,) -> (1, Q)."""
         return np.sqrt(shares @ np.square(covariance_cholesky))[None]
 
     # Rows.
@@ -97,7 +97,7 @@ class ScaleStructure(CovarianceStructure):
         return np.multiply(whitened.transpose(0, 2, 1), whiteners[:, None, :], order="C")
 
     def squares_by_row(self, covariance_cholesky, vectors, noise):
-        """Trace of (root root')^-1 (v v' + noise): (n, Q), (P, n), (Q,) -> (n,)."""
+        """Trace of (L L')^-1 (v v' + noise): (n, Q), (P, n), (Q,) -> (n,)."""
         return ((self.statistic_by_row(vectors) + noise) / np.square(covariance_cholesky)).sum(axis=1)
 
     def gradients(self, whiteners, linear, curvature):
@@ -130,12 +130,12 @@ class ScaleStructure(CovarianceStructure):
         return mean + random_state.standard_normal(size=(n_rows, self.n_features)) * np.sqrt(variance)
 
     def random_factors(self, changes, deviations, degrees_of_freedom):
-        """Roots of random precisions in their own frames, gamma variables with mean 1.
+        """Square roots of random precisions in their own frames, which are gamma variables with mean 1.
 
         Parameters
         ----------
         changes : (n, K, Q), normal with mean 0 and standard deviations ``deviations`` (K, Q)
-        degrees_of_freedom : (K,), not needed
+        degrees_of_freedom : (K,), not used
 
         Returns
         -------
@@ -145,7 +145,7 @@ class ScaleStructure(CovarianceStructure):
 
 
 class DiagonalCovariance(ScaleStructure):
-    """Every component has a precision for every feature, features being independent within it."""
+    """Every component has a precision for every feature; within a component, features are independent."""
 
     def __init__(self, n_components, n_features):
         super().__init__(
@@ -164,15 +164,15 @@ class DiagonalCovariance(ScaleStructure):
         return np.square(vectors)
 
     def scaled_frames(self, scale):
-        """Roots that stretch by the columns' scale, (P,) -> (K, P)."""
+        """The columns' standard deviations, (P,) -> (K, P)."""
         return np.repeat(scale[None], self.n_components, axis=0)
 
-    def monomial_map(self, turn, shift, origin):
-        """From (1, z, z^2) to the features of y = turn z + shift, (F, F)."""
-        nothing = np.zeros((len(turn), len(turn)))
-        linear = np.hstack([shift[:, None], np.diag(turn), nothing])
+    def monomial_map(self, scale, shift, origin):
+        """From (1, z, z^2) to the features of y = scale z + shift, (F, F)."""
+        zeros = np.zeros((len(scale), len(scale)))
+        linear = np.hstack([shift[:, None], np.diag(scale), zeros])
         quadratic = np.hstack(
-            [(np.square(shift) - origin)[:, None], np.diag(2.0 * turn * shift), np.diag(np.square(turn))]
+            [(np.square(shift) - origin)[:, None], np.diag(2.0 * scale * shift), np.diag(np.square(scale))]
         )
         intercept = np.eye(1, linear.shape[1])
         return np.vstack([intercept, linear, quadratic / self._feature_norm])
@@ -202,15 +202,15 @@ class SphericalCovariance(ScaleStructure):
         return np.einsum("...pn,...pn->...n", vectors, vectors)[..., None, :]
 
     def scaled_frames(self, scale):
-        """Roots that stretch by the columns' common scale, (P,) -> (K, 1)."""
+        """The columns' root mean variance, (P,) -> (K, 1)."""
         return np.full((self.n_components, 1), np.sqrt(np.mean(np.square(scale))))
 
-    def monomial_map(self, turn, shift, origin):
-        """From (1, z, |z|^2) to the features of y = turn z + shift, (F, F)."""
-        linear = np.hstack([shift[:, None], turn * np.eye(len(shift)), np.zeros((len(shift), 1))])
-        quadratic = np.concatenate([shift @ shift - origin, 2.0 * turn * shift, np.square(turn)])
+    def monomial_map(self, scale, shift, origin):
+        """From (1, z, |z|^2) to the features of y = scale z + shift, (F, F)."""
+        linear = np.hstack([shift[:, None], scale * np.eye(len(shift)), np.zeros((len(shift), 1))])
+        quadratic = np.concatenate([shift @ shift - origin, 2.0 * scale * shift, np.square(scale)])
         return np.vstack([np.eye(1, linear.shape[1]), linear, quadratic / self._feature_norm])
 
     def entry_names(self, feature_names):
-        """One name without features."""
+        """One empty name: the entry belongs to no feature."""
         return [""]

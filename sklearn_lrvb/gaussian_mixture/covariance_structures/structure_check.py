@@ -7,8 +7,8 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
 
-_STANDARD_ERRORS = 5.0  # by which averages of random draws may miss their expectations
-_DEGREES_OF_FREEDOM = 40.0  # of the random precisions: many enough for the variances of linear response
+_STANDARD_ERRORS = 5.0  # Largest error of averages over random draws, in their standard errors.
+_DEGREES_OF_FREEDOM = 40.0  # Those of the random precisions; enough for the variances of linear response.
 
 
 def check_covariance_structure(
@@ -77,7 +77,7 @@ def check_covariance_structure(
 
 @dataclass(frozen=True)
 class _Frames:
-    """What pairs need to know of a posterior."""
+    """The attributes of a posterior that pairs read."""
 
     structure: CovarianceStructure
     centred_means: np.ndarray
@@ -142,7 +142,7 @@ class _Check:
             )
 
     def entries(self):
-        """Entries are what is unique in a statistic, and what is reported can be read back."""
+        """Entries are the unique numbers of a statistic, and reported arrays can be converted back."""
         structure, statistics = self._structure, self._covariances
         entries = structure.entries(statistics)
         self._agree(
@@ -261,7 +261,7 @@ class _Check:
         )
 
     def rows(self):
-        """Rows are whitened as the maps say."""
+        """Rows are whitened by the maps."""
         structure, block = self._structure, self._rng.normal(size=(self._n_features, 7))
         relative = block.T[:, None, :] - self._means
         expected = structure.transformed(self._whiteners, relative).transpose(1, 2, 0)

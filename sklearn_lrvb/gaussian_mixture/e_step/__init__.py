@@ -1,6 +1,7 @@
 """The E-step: one pass over the rows at a given posterior.
 
 A block of rows is represented in *frames*, of which there are three: `own_frames`, `common_frame` and
-`pair_frame`. `responsibilities` makes the assignments of the rows from there, `certainty` says which of them
-count as certain, and `e_step` adds up what the M-step needs. `prediction` reports them row by row.
+`pair_frame`. `responsibilities` computes the assignments of the rows from there, `certainty` has the
+thresholds below which an assignment counts as certain, and `e_step` adds up the moments that the M-step
+needs. `prediction` returns responsibilities and scores row by row.
 """

@@ -2,7 +2,8 @@
 
 Log densities are linear in the monomials (1, u, s(u)), and moments are sums of them: one matrix product each
 way, and (F, n) numbers a block. Digits are lost where components are far apart or much narrower than their
-average: the frame is not used there. What frames offer is said in `own_frames`.
+average: the frame is not used there. The interface of all frames is described in `own_frames`, the monomials
+are in `common_monomials`.
 """
 
 from functools import cached_property
@@ -13,13 +14,13 @@ from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import monomials_of, 
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 
-# Up to here the rounding of u may be amplified in a log density: 2000 eps is less than the rounding of a
-# lower bound that is summed over rows.
+# Largest factor by which a log density may amplify the rounding of u: 2000 eps is less than the rounding of
+# a lower bound that is summed over rows.
 MAX_AMPLIFICATION = 2000.0
 
 
 class CommonFrame:
-    """Rows in the frame of the components' average, as monomials (1, u, s(u)); frames of `own_frames`' kind.
+    """Rows in the frame of the components' average, as monomials (1, u, s(u)).
 
     Parameters
     ----------
@@ -31,10 +32,13 @@ class CommonFrame:
         structure = self._structure = posterior.structure
         self._monomials = monomials_of(structure)
         shares = posterior.counts / posterior.counts.sum()
-        root = structure.average_cholesky(posterior.covariance_cholesky, structure.layout.per_group(shares))
-        self._whitener = structure.whiteners(root)
+        average = structure.average_cholesky(
+            posterior.covariance_cholesky, structure.layout.per_group(shares)
+        )
+        self._whitener = structure.whiteners(average)
         self._center = shares @ posterior.centred_means
-        self._turns = structure.composed(posterior.whiteners, root)  # y = turn (u - offset)
+        # The maps A_k with y = A_k (u - offset).
+        self._to_own_frames = structure.composed(posterior.whiteners, average)
         self._offsets = structure.transformed(self._whitener, posterior.centred_means - self._center)
         self.numbers_per_row = self._monomials.n_monomials + 2 * posterior.n_components
 
@@ -45,7 +49,7 @@ class CommonFrame:
             return None
         frame = cls(posterior)
         squared = np.einsum("kp,kp->k", frame._offsets, frame._offsets) / posterior.n_features
-        stretch = posterior.structure.precision_trace(frame._turns)
+        stretch = posterior.structure.precision_trace(frame._to_own_frames)
         return frame if np.all(stretch * (1.0 + squared) < MAX_AMPLIFICATION) else None
 
     def whiten(self, rows):
@@ -56,8 +60,8 @@ class CommonFrame:
     def _coefficients(self):
         """Coefficients of the monomials in the log densities, (K, F)."""
         structure, posterior = self._structure, self._posterior
-        shift = structure.transformed(self._turns, self._offsets)
-        back = structure.transposed(self._turns)
+        shift = structure.transformed(self._to_own_frames, self._offsets)
+        back = structure.transposed(self._to_own_frames)
         constants = posterior.log_density_constants - 0.5 * np.einsum("kp,kp->k", shift, shift)
         curvature = self._monomials.coefficients(structure.congruence(back, structure.identity))
         return np.hstack([constants[:, None], structure.transformed(back, shift), -0.5 * curvature])
@@ -79,14 +83,14 @@ class CommonFrame:
         scatter = second - structure.sum_of_squares(means, counts)
         return Moments(
             counts,
-            counts[:, None] * structure.transformed(self._turns, gaps),
-            structure.congruence(self._turns, scatter + structure.sum_of_squares(gaps, counts)),
+            counts[:, None] * structure.transformed(self._to_own_frames, gaps),
+            structure.congruence(self._to_own_frames, scatter + structure.sum_of_squares(gaps, counts)),
         )
 
     def coefficients(self, constant, linear, curvature):
         """a + b.y + B.s(y) as coefficients of the monomials, less what all components share: (K, F)."""
         structure = self._structure
-        back = structure.transposed(self._turns)
+        back = structure.transposed(self._to_own_frames)
         curvature = structure.congruence(back, curvature)
         slope = structure.transformed(back, linear)
         bent = structure.transformed(curvature, self._offsets)
@@ -106,8 +110,8 @@ class CommonFrame:
         """The same sums of y, in every component's frame."""
         structure, offsets = self._structure, self._offsets
         counts, first = moments.counts, moments.first
-        # s(u - o) = s(u) - (what is linear in u, by its polar form) + s(o). The polar form is that of two
-        # vectors of balanced lengths, lest the larger one round the smaller one off.
+        # s(u - o) = s(u) - (a term linear in u, by polarization) + s(o). The two vectors of the polarization
+        # are scaled to equal lengths, so that the smaller one is not lost to the rounding of the larger one.
         balance = np.sqrt(_ratio(np.linalg.norm(first, axis=1), np.linalg.norm(offsets, axis=1)))[:, None]
         sides = first / balance + balance * offsets, first / balance - balance * offsets
         halves = np.full_like(counts, 0.5)
@@ -116,17 +120,17 @@ class CommonFrame:
         )
         return Moments(
             counts,
-            structure.transformed(self._turns, first - counts[:, None] * offsets),
-            structure.congruence(self._turns, second),
+            structure.transformed(self._to_own_frames, first - counts[:, None] * offsets),
+            structure.congruence(self._to_own_frames, second),
         )
 
 
 def _ratio(lengths, others):
     """Ratio of two lengths, (K,); one where either is zero."""
-    known = (lengths > 0) & (others > 0)
-    return np.divide(lengths, others, out=np.ones_like(lengths), where=known)
+    are_positive = (lengths > 0) & (others > 0)
+    return np.divide(lengths, others, out=np.ones_like(lengths), where=are_positive)
 
 
 def frames_of(posterior):
-    """The cheaper of `CommonFrame` and `OwnFrames`, where it is accurate."""
+    """`CommonFrame` of a posterior where it is cheaper and accurate, else `OwnFrames`."""
     return CommonFrame.if_accurate(posterior) or OwnFrames(posterior)

@@ -1,4 +1,4 @@
-"""Monomials of rows in one frame that all components share: 1, u, and what a structure needs of degree two.
+"""Monomials of rows in one frame that all components share: 1, u, and those of degree two.
 
 Log densities of all components are linear in the monomials, and moments are weighted sums of them. Where
 every component has a precision of its own the monomials of degree two are the entries of s(u); where all
@@ -7,15 +7,16 @@ share one, the frame can be chosen so that |u|^2 is all that the log densities n
 
 import numpy as np
 
-# Measured: forming the monomials of a row costs less than it saves up to this many for every component.
-_MOST_MONOMIALS_PER_COMPONENT = 36
+# Largest number of monomials for each component, by measurement, at which forming them costs less than the
+# common frame saves.
+_MAX_MONOMIALS_PER_COMPONENT = 36
 
 
 def prefers_common_frame(structure):
     """Whether one frame for all components costs less than a frame for each of them."""
     if structure.is_matrix and structure.has_own_precisions:
         n_monomials = monomials_of(structure).n_monomials
-        return n_monomials <= _MOST_MONOMIALS_PER_COMPONENT * structure.n_components
+        return n_monomials <= _MAX_MONOMIALS_PER_COMPONENT * structure.n_components
     return True
 
 
@@ -25,7 +26,7 @@ def monomials_of(structure):
 
 
 class _OwnPrecisions:
-    """(1, u, entries of s(u))."""
+    """The monomials (1, u, entries of s(u)), for components with precisions of their own."""
 
     def __init__(self, structure):
         self._structure = structure
@@ -69,7 +70,7 @@ class _OwnPrecisions:
 
 
 class _SharedPrecision(_OwnPrecisions):
-    """(1, u, |u|^2), in the frame in which the shared precision is the identity."""
+    """The monomials (1, u, |u|^2), in the frame where the precision that all share is the identity."""
 
     def __init__(self, structure):
         super().__init__(structure)
@@ -79,11 +80,11 @@ class _SharedPrecision(_OwnPrecisions):
         np.einsum("pn,pn->n", rows, rows, out=products[0])
 
     def coefficients(self, curvature):
-        """One for every component, since B is the identity: (K, 1)."""
+        """A coefficient of one for every component, since B is the identity: (K, 1)."""
         return np.ones((self._structure.n_components, 1))
 
     def distinct_coefficients(self, curvature):
-        """Zero, since all components share <B, s(u)>: (K, 1)."""
+        """Coefficients of zero, since all components share <B, s(u)>: (K, 1)."""
         return np.zeros((self._structure.n_components, 1))
 
     def moments(self, monomials, weights):
@@ -98,6 +99,6 @@ class _SharedPrecision(_OwnPrecisions):
         return second
 
     def signed_moments(self, monomials, weights):
-        """`moments` for weights whose sum over the components is zero, so that those of s(u) cancel."""
+        """`moments` for weights whose sum over the components is zero, so that the moments of s(u) cancel."""
         sums = weights @ monomials[:-1].T
         return sums[:, 0], sums[:, 1:], np.zeros((1, *self._structure.identity.shape))

@@ -1,4 +1,4 @@
-"""E-step over all rows, the hot loop of the fit; and an M-step where there is no posterior yet.
+"""E-step over all rows, the hot loop of the fit; and the first M-step, from given responsibilities.
 
 *Conventions.* Responsibilities are component-major, (K, n). Everything of size N x P lives one cache-sized
 block at a time. A sweep, one E-step and the M-step from its moments, costs about 4 N K P^2 flops.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import issparse
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import POSSIBLE
+from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_POSSIBLE_RESPONSIBILITY
 from sklearn_lrvb.gaussian_mixture.e_step.common_frame import frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import PairFrame
@@ -21,14 +21,16 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Variat
 
 @dataclass(frozen=True)
 class EStepResult:
-    """What one pass over the rows at q finds.
+    """The result of one pass over the rows at q.
 
     Attributes
     ----------
     lower_bound : float, the ELBO at q and the responsibilities that are optimal for it
     moments : Moments, complete (prior included), in the frames of q
-    n_alternatives : int, sum over the rows of the components they may belong to, without the most probable
-    one n_ambiguous_pairs : int, sum over the rows of the pairs of components they may belong to
+    n_alternatives : int
+        Number of components that a row may belong to besides the most probable one, summed over the rows.
+    n_ambiguous_pairs : int
+        Number of pairs of components that a row may belong to, summed over the rows.
     """
 
     lower_bound: float
@@ -64,7 +66,7 @@ def e_step(rows, posterior, without=None):
 
 
 def _sums_of_block(frames, without, block):
-    """Moments, sum of the log normalizers, alternatives and ambiguous pairs of a block."""
+    """Moments, sum of the log normalizers, and numbers of alternatives and ambiguous pairs of a block."""
     expectation = expect(frames, block, without)
     r = expectation.responsibilities
     n_alternatives, n_pairs = _ambiguity(r)
@@ -75,18 +77,18 @@ def _sums_of_block(frames, without, block):
 def _ambiguity(responsibilities):
     """Numbers of alternatives and of ambiguous pairs, as in `EStepResult`: (K, n) -> two floats."""
     n_components, n_rows = responsibilities.shape
-    mask = (responsibilities > POSSIBLE).view(np.uint8)
-    # Wider numbers would make these counts, which only foresee costs, a tenth of a sweep.
+    mask = (responsibilities > LEAST_POSSIBLE_RESPONSIBILITY).view(np.uint8)
+    # With wider numbers these counts, which serve the cost model alone, would take a tenth of a sweep.
     possible = mask.sum(axis=0, dtype=np.min_scalar_type(n_components)).astype(np.float32)
     total = float(possible.sum())
     return total - n_rows, 0.5 * (float(possible @ possible) - total)
 
 
 def posterior_from_responsibilities(rows, prior, responsibilities):
-    """M-step from given responsibilities, where there is no q yet.
+    """M-step from given responsibilities, for the start of a fit.
 
-    It takes two passes: the components' means first, then moments about them, in units of the columns'
-    spread.
+    It makes two passes over the rows: the first computes the components' means, the second the moments about
+    them, in units of the columns' standard deviations.
 
     Parameters
     ----------
@@ -116,13 +118,13 @@ def posterior_from_responsibilities(rows, prior, responsibilities):
 
 
 def _counted(block, responsibilities):
-    """Responsibilities of a block's rows, each as often as the row counts: (n, K) -> (K, n)."""
+    """Responsibilities of a block's rows times their sample weights: (n, K) -> (K, n)."""
     dense = responsibilities.toarray() if issparse(responsibilities) else responsibilities
     return block.weighted(np.ascontiguousarray(dense.T, dtype=np.float64))
 
 
 def _means_of_block(block, responsibilities):
-    """Expected counts, sums of the rows by component, and of their squares."""
+    """Expected counts (K,), sums of the rows by component (K, P), and sums of all rows' squares (P,)."""
     counted = _counted(block, responsibilities)
     return counted.sum(axis=1), counted @ block.rows.T, block.weighted(np.square(block.rows)).sum(axis=1)
 

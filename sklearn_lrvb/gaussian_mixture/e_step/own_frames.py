@@ -1,17 +1,18 @@
 """Rows in every component's own frame, y = W_k (x - m_k), where the component is the standard normal.
 
-*Frames.* What a block of rows is turned into before its log densities and moments are computed is the
-business of its frames. All kinds of frames (this one, `common_frame`, `pair_frame`) offer
+*Frames.* A block of rows is represented in frames before its log densities and moments are computed. All
+kinds of frames (this one, `common_frame`, `pair_frame`) have these methods and attributes:
 
-* ``whiten``: the representation of a block (P, n), of ``numbers_per_row`` numbers with what is made of it;
-* ``log_densities``: rho (K, n), from there;
-* ``moments``: sums of weight times the representation, to be added over blocks, and ``in_own_frames``, which
-  takes these sums to `Moments` in the components' own frames.
+* ``whiten`` returns the representation of a block (P, n);
+* ``numbers_per_row`` is the size of the representation and of the temporary arrays made from it;
+* ``log_densities`` computes rho (K, n) from the representation;
+* ``moments`` computes sums of weight times the representation, to be added over blocks;
+* ``in_own_frames`` transforms these sums to `Moments` in the components' own frames.
 
-Linear response, for which `PairFrame` is not used, needs polynomials a + b.y + B.s(y) of the rows in the
-components' own frames: ``coefficients`` takes them to the frames and ``changes`` evaluates them there.
-Weights of any sign, which cancel over the components, go through ``signed_moments`` to
-``signed_in_own_frames``.
+Linear response does not use `PairFrame`. It needs polynomials a + b.y + B.s(y) of the rows in the components'
+own frames: ``coefficients`` transforms their coefficients to the frames, and ``changes`` evaluates them
+there. It also needs moments under weights of any sign whose sum over the components is zero:
+``signed_moments`` and ``signed_in_own_frames`` compute them.
 
 The components' own frames are accurate whatever the components look like, and take (K, P, n) numbers a block.
 """
@@ -37,7 +38,7 @@ class OwnFrames:
         """Whitened rows, (P, n) -> (K, P, n)."""
         posterior = self._posterior
         if rows.shape[1] == 1:
-            # What is prepared for a block passes over the whiteners twice more, which a single row feels.
+            # The general method prepares a product by two more passes over the whiteners: too slow for a row.
             centred = rows[:, 0] - posterior.centred_means
             return posterior.structure.transformed(posterior.whiteners, centred)[:, :, None]
         return posterior.structure.whiten(posterior.whiteners, posterior.centred_means, rows)
@@ -58,11 +59,11 @@ class OwnFrames:
         )
 
     def in_own_frames(self, moments):
-        """The moments as they are."""
+        """The moments unchanged."""
         return moments
 
     def coefficients(self, constant, linear, curvature):
-        """The coefficients (K,), (K, P), (S, ...) as they are."""
+        """The coefficients (K,), (K, P), (S, ...) unchanged."""
         return constant, linear, curvature
 
     def changes(self, whitened, coefficients):
@@ -82,5 +83,5 @@ class OwnFrames:
         )
 
     def signed_in_own_frames(self, moments):
-        """The moments as they are."""
+        """The moments unchanged."""
         return moments

@@ -3,7 +3,8 @@
 With the singular value decomposition W_2 W_1^-1 = U S V' the rows u = V'W_1 (x - m_1) have y_1 = V u and
 y_2 = U (S u + g). One matrix product brings rows there, and one sums the second moments of the first
 component. Those of the second component are the difference to the second moments of all rows, which are the
-same in every sweep. What frames offer is said in `own_frames`; linear response does not use this one.
+same in every sweep. The interface of all frames is described in `own_frames`. Linear response does not use
+this one.
 """
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import prefers_common
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
-_ROWS_PER_FEATURE = 64  # From here on the singular value decomposition costs little beside a sweep.
+# Number of rows per feature above which the singular value decomposition costs little beside a sweep.
+_MIN_ROWS_PER_FEATURE = 64
 
 
 def prefers_pair_frame(structure):
@@ -29,14 +31,15 @@ class PairFrame:
     ----------
     posterior : VariationalPosterior of two components
     total_scatter : TotalScatter
-    order : the component whose second moments are summed, and the one that gets the rest
+    order : (int, int)
+        The component whose second moments are summed, and the one whose second moments are the rest.
     """
 
     def __init__(self, posterior, total_scatter, order):
         self._order = summed, rest = order
         self._center = posterior.centred_means[summed]
-        turn = posterior.whiteners[rest] @ posterior.covariance_cholesky[summed]
-        self._rest_axes, self._stretch, axes = np.linalg.svd(turn)
+        summed_to_rest = posterior.whiteners[rest] @ posterior.covariance_cholesky[summed]
+        self._rest_axes, self._stretch, axes = np.linalg.svd(summed_to_rest)
         self._summed_axes = axes.T
         self._whitener = axes @ posterior.whiteners[summed]
         gap = self._center - posterior.centred_means[rest]
@@ -59,7 +62,7 @@ class PairFrame:
     def if_accurate(cls, rows, posterior):
         """The frame, where it is cheaper than `OwnFrames` and keeps digits as they do; else None."""
         n_features = posterior.n_features
-        if not prefers_pair_frame(posterior.structure) or rows.n_samples < _ROWS_PER_FEATURE * n_features:
+        if not prefers_pair_frame(posterior.structure) or rows.n_samples < _MIN_ROWS_PER_FEATURE * n_features:
             return None
         total_scatter = rows.total_scatter
         if total_scatter is None:
@@ -81,10 +84,10 @@ class PairFrame:
         n_features, n_rows = rows.shape
         monomials = np.empty((1 + 2 * n_features, n_rows))
         monomials[0] = 1.0
-        turned = monomials[1 : 1 + n_features]
-        np.matmul(self._whitener, rows, out=turned)
-        turned -= (self._whitener @ self._center)[:, None]
-        np.square(turned, out=monomials[1 + n_features :])
+        whitened = monomials[1 : 1 + n_features]
+        np.matmul(self._whitener, rows, out=whitened)
+        whitened -= (self._whitener @ self._center)[:, None]
+        np.square(whitened, out=monomials[1 + n_features :])
         return monomials
 
     def log_densities(self, monomials):
@@ -108,16 +111,16 @@ class PairFrame:
 
         mean = moments.first[rest] / (counts[rest] or 1.0)
         scatter = self._scatter_of_all - moments.second - counts[rest] * np.outer(mean, mean)
-        seen_mean = self._stretch * mean + self._shift
-        seen_second = self._stretch[:, None] * scatter * self._stretch
-        seen_second += counts[rest] * np.outer(seen_mean, seen_mean)
-        first[rest] = counts[rest] * (self._rest_axes @ seen_mean)
-        second[rest] = self._rest_axes @ seen_second @ self._rest_axes.T
+        rest_mean = self._stretch * mean + self._shift
+        rest_second = self._stretch[:, None] * scatter * self._stretch
+        rest_second += counts[rest] * np.outer(rest_mean, rest_mean)
+        first[rest] = counts[rest] * (self._rest_axes @ rest_mean)
+        second[rest] = self._rest_axes @ rest_second @ self._rest_axes.T
         return Moments(counts, first, symmetrized(second))
 
 
 def _spread(posterior, k, total_scatter):
-    """Sum of the squares of all rows along a component's axes, for each of its own rows and axes."""
+    """Mean square of all rows along a component's axes, divided by that component's share of the rows."""
     squared = np.trace(total_scatter.whitened(posterior.whiteners[k], posterior.centred_means[k]))
     least_count = 1e-9 * squared  # Floor the count, so that an empty component does not divide by zero.
     return squared / max(posterior.n_features * posterior.counts[k], least_count)

@@ -1,4 +1,7 @@
-"""What a fitted mixture says of given rows: their responsibilities, most probable components and scores."""
+"""Responsibilities, most probable components and scores of given rows under a posterior.
+
+The estimator's ``predict_proba``, ``predict`` and ``score_samples`` return them.
+"""
 
 import functools
 
@@ -12,7 +15,7 @@ def responsibilities_of_rows(rows, posterior):
 
 
 def most_probable_components(rows, posterior):
-    """Number of the component with the largest responsibility, int array (n_samples,)."""
+    """Index of the component with the largest responsibility, int array (n_samples,)."""
     return _predicted(rows, posterior, _most_probable)
 
 

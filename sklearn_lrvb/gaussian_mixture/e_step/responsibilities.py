@@ -1,4 +1,4 @@
-"""Responsibilities of a block of rows, and arithmetic with them that keeps their digits.
+"""Responsibilities of a block of rows, and arithmetic with them that avoids cancellation.
 
 *Conventions.* Responsibilities are component-major, (K, n), so that their normalization reduces over the long
 axis. rho_nk is the expected log density of row n in component k, log weights included.
@@ -17,7 +17,7 @@ class Expectation:
 
     Attributes
     ----------
-    whitened : the rows in the frames, as these represent them; in `own_frames` (K, P, n)
+    whitened : array, the representation of the rows in the frames; (K, P, n) in `OwnFrames`
     responsibilities : (K, n)
     log_normalizer : (n,), log sum_k exp(rho_nk), which `score_samples` reports
     log_densities : (K, n), rho; None unless asked for
@@ -37,7 +37,7 @@ def expect(frames, block, without=None, keep_log_densities=False):
     frames : OwnFrames, CommonFrame or PairFrame, of a posterior
     block : RowBlock
     without : int or None, a component that no row may belong to
-    keep_log_densities : bool, whether to return them too
+    keep_log_densities : bool, whether to return the log densities too
     """
     whitened = frames.whiten(block.rows)
     log_densities = frames.log_densities(whitened)
@@ -48,9 +48,9 @@ def expect(frames, block, without=None, keep_log_densities=False):
 
 
 def normalized(log_densities):
-    """Responsibilities (K, n), in place of the log densities, and log sum_k exp(rho_nk), (n,).
+    """Responsibilities (K, n), which overwrite the log densities, and log sum_k exp(rho_nk), (n,).
 
-    Responsibilities below 1e-100 are reported as that.
+    Responsibilities below 1e-100 are raised to it.
     """
     largest = log_densities.max(axis=0)
     log_densities -= largest
@@ -74,7 +74,7 @@ def centred_on_average(changes, responsibilities):
 
 
 def complements(responsibilities):
-    """1 - r_k to the last digit, also where r_k is almost 1: (K, n) -> (K, n)."""
+    """1 - r_k without cancellation where r_k is almost 1, as the sum of the others: (K, n) -> (K, n)."""
     others = np.zeros_like(responsibilities)
     others[1:] = np.cumsum(responsibilities[:-1], axis=0)
     others[:-1] += np.cumsum(responsibilities[:0:-1], axis=0)[::-1]

@@ -1,1 +1,6 @@
-"""Fitting the variational posterior: starts, ascent, and moves between optima."""
+"""Fitting the variational posterior: starts, ascent, and moves between optima.
+
+`initialization` makes the starts and `restarts` runs them. `ascent` climbs to an optimum, with the help of
+`anderson_acceleration`. `moves` and `search` propose other optima; they evaluate merges and deletions by
+`component_statistics` and `assignment_sums`, and splits by `splits`. `progress` prints the messages.
+"""

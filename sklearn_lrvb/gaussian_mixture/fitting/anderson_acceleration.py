@@ -3,7 +3,7 @@
 *Conventions.* Sufficient statistics s of several q are compared in the frame of one of them, q_0, and in
 units of its mean-field standard deviations: x = T'(s - s_0), where R = T T' is the inverse of the complete
 information at q_0. In these coordinates a sweep contracts by a symmetric matrix, I - S, whose slowest
-directions are spanned by a few differences of successive x.
+directions are spanned by a few differences of successive x. `ascent` decides which proposals are taken.
 """
 
 import numpy as np
@@ -14,20 +14,21 @@ from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
     statistics_difference,
 )
 
-_DEPTH = 10  # differences that are combined, if they fit into ...
-_HISTORY_BYTES = 2**26  # ... this memory
-# Singular values, relative to the largest, of differences that depend on the others.
+_MAX_DIFFERENCES = 10  # Number of differences that are combined, if they fit into ``_HISTORY_BYTES``.
+_HISTORY_BYTES = 2**26
+
+# Singular value, relative to the largest, below which the differences count as linearly dependent.
 _DEPENDENT_BELOW = 1e-10
-_MAX_PAUSE = 7  # plain sweeps after a rejected proposal
-_RATE_OVER = 5  # steps over which the rate of convergence is estimated
-_STALLED_OVER = 10  # steps in which the distance must halve, or the sweeps are stalled
+_MAX_PAUSE = 7  # Largest number of plain sweeps after a rejected proposal.
+_RATE_STEPS = 5  # Number of steps over which the rate of convergence is estimated.
+_STALLED_STEPS = 10  # Number of steps in which the distance must halve; otherwise the sweeps have stalled.
 
 
 class Acceleration:
     """Combinations of the last sweeps, proposed in place of the next one.
 
-    A rejected proposal is followed by plain sweeps, twice as many each time. So the cost of the acceleration
-    fades out where it does not help.
+    A rejected proposal is followed by plain sweeps, about twice as many each time. So the acceleration costs
+    little where it does not help.
     """
 
     def __init__(self):
@@ -50,8 +51,8 @@ class Acceleration:
         return len(self._distances) - 1
 
     def steps_to_go(self, distance):
-        """Steps until ``distance`` at the rate of the last ones; infinite where they do not converge."""
-        over = min(_RATE_OVER, len(self._distances) - 1)
+        """Number of steps until ``distance`` at the rate of the last ones; infinite if they diverge."""
+        over = min(_RATE_STEPS, len(self._distances) - 1)
         if over < 1:
             return np.inf
         now, before = self._distances[-1], self._distances[-1 - over]
@@ -61,8 +62,8 @@ class Acceleration:
 
     def has_stalled(self):
         """Whether the distance has not halved for a while."""
-        recent = self._distances[-_STALLED_OVER:]
-        return len(recent) == _STALLED_OVER and 2.0 * min(recent) > recent[0]
+        recent = self._distances[-_STALLED_STEPS:]
+        return len(recent) == _STALLED_STEPS and 2.0 * min(recent) > recent[0]
 
     def proposal(self, posterior, next_posterior):
         """The posterior that the last sweeps lead to, or None.
@@ -75,20 +76,20 @@ class Acceleration:
         Raises
         ------
         DegenerateComponentError
-            Where they lead out of the domain.
+            Where the combination is not the statistics of any proper posterior.
         """
         if self._frame is None:
             self._frame, self._complete = posterior, complete_information(posterior)
         point = self._point(posterior)
         residual = self._point(next_posterior) - point
-        kept = int(np.clip(_HISTORY_BYTES // (16 * len(point)), 2, _DEPTH))
+        kept = int(np.clip(_HISTORY_BYTES // (16 * len(point)), 2, _MAX_DIFFERENCES))
         self._points = [*self._points[-kept:], point]
         self._residuals = [*self._residuals[-kept:], residual]
         if len(self._points) == 1 or self._pause_left > 0:
             return None
         steps, changes = (np.diff(history, axis=0).T for history in (self._points, self._residuals))
-        shares = np.linalg.lstsq(changes, residual, rcond=_DEPENDENT_BELOW)[0]
-        combined = point + residual - (steps + changes) @ shares
+        coefficients = np.linalg.lstsq(changes, residual, rcond=_DEPENDENT_BELOW)[0]
+        combined = point + residual - (steps + changes) @ coefficients
         return posterior_after_step(
             self._frame, self._complete.solve_root_transposed(combined[:, None])[:, 0]
         )
@@ -98,11 +99,11 @@ class Acceleration:
         return self._complete.times_root_transposed(statistics[:, None])[:, 0]
 
     def reject(self):
-        """The last proposal was no improvement."""
+        """Discard the history after a proposal that was no improvement, and pause for some sweeps."""
         self._pause = min(2 * self._pause + 1, _MAX_PAUSE)
         self._pause_left = self._pause
         self._forget()
 
     def accept(self):
-        """The last proposal was an improvement."""
+        """Allow proposals at every step again, after one that was an improvement."""
         self._pause = 0

@@ -1,6 +1,7 @@
-"""Fitting q: coordinate ascent, its acceleration, and Newton's method on the sufficient statistics.
+"""Ascent of the lower bound: coordinate ascent, its acceleration, and Newton's method.
 
-With s the sufficient statistics and EM(s) those after one sweep, Newton's step for s = EM(s) is
+All three work on the sufficient statistics s of q. With EM(s) those after one sweep, Newton's step for
+s = EM(s) is
 R^-1 M^-1 (EM(s) - s) in the current frames, where M is the observed information of linear response. The
 Newton decrement is the distance to the optimum in posterior standard deviations, and half its square the
 lower bound that is still to be gained.
@@ -10,6 +11,7 @@ products verify that the end point is a strict optimum; where a factorization is
 steps are taken earlier where a factorization is cheaper than the sweeps still to go.
 
 Moves between optima (`moves`, `search`) interrupt the ascent; each is made only if it raises the lower bound.
+`anderson_acceleration` proposes the accelerated sweeps, and `restarts` runs an `Ascent` from several starts.
 """
 
 from collections.abc import Callable
@@ -36,44 +38,46 @@ from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.linear_response import Definiteness
 
-# Plain sweeps come first: at least these, because early sweeps gain most, and at most these, to find the way
-# to an optimum.
+# A fit starts with plain sweeps. It makes at least the first number of them, because early sweeps gain most,
+# and at most the second number before larger steps are tried.
 _MIN_FIRST_SWEEPS = 4
 _MAX_FIRST_SWEEPS = 30
 
 # Shift of the components in a sweep, in their own standard deviations, below which the fit is in the local
-# regime of one optimum: from further out, larger steps end in another optimum than sweeps do.
+# regime of one optimum. From further out, larger steps may end in another optimum than sweeps do.
 _LOCAL_REGIME_SHIFT = 0.03
 
-# A step that lowers the bound is halved so many times before a sweep replaces it.
+# A step that lowers the bound is tried at this many lengths, each half the last, before a sweep replaces it.
 _MAX_HALVINGS = 5
 
-# No larger step may leave a component with less than this share of its rows: the quadratic model of the bound
-# says nothing so far out.
+# No step larger than a sweep may leave a component with less than this share of its rows: the quadratic model
+# of the bound is not valid so far out.
 _MIN_SHARE_KEPT = 0.1
 
-_TRIAL_STEPS = 20  # of a start that competes with others (`restarts`)
+_TRIAL_STEPS = 20  # Steps after which a start is compared with the others (`restarts`).
 
-# Newton's method takes over if it saves so many times the sweeps that it costs. Acceleration gathers speed,
-# so that its rate so far overstates the sweeps to go; and Newton takes two or three steps, not one.
+# Newton's method takes over where the sweeps still to go are estimated at more than this many times the cost
+# of a Newton step. The margin is needed because acceleration gathers speed, so that its rate so far
+# overstates the sweeps to go, and because Newton's method takes two or three steps, not one.
 _NEWTON_MARGIN = 5.0
 
 # Distance from the fixed point, in mean-field standard deviations, at which acceleration ends.
 _FIXED_POINT_TOLERANCE = 1e-10
 
-# Decrement below which M hardly changes up to the optimum, so that its factor is used again.
+# Newton decrement below which M hardly changes up to the optimum, so that its factor is used again.
 _REUSE_FACTOR_BELOW = 0.1
 
 # A Newton step that leaves more than this share of the decrement is too slow to pay.
 _SLOW_CONTRACTION = 0.4
 
-# Polishing stops at the first decrement, where float64 shows no further gain. At a fixed point of the sweeps
-# the second is good enough, and polishing must reach it as long as it makes progress.
+# Polishing stops below the first decrement, where float64 shows no further gain. At a fixed point of the
+# sweeps the second is accepted; polishing goes on until it is reached or no progress is made.
 _POLISHED_DECREMENT = 1e-9
 _ACCEPTED_DECREMENT = 1e-8
 _POLISHING_STEPS = 5
 
-# The smallest eigenvalue of M, relative to the complete information, below minus which a saddle is escaped.
+# Where the smallest eigenvalue of M, relative to the complete information, is below minus this, the state
+# is a saddle and is left along the eigenvector.
 _NEGATIVE_CURVATURE = 1e-6
 
 # Round-off of the lower bound, relative to its size and the number of rows.
@@ -82,7 +86,7 @@ _ROUND_OFF = 1e-14
 # Steps after which moves are tried again. Every 5 or 20 steps made no difference over 219 fits.
 _STEPS_BETWEEN_MOVES = 10
 _SWEEPS_AFTER_A_MOVE = 2
-_SWEEPS_ON_TRIAL = 5  # in which a merge that lowers the bound at first has to make up for it
+_SWEEPS_ON_TRIAL = 5  # Sweeps within which a merge that lowers the bound at first must have raised it.
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class Fit:
     information : ObservedInformation at the posterior, or None
     direction : Newton's step at the posterior, (D,), or None
     decrement : float, Newton decrement at the posterior, or NaN
-    definiteness : Definiteness, what computing Newton's step has shown of the information
+    definiteness : Definiteness of the information, as far as computing Newton's step has determined it
     """
 
     posterior: VariationalPosterior
@@ -120,12 +124,12 @@ class Fit:
 
     @property
     def n_steps(self):
-        """Steps so far, those of earlier fits that this one continues included."""
+        """Number of steps so far, including those of earlier fits that this one continues."""
         return len(self.path) - 1
 
     @property
     def n_iter(self):
-        """Steps of this fit."""
+        """Number of steps of this fit alone."""
         return self.n_steps - self.n_before
 
     @property
@@ -151,7 +155,7 @@ class Fit:
 
     @property
     def is_strict_optimum(self):
-        """Whether Newton's step at the posterior has met no negative curvature."""
+        """Whether no negative curvature was met in computing Newton's step at the posterior."""
         return self.definiteness is not Definiteness.INDEFINITE
 
     def probed(self):
@@ -175,9 +179,13 @@ class NewtonOffer:
     n_sweeps: float
 
     def pays(self, acceleration):
-        """Whether it is cheaper than the sweeps still to go.
+        """Whether a Newton step is cheaper than the sweeps still to go.
 
         It is not taken before sweeps have cost as much, so that a failure at most doubles the cost of a fit.
+
+        Parameters
+        ----------
+        acceleration : Acceleration, which estimates the sweeps still to go
         """
         is_due = acceleration.n_steps >= self.n_sweeps
         return is_due and acceleration.steps_to_go(_FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN * self.n_sweeps
@@ -190,8 +198,10 @@ class Ascent:
     Attributes
     ----------
     rows : CentredRows
-    tol : float, lower bound still to be gained ("newton") or gained last ("coordinate_ascent")
-    max_iter : int, steps of either kind
+    tol : float
+        Lower bound still to be gained (`newton`), or gained by the last sweep (`coordinate_ascent`), below
+        which the fit has converged.
+    max_iter : int, largest number of steps, sweeps and Newton steps alike
     on_step : callable(n_iter, gain), called after every step
     moves : Moves or None, which moves between optima `newton` may make
     on_move : callable(n_iter, name), called after every move
@@ -210,7 +220,8 @@ class Ascent:
         Parameters
         ----------
         posterior : VariationalPosterior
-        path : sequence of float, lower bounds of the fit that this one continues, if it ended here
+        path : sequence of float
+            Lower bounds of an earlier fit. They are kept if that fit ended at this posterior.
         """
         result = e_step(self.rows, posterior)
         fit = Fit(posterior, result, (result.lower_bound,))
@@ -228,6 +239,7 @@ class Ascent:
         return arrived
 
     def _sweep(self, fit):
+        """The state after a plain sweep."""
         return self._accepted(fit, fit.next_posterior, e_step(self.rows, fit.next_posterior))
 
     def _sweep_in_order(self, fit):
@@ -247,7 +259,7 @@ class Ascent:
 
         Where the moves include a search, the ascent from each of its moves may take ``max_iter`` steps.
         """
-        fit = self._newton(fit)
+        fit = self._to_first_optimum(fit)
         while self.moves is not None and self.moves.searches and fit.finished:
             moved = self._searched(fit)
             if moved is None:
@@ -255,7 +267,8 @@ class Ascent:
             fit = replace(self, max_iter=moved.n_iter + self.max_iter)._ascend(moved, Acceleration())
         return fit
 
-    def _newton(self, fit):
+    def _to_first_optimum(self, fit):
+        """The end of the ascent before any search: an optimum, or the state after ``max_iter`` steps."""
         acceleration = Acceleration()
         while fit.n_iter < self.max_iter and not self._in_local_regime(fit):
             acceleration.record(fit.distance)
@@ -307,38 +320,38 @@ class Ascent:
         while fit.n_iter < self.max_iter:
             if not fit.finished:
                 acceleration.record(fit.distance)
-            at_rest = fit.finished or self._is_at_rest(fit, acceleration)
-            if fit.n_iter - last_tried >= (1 if at_rest else _STEPS_BETWEEN_MOVES):
+            at_fixed_point = fit.finished or self._is_at_fixed_point(fit, acceleration)
+            if fit.n_iter - last_tried >= (1 if at_fixed_point else _STEPS_BETWEEN_MOVES):
                 last_tried = fit.n_iter
-                moved = self._moved(fit, at_rest)
+                moved = self._moved(fit, at_fixed_point)
                 if moved is not None:
                     fit, acceleration, last_tried = moved, Acceleration(), -np.inf
                     continue
             if fit.finished:
                 break
-            fit, acceleration = self._next_step(fit, acceleration, at_rest)
+            fit, acceleration = self._next_step(fit, acceleration, at_fixed_point)
         return fit
 
-    def _is_at_rest(self, fit, acceleration):
-        """Whether sweeps have nothing left to gain."""
+    def _is_at_fixed_point(self, fit, acceleration):
+        """Whether sweeps have converged, or have stalled without a significant gain."""
         return fit.distance < _FIXED_POINT_TOLERANCE or (
             acceleration.has_stalled() and fit.gain <= self._round_off(fit)
         )
 
-    def _next_step(self, fit, acceleration, at_rest):
+    def _next_step(self, fit, acceleration, at_fixed_point):
         """The state after one sweep, after Newton's steps or at the end; and the acceleration from there."""
-        if at_rest and self._seems_optimum(fit):
+        if at_fixed_point and self._seems_optimum(fit):
             return self._finished(fit), acceleration
-        offer = None if at_rest else self._newton_offer(fit)
-        if at_rest or offer.pays(acceleration):
+        offer = None if at_fixed_point else self._newton_offer(fit)
+        if at_fixed_point or offer.pays(acceleration):
             return self._newton_phase(fit, offer), Acceleration()
         return self._accelerated_sweep(fit, acceleration), acceleration
 
-    def _moved(self, fit, at_rest=False):
+    def _moved(self, fit, at_fixed_point=False):
         """The state after the first proposed move that raises the lower bound, and a few sweeps; or None."""
         if self.moves is None or fit.n_iter >= self.max_iter:
             return None
-        moved = self._first_accepted(fit, self.moves.proposals(self.rows, fit, at_rest))
+        moved = self._first_accepted(fit, self.moves.proposals(self.rows, fit, at_fixed_point))
         return None if moved is None else self._swept_after_a_move(moved)
 
     def _first_accepted(self, fit, moves, n_sweeps=0):
@@ -349,7 +362,9 @@ class Ascent:
                 move = next(moves, None)
                 moved = None if move is None else self._after_move(fit, move, n_sweeps)
             except DegenerateComponentError:
-                continue  # with the next move; without one, if there was no state to propose moves from
+                # The move leads to no posterior, or the generator of moves failed. In the latter case it has
+                # ended, and the next round finds no move.
+                continue
             if move is None or moved is not None:
                 return moved
 
@@ -387,8 +402,8 @@ class Ascent:
             if posterior is None:
                 return self._sweep(fit)
             # Emptying a component in one step is safe under a proper prior, irreversible under the flat one.
-            void = posterior.prior.flat and _starves(fit.posterior, posterior)
-            moved = None if void else self._evaluated(fit, posterior)
+            is_rejected = posterior.prior.flat and _empties_a_component(fit.posterior, posterior)
+            moved = None if is_rejected else self._evaluated(fit, posterior)
         except DegenerateComponentError:
             moved = None
         if moved is None:
@@ -407,6 +422,7 @@ class Ascent:
         )
 
     def _newton_offer(self, fit):
+        """The cost of a Newton step with the cheapest solver."""
         by_solver = self._solver_costs(fit).newton_costs()
         solver = min(by_solver, key=by_solver.get)
         return NewtonOffer(
@@ -416,7 +432,7 @@ class Ascent:
     def _seems_optimum(self, fit):
         """Whether a few products verify that the end of the sweeps is a strict optimum.
 
-        False where they do not, or would cost more than a factorization.
+        False where the products leave it undecided, or would cost more than a factorization.
         """
         n_products = self._solver_costs(fit).products_for_a_matrix()
         if fit.distance > _FIXED_POINT_TOLERANCE or n_products < 1:
@@ -425,11 +441,11 @@ class Ascent:
         return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
 
     def _newton_phase(self, fit, offer=None):
-        """Newton and polishing steps to the end, or until sweeps are worth more than a step costs.
+        """Newton and polishing steps to the end, or until sweeps gain more for the same cost.
 
-        Sweeps are worth more if M is indefinite and they gain more for the same cost; or if M is definite and
-        the decrement falls no faster than by sweeps, as while a component empties, whose count every step
-        halves.
+        Sweeps gain more in two cases. M may be indefinite, and a Newton step gain less than the sweeps of the
+        same cost. Or M is definite, but the decrement falls no faster than by sweeps: while a component
+        empties, for example, every Newton step merely halves its count.
         """
         gain_of_sweeps = offer.n_sweeps * fit.gain if offer else -np.inf
         decrement = np.inf
@@ -439,7 +455,7 @@ class Ascent:
                 _ACCEPTED_DECREMENT if fit.distance < _FIXED_POINT_TOLERANCE else _POLISHED_DECREMENT
             ):
                 return self._confirm_optimum(fit)
-            if fit.is_strict_optimum and self._is_near(fit):
+            if fit.is_strict_optimum and self._is_near_optimum(fit):
                 fit = self._polish(fit)
             elif offer and fit.is_strict_optimum and fit.decrement > _SLOW_CONTRACTION * decrement:
                 break
@@ -450,7 +466,7 @@ class Ascent:
                     break
         return fit
 
-    def _is_near(self, fit):
+    def _is_near_optimum(self, fit):
         """Whether M hardly changes between here and the optimum."""
         return fit.decrement < _REUSE_FACTOR_BELOW or 0.5 * fit.decrement**2 < self.tol
 
@@ -461,7 +477,7 @@ class Ascent:
         return self._finished(fit, proved) if moved is None else moved
 
     def _finished(self, fit, converged=True):
-        if not fit.n_iter:  # The fit started at its end; finding that out counts as a step.
+        if not fit.n_iter:  # The fit started at its end. Verifying that counts as a step.
             fit = replace(fit, path=(*fit.path, fit.lower_bound))
             self.on_step(fit.n_iter, fit.gain)
         return replace(fit, converged=converged, finished=True)
@@ -474,7 +490,7 @@ class Ascent:
             return None
         away = information.complete.solve_root_transposed(eigenvector[:, None])[:, 0]
         for halving in range(_MAX_HALVINGS):
-            moved = self._try(fit, 0.5**halving * away)
+            moved = self._after_step(fit, 0.5**halving * away)
             if moved is not None and moved.gain > self._round_off(fit):
                 return moved
         return None
@@ -500,18 +516,18 @@ class Ascent:
     def _newton_step(self, fit):
         """One safeguarded Newton step; a sweep where no fraction of it raises the lower bound."""
         for halving in range(_MAX_HALVINGS):
-            moved = self._try(fit, 0.5**halving * fit.direction)
+            moved = self._after_step(fit, 0.5**halving * fit.direction)
             if moved is not None:
                 return moved
         return self._sweep(fit)
 
-    def _try(self, fit, coefficients):
+    def _after_step(self, fit, coefficients):
         """The state after a step; None where it is infeasible, too long, or lowers the bound."""
         try:
             posterior = posterior_after_step(fit.posterior, coefficients)
         except DegenerateComponentError:
             return None
-        return None if _starves(fit.posterior, posterior) else self._evaluated(fit, posterior)
+        return None if _empties_a_component(fit.posterior, posterior) else self._evaluated(fit, posterior)
 
     def _evaluated(self, fit, posterior):
         """The state at a posterior; None where the lower bound is lower there."""
@@ -521,16 +537,16 @@ class Ascent:
         return self._accepted(fit, posterior, result)
 
     def _polish(self, fit):
-        """Steps with the factor at the start; converged if they end at the optimum.
+        """Newton steps that all use the factor of M at the start; converged if they end at the optimum.
 
-        Every step costs one sweep and shrinks the distance manyfold, which it would not if M became
-        indefinite on the way. Where the steps come to a halt earlier, M is formed again at the end.
+        Every step costs one sweep. The distance falls manyfold with each, which shows that M stays definite
+        on the way. Where the steps stop short of the optimum, M is formed again at the end.
         """
         start, direction, distance = fit, fit.direction, fit.decrement
         for _ in range(_POLISHING_STEPS):
             if distance < _POLISHED_DECREMENT or fit.n_iter == self.max_iter:
                 break
-            polished = self._try(fit, direction)
+            polished = self._after_step(fit, direction)
             if polished is None:
                 break
             fit = polished
@@ -552,11 +568,11 @@ class Ascent:
         return replace(fit, converged=converged, finished=converged)
 
 
-def _starves(before, after):
+def _empties_a_component(before, after):
     """Whether a component loses most of its rows in one step.
 
-    Under a proper prior this is asked only of occupied components: the count of an empty one is a tail of its
-    density, and may change by any factor.
+    Under a proper prior only occupied components are considered: the count of an empty one comes from the
+    tail of its density, and may change by any factor.
     """
-    is_model_of_rows = before.prior.flat | occupied(before.counts)
-    return np.any(is_model_of_rows & (after.counts < _MIN_SHARE_KEPT * before.counts))
+    is_considered = before.prior.flat | occupied(before.counts)
+    return np.any(is_considered & (after.counts < _MIN_SHARE_KEPT * before.counts))

@@ -1,4 +1,7 @@
-"""Sums over the rows' assignments at q, from which the gains of merges and deletions follow: one pass."""
+"""Sums over the rows' assignments at q, from which the gains of merges and deletions follow: one pass.
+
+`moves` and `search` add to them the gains of `component_statistics`, which need no rows.
+"""
 
 import functools
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normal
 
 @dataclass(frozen=True)
 class AssignmentSums:
-    """Sums over the rows, each counted as often as its weight says.
+    """Sums over the rows, each times its sample weight.
 
     Attributes
     ----------
@@ -64,6 +67,6 @@ def _entropy_losses(responsibilities, groups):
     losses = np.empty((len(groups), responsibilities.shape[1]))
     for loss, group in zip(losses, groups, strict=True):
         group = np.asarray(group)
-        together = responsibilities[group].sum(axis=0)
-        np.subtract(xlogy(together, together), own[group].sum(axis=0), out=loss)
+        merged = responsibilities[group].sum(axis=0)
+        np.subtract(xlogy(merged, merged), own[group].sum(axis=0), out=loss)
     return losses

@@ -40,8 +40,8 @@ class ComponentStatistics:
     def __init__(self, posterior):
         prior, structure = posterior.prior, posterior.structure
         self._posterior, self._prior, self._structure = posterior, prior, structure
-        self._prior_roots = structure.cholesky(prior.covariance[None])
-        whiteners = structure.whiteners(self._prior_roots)
+        self._prior_scatter_cholesky = structure.cholesky(prior.covariance[None])
+        whiteners = structure.whiteners(self._prior_scatter_cholesky)
         self._means = structure.transformed(whiteners, posterior.centred_means - prior.mean)
         self._squares = structure.statistic_by_row(self._means.T)
         covariance_cholesky = structure.composed(whiteners, posterior.covariance_cholesky)
@@ -55,7 +55,7 @@ class ComponentStatistics:
     # Changes of the lower bound by merges.
 
     def merge_gains(self, pairs):
-        """How much each merge raises the bound, without the entropy of the assignments that it loses.
+        """Gain of the lower bound by each merge, without the entropy of the assignments that is lost.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class ComponentStatistics:
         return gaussian + self.gains_of_weights(counts)
 
     def gain_of_all(self, pairs):
-        """How much disjoint merges raise the bound when made at once, as `merge_gains`: a float."""
+        """Gain of the lower bound by disjoint merges made at once, as in `merge_gains`: a float."""
         if self._structure.has_own_precisions:
             of_precisions = self._gains_of_precisions(pairs).sum()
         else:
@@ -97,7 +97,7 @@ class ComponentStatistics:
         return counts
 
     def gains_of_weights(self, counts):
-        """Changes of log Z_w, before and after in the best order: counts afterwards (..., K) -> (...)."""
+        """Changes of log Z_w to given counts, both in their best order: (..., K) -> (...)."""
         return self._log_evidence_of_weights(counts) - self._log_evidence_of_weights(self._posterior.counts)
 
     def _log_evidence_of_weights(self, counts):
@@ -145,7 +145,7 @@ class ComponentStatistics:
         return scatter, self._prior.degrees_of_freedom + self._structure.power * counts
 
     def _between(self, pairs):
-        """``between`` of the mathematics above, (n, ...)."""
+        """The statistic ``between`` of the module's docstring, (n, ...)."""
         structure, least = self._structure, self._prior.mean_precision
         first, second = pairs.T
         of_first, of_second = self._posterior.mean_precision[pairs.T]
@@ -171,11 +171,11 @@ class ComponentStatistics:
         if structure.has_own_precisions:
             covariance_cholesky = posterior.covariance_cholesky.copy()
             scatter, effective_degrees_of_freedom = self._merged(pairs)
-            covariance_cholesky[first] = self._roots(scatter, effective_degrees_of_freedom)
-            covariance_cholesky[second] = _emptied_root(self._prior)
+            covariance_cholesky[first] = self._merged_cholesky(scatter, effective_degrees_of_freedom)
+            covariance_cholesky[second] = _prior_cholesky(self._prior)
         else:
             scatter = self._scatter + self._between(pairs).sum(axis=0)
-            covariance_cholesky = self._roots(scatter, posterior.effective_degrees_of_freedom)
+            covariance_cholesky = self._merged_cholesky(scatter, posterior.effective_degrees_of_freedom)
         return replace(
             posterior,
             counts=self.counts_after(pairs),
@@ -183,11 +183,11 @@ class ComponentStatistics:
             covariance_cholesky=covariance_cholesky,
         )
 
-    def _roots(self, scatter, effective_degrees_of_freedom):
-        """Roots of A/c in the units of the rows, (n, ...)."""
+    def _merged_cholesky(self, scatter, effective_degrees_of_freedom):
+        """Cholesky factors of A/c in the units of the rows, (n, ...)."""
         structure = self._structure
         own = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
-        return structure.composed(self._prior_roots, own)
+        return structure.composed(self._prior_scatter_cholesky, own)
 
 
 def emptied(posterior, components):
@@ -204,7 +204,7 @@ def emptied(posterior, components):
     centred_means[components] = prior.mean
     if structure.has_own_precisions:
         covariance_cholesky = covariance_cholesky.copy()
-        covariance_cholesky[components] = _emptied_root(prior)
+        covariance_cholesky[components] = _prior_cholesky(prior)
     return replace(posterior, centred_means=centred_means, covariance_cholesky=covariance_cholesky)
 
 
@@ -223,12 +223,15 @@ def divergence_of_emptied(posterior):
 
 
 def own_divergences(posterior):
-    """Contributions of every component's mean, and own precision, to the divergence from the prior, (K,)."""
+    """Contributions of every component's mean and own precision to the divergence from the prior, (K,).
+
+    A precision that all components share is not counted.
+    """
     if posterior.structure.has_own_precisions:
         return posterior.mean_divergences + posterior.precision_divergences
     return posterior.mean_divergences
 
 
-def _emptied_root(prior):
-    """The root of E(Lambda)^-1 = C0/nu0, in the shape of one group."""
+def _prior_cholesky(prior):
+    """The Cholesky factor of E(Lambda)^-1 = C0/nu0 under the prior, in the shape of one group."""
     return prior.structure.cholesky(prior.covariance[None])[0] / np.sqrt(prior.degrees_of_freedom)

@@ -1,8 +1,8 @@
-"""Starting responsibilities, by scikit-learn's names and from the same random numbers.
+"""Starting responsibilities, under scikit-learn's names and from the same random numbers.
 
-Sample weights count rows, so a weighted start is one from the rows repeated: k-means and its seeds as
-scikit-learn draws them there, random seeds with probabilities proportional to the weights. Where there are
-very many rows, k-means sees a sample of them.
+Sample weights count rows, so a weighted start is that from the rows repeated: k-means and its seeds are
+passed the weights, and random seeds are drawn with probabilities proportional to them. Where there are very
+many rows, k-means is run on a sample of them. `restarts` runs the fits from these starts.
 """
 
 import functools
@@ -15,40 +15,41 @@ from sklearn.utils import check_array
 
 from sklearn_lrvb.row_blocks import openmp_threads
 
-# Rows that k-means sees at most: more change the centers less than the first sweep does.
+# Largest number of rows that k-means is run on: more change the centers less than the first sweep does.
 KMEANS_ROWS = 2**17
 
-# Numbers that k-means computes in an iteration below which threads cost more than they save.
-_WORTH_THREADS = 10**6
+# Number of products in an iteration of k-means below which threads cost more than they save.
+_MIN_PRODUCTS_FOR_THREADS = 10**6
 
-_SUM_TOLERANCE = 1e-5  # of a user's responsibilities, which may be in float32
+# Tolerance for the sums of a user's responsibilities, which may be in float32.
+_SUM_TOLERANCE = 1e-5
 
 
-def _drawn(random_state, n_draws, rows):
+def _drawn_rows(random_state, n_draws, rows):
     """Rows drawn with replacement, their probabilities proportional to weights, in order: int (n_draws,).
 
     The draws are those from the rows repeated by their weights.
     """
     weights = rows.sample_weight
     ends = np.arange(1.0, rows.n_samples + 1.0) if weights is None else np.cumsum(weights)
-    places = np.sort(random_state.uniform(0.0, ends[-1], n_draws))
-    return np.minimum(np.searchsorted(ends, places, side="right"), rows.n_samples - 1)
+    positions = np.sort(random_state.uniform(0.0, ends[-1], n_draws))
+    return np.minimum(np.searchsorted(ends, positions, side="right"), rows.n_samples - 1)
 
 
 def _kmeans(rows, n_components, random_state):
-    """Labels by k-means; of many rows, by the nearest center, with centers from a sample of them."""
+    """Labels by k-means; where there are many rows, those of the nearest centers found in a sample."""
     if rows.n_samples > KMEANS_ROWS:
-        drawn = _drawn(random_state, KMEANS_ROWS, rows)
+        drawn = _drawn_rows(random_state, KMEANS_ROWS, rows)
         # The sample has too few different rows only where a few rows have nearly all the weight.
         if len(np.unique(drawn)) >= n_components:
-            centers = _kmeans_of_all(rows.X[drawn], n_components, random_state, None).cluster_centers_
+            centers = _fitted_kmeans(rows.X[drawn], n_components, random_state, None).cluster_centers_
             return _nearest(rows, centers)
-    return _kmeans_of_all(rows.X, n_components, random_state, rows.sample_weight).labels_
+    return _fitted_kmeans(rows.X, n_components, random_state, rows.sample_weight).labels_
 
 
 def _nearest(rows, centers):
-    """Number of the nearest center of every row, int array (n_samples,)."""
-    # Distances are computed from squares, which would lose their digits far from the origin.
+    """Index of the nearest center of every row, int array (n_samples,)."""
+    # Distances are computed from squares, which would lose digits far from the origin.
     return rows.concatenated(functools.partial(_nearest_of_block, centers - rows.origin))
 
 
@@ -56,15 +57,15 @@ def _nearest_of_block(centers, block):
     return pairwise_distances_argmin(block.rows.T, centers)
 
 
-def _kmeans_of_all(X, n_components, random_state, weights):
+def _fitted_kmeans(X, n_components, random_state, weights):
     kmeans = KMeans(n_clusters=n_components, n_init=1, random_state=random_state)
     if weights is not None:
-        # KMeans takes its tolerance in units of the variances of X without weights.
+        # KMeans scales its tolerance by the unweighted variances of X; repeated rows have the weighted ones.
         mean = np.average(X, axis=0, weights=weights)
         variance = np.average(np.square(X - mean), axis=0, weights=weights).mean()
-        without = np.var(X, axis=0).mean()
-        kmeans.set_params(tol=kmeans.tol * variance / without if without > 0 else 0.0)
-    threads = 1 if X.size * n_components < _WORTH_THREADS else None
+        unweighted = np.var(X, axis=0).mean()
+        kmeans.set_params(tol=kmeans.tol * variance / unweighted if unweighted > 0 else 0.0)
+    threads = 1 if X.size * n_components < _MIN_PRODUCTS_FOR_THREADS else None
     with openmp_threads(threads):
         return kmeans.fit(X, sample_weight=weights)
 
@@ -93,6 +94,12 @@ def _one_hot(n_samples, rows, components, n_components):
 
 def checked_responsibilities(responsibilities, n_samples, n_components, source):
     """A user's responsibilities as a float array, (n_samples, n_components).
+
+    Parameters
+    ----------
+    responsibilities : array-like
+    n_samples, n_components : int, the shape that they must have
+    source : str, their name at the start of an error message
 
     Raises
     ------
@@ -131,30 +138,30 @@ def starting_responsibilities(rows, n_components, init_params, random_state, see
             random_state) -> responsibilities
     random_state : RandomState
     seeds_alone : bool
-        What "k-means++" and "random_from_data" do with their seeds: True, each component starts from
-        one point at its seed and the prior, as in scikit-learn; False, every row goes to the nearest
-        seed (the limit of the former, and all that can be done without a proper prior).
+        How "k-means++" and "random_from_data" use their seeds. If True, each component starts from its
+        seed as its only row, and the prior, as in scikit-learn. If False, every row goes to the nearest
+        seed, because without a proper prior one row gives a component no posterior.
 
     Raises
     ------
     ValueError
-        Where a callable returns no responsibilities (`checked_responsibilities`).
+        Where a callable returns invalid responsibilities (`checked_responsibilities`).
     """
     n_samples = rows.n_samples
     if callable(init_params):
         made = init_params(rows.X, n_components, random_state)
         return checked_responsibilities(made, n_samples, n_components, "What init_params returns")
-    everything = np.arange(n_samples)
+    all_rows = np.arange(n_samples)
     if init_params == "kmeans":
         labels = _kmeans(rows, n_components, random_state)
-        return _one_hot(n_samples, everything, labels, n_components)
+        return _one_hot(n_samples, all_rows, labels, n_components)
     if init_params == "random":
         return _random(rows, n_components, random_state)
     draw = {"random_from_data": _random_seeds, "k-means++": _kmeans_plusplus_seeds}[init_params]
     seeds = draw(rows, n_components, random_state)
     if not seeds_alone:
         labels = _nearest(rows, rows.X[seeds])
-        return _one_hot(n_samples, everything, labels, n_components)
+        return _one_hot(n_samples, all_rows, labels, n_components)
     responsibilities = _one_hot(n_samples, seeds, np.arange(n_components), n_components)
     if rows.sample_weight is None:
         return responsibilities

@@ -1,4 +1,4 @@
-"""Moves between optima: components that are merged, deleted, or put into their best order.
+"""Moves between optima: merges and deletions of components, and their best order.
 
 Surplus components empty over hundreds of sweeps, and neither plain nor accelerated sweeps ever join two
 components that share one cluster. A move does either at once. It proposes another q, and the fit continues
@@ -12,10 +12,13 @@ the rows of component k to the others in proportion to their responsibilities; i
 
     sum_n w_n log(1 - r_nk) + [KL_k - KL_empty] + log Z_w(N') - sum_l N'_l E log pi_l + KL_w,
 
-with KL_k what component k adds to the divergence of q from the prior, KL_w that of the weights, N'_k = 0 and
+with KL_k the contribution of component k to the divergence of q from the prior, KL_empty that of an empty
+component, KL_w that of the weights, N'_k = 0 and
 N'_l = N_l + sum_n w_n r_nk r_nl/(1 - r_nk) for the others. (The terms of the weights are compared with those
 of the best q(pi) for the present counts, which any sweep gains.) An emptied component returns to its prior; K
 does not change.
+
+`ascent` makes the moves proposed here. `search` proposes splits and trial merges at the end of a fit.
 """
 
 import itertools
@@ -36,18 +39,18 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import Degene
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 
-LEAST_GAIN = 1e-3  # gain of the lower bound, in nats, from which a move is worth a sweep
+LEAST_GAIN = 1e-3  # Gain of the lower bound, in nats, above which a move is worth a sweep.
 
-# The same of the components' order. The sweeps that follow a change of order are many: up to 170.
+# Gain above which a change of the components' order is worth the sweeps that follow it, up to 170.
 _LEAST_GAIN_OF_ORDER = 0.5
 
-# A pass over the rows evaluates the most promising merges and deletions only: so many pairs for every
-# component, and so many deletions.
+# A pass over the rows evaluates only the most promising merges, this many pairs for every component, and the
+# most promising deletions, this many in all.
 _PAIRS_PER_COMPONENT = 2
-_DELETIONS = 3
+_MAX_DELETIONS = 3
 
-# Merges of more than two components are tried for at most so many occupied ones, because all their stages
-# have K^3/6 pairs.
+# Merges of more than two components are tried only where at most this many components are occupied, because
+# their stages together have K^3/6 pairs.
 _MAX_COLLAPSED = 32
 
 
@@ -67,15 +70,15 @@ class Move:
 
 @dataclass(frozen=True)
 class Moves:
-    """Which moves a fit may make.
+    """The rules by which a fit may make moves.
 
     Attributes
     ----------
     only_with_surplus : bool
         Whether moves wait until some component has fewer than P + 1 rows, too few for a covariance matrix of
-        its own. Without such a component, the fit is what it would be without moves. Where an equal share of
-        all rows is less than twice that, few rows are no sign of a surplus, and moves wait until some
-        component is empty.
+        its own. Without such a component, the fit is the same as without moves. Where an equal share of all
+        rows is less than 2 (P + 1), a component with few rows is no sign of a surplus, and moves wait until
+        some component is empty.
     searches : bool
         Whether rounds of splits and trial merges follow when the fit has reached an optimum (`search`).
     """
@@ -100,14 +103,15 @@ class Moves:
         is_in_order = np.array_equal(order, np.arange(len(order)))
         return posterior if is_in_order else posterior.reordered(order)
 
-    def proposals(self, rows, fit, at_rest=False):
+    def proposals(self, rows, fit, at_fixed_point=False):
         """Yield moves from a state of the fit, the best first.
 
         Parameters
         ----------
         rows : CentredRows
         fit : Fit
-        at_rest : bool, whether sweeps have nothing left to gain; then merges of many components are tried too
+        at_fixed_point : bool
+            Whether sweeps have nothing left to gain. Merges of many components are then proposed too.
 
         Yields
         ------
@@ -118,7 +122,7 @@ class Moves:
         proposals = MoveProposals(rows, fit)
         yield from proposals.merges_or_deletion()
         yield from proposals.order()
-        if at_rest:
+        if at_fixed_point:
             yield from proposals.collapses()
 
 
@@ -151,8 +155,8 @@ class MoveProposals:
     def _promising_pairs(self):
         """Pairs whose merge may gain, and their gains before entropy is subtracted.
 
-        Pairs of two empty components are left out: where there are many components, most pairs are such, and
-        looking at them changed none of 324 fits from 8 to 60 components.
+        Pairs of two empty components are left out. Of many components most pairs are of this kind, and
+        including them changed none of 324 fits with 8 to 60 components.
         """
         pairs = np.stack(np.triu_indices(self._fit.posterior.n_components, 1), axis=1)
         pairs = pairs[occupied(self._fit.next_posterior.counts)[pairs].any(axis=1)]
@@ -162,7 +166,7 @@ class MoveProposals:
         return pairs[best], gains[best]
 
     def _merges(self, pairs, gains):
-        """Yield all disjoint merges that gain, all at once, then the best of them alone."""
+        """Yield the disjoint merges that gain, made all at once, then the best of them alone."""
         chosen = []
         for i in np.argsort(-gains, kind="stable"):
             if gains[i] > LEAST_GAIN and not set(pairs[i]) & {k for j in chosen for k in pairs[j]}:
@@ -218,21 +222,21 @@ class MoveProposals:
     def _promising_deletions(self):
         """Components whose deletion may gain, by an estimate.
 
-        It supposes that every row loses a nat, the least it can, and that the rows are shared among the other
-        components in proportion to their counts.
+        It assumes that the rows' scores fall by one nat for every expected row of the component, the least
+        possible, and that its rows go to the other components in proportion to their counts.
         """
         counts = self._fit.e_step_result.moments.counts
         others = counts.sum() - counts
-        may = np.flatnonzero((others > 0) & (self._freed > counts))
+        may = np.flatnonzero((others > 0) & (self._divergence_saved > counts))
         after = counts * (1.0 + counts[may] / others[may])[:, None]
         after[np.arange(len(may)), may] = 0.0
-        gains = self._freed[may] - counts[may] + self._changes_of_weights(after)
-        best = np.argsort(-gains, kind="stable")[:_DELETIONS]
+        gains = self._divergence_saved[may] - counts[may] + self._changes_of_weights(after)
+        best = np.argsort(-gains, kind="stable")[:_MAX_DELETIONS]
         return may[best[gains[best] > LEAST_GAIN]]
 
     @cached_property
-    def _freed(self):
-        """Divergence of q from the prior that is saved when a component returns to its prior, (K,)."""
+    def _divergence_saved(self):
+        """Fall of the divergence of q from the prior when a component returns to its prior, (K,)."""
         posterior = self._fit.posterior
         return own_divergences(posterior) - divergence_of_emptied(posterior)
 
@@ -248,8 +252,8 @@ class MoveProposals:
         posterior = self._fit.posterior
         weights = posterior.prior.weights
         in_order = np.take_along_axis(counts, weights.best_order(counts), axis=-1)
-        as_it_is = counts @ posterior.expected_log_weights - weights.kl_divergence(posterior.counts)
-        return weights.log_evidence(in_order) - as_it_is
+        current = counts @ posterior.expected_log_weights - weights.kl_divergence(posterior.counts)
+        return weights.log_evidence(in_order) - current
 
     def _deletions(self, deleted, sums):
         """Yield the deletion that gains most, if one does."""
@@ -257,7 +261,7 @@ class MoveProposals:
             return
         counts = self._fit.e_step_result.moments.counts + sums.taken_over
         counts[np.arange(len(deleted)), deleted] = 0.0
-        gains = sums.log_kept + self._freed[deleted] + self._changes_of_weights(counts)
+        gains = sums.log_kept + self._divergence_saved[deleted] + self._changes_of_weights(counts)
         best = gains.argmax()
         if gains[best] > LEAST_GAIN:
             component = int(deleted[best])
@@ -283,11 +287,19 @@ class MoveProposals:
 def resolve_moves(estimator):
     """The moves that an estimator's arguments allow, or None.
 
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture
+
+    Returns
+    -------
+    moves : Moves or None
+
     Raises
     ------
     ValueError
-        Where ``moves="merge"`` or "search" is asked for and the solver, the prior or the start rules it out.
-        With "auto" there are then no moves.
+        Where ``moves="merge"`` or ``moves="search"`` is given and the solver, the prior or the start rules
+        moves out. With ``moves="auto"`` there are then no moves.
     """
     if estimator.moves is None:
         return None
@@ -304,15 +316,15 @@ def resolve_moves(estimator):
 
 
 def _obstacle(estimator):
-    """Why there can be no moves, and the remedy; None where there can be moves."""
+    """The reason why there can be no moves, and its remedy; None where there can be moves."""
     if estimator.solver != "newton":
         return f"solver={estimator.solver!r} makes sweeps alone", "Use solver='newton'"
     if estimator.prior == "flat":
         return "an empty component has no posterior under prior='flat'", "Use prior='conjugate'"
     if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):
         return (
-            "init_params gives the responsibilities, whose columns say which component is which",
-            "Name a way to draw them, or pass a callable",
+            "init_params is an array of responsibilities, whose columns fix the order of the components",
+            "Pass the name of an initialization, or a callable",
         )
     if estimator.warm_start and (estimator.moves != "auto" or hasattr(estimator, "converged_")):
         return (

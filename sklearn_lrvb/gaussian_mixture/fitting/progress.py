@@ -1,10 +1,10 @@
-"""What ``verbose`` prints while a mixture is fitted."""
+"""The messages that ``verbose`` prints while a mixture is fitted, called by `ascent` and `restarts`."""
 
 from time import perf_counter
 
 
 class Progress:
-    """Prints what ``verbose`` asks for, in scikit-learn's words.
+    """Prints the messages of a fit, worded as scikit-learn's.
 
     Parameters
     ----------
@@ -18,13 +18,13 @@ class Progress:
         self._started = self._last = perf_counter()
 
     def start(self, number):
-        """A start begins."""
+        """Report that a start begins."""
         if self._verbose:
             print(f"Initialization {number}")
             self._started = self._last = perf_counter()
 
     def step(self, n_iter, gain):
-        """A step was taken, with its gain in the lower bound."""
+        """Report a step and its gain in the lower bound."""
         if not self._verbose or n_iter % self._interval:
             return
         now = perf_counter()
@@ -33,24 +33,24 @@ class Progress:
         self._last = now
 
     def move(self, n_iter, name):
-        """A move between optima was made, which counts as a step."""
+        """Report a move between optima, which counts as a step."""
         if self._verbose:
             print(f"  Iteration {n_iter}\t {name}")
 
     def fail(self, error):
-        """A start ended in an error."""
+        """Report that a start ended in an error."""
         if self._verbose:
             print(f"Initialization failed: {error}")
 
     def pause(self, fit):
-        """A start was tried, and waits until the others are."""
-        self._close(fit, "tried")
+        """Report that a start was tried; it may be continued once all others were."""
+        self._report_end(fit, "tried")
 
     def end(self, fit):
-        """A start ended in a fit."""
-        self._close(fit, "converged" if fit.converged else "did not converge")
+        """Report the end of a start that was run to its end."""
+        self._report_end(fit, "converged" if fit.converged else "did not converge")
 
-    def _close(self, fit, outcome):
+    def _report_end(self, fit, outcome):
         if not self._verbose:
             return
         lapse = perf_counter() - self._started

@@ -1,11 +1,14 @@
-"""Several starts of one fit: all are tried for a few steps, and the promising ones are run to the end."""
+"""Several starts of one fit: all are tried for a few steps, and the promising ones are run to the end.
+
+`initialization` makes the starting responsibilities, and `ascent` takes the steps.
+"""
 
 from dataclasses import dataclass
 from math import ceil
 
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 
-_SHARE_FINISHED = 1 / 2  # of the starts after the first
+_SHARE_FINISHED = 1 / 2  # Share of the starts after the first that are run to the end.
 
 
 @dataclass(frozen=True)

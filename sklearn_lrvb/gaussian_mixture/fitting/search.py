@@ -1,7 +1,8 @@
 """The search from the end of a fit: splits of components, and merges that lower the bound a little at first.
 
 A split needs an empty component for its second half. Where there is none, it is combined with the merge of
-two other components: the gains of a split and of a merge of other components add up.
+two other components: the gains of a split and of a merge of other components add up. `splits` fits the halves
+of one component, `component_statistics` evaluates merges, and `ascent` makes the moves proposed here.
 """
 
 import itertools
@@ -19,8 +20,9 @@ from sklearn_lrvb.gaussian_mixture.fitting.moves import LEAST_GAIN, Move
 from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, split
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 
-_MAX_LOSS = 10.0  # nats that a merge may lose before a few sweeps make up for it
-_TRIALS = 3  # merges on trial, the most promising ones
+# Largest fall of the lower bound by a merge, in nats, that a few sweeps are given to make up for.
+_MAX_TRIAL_LOSS = 10.0
+_MAX_TRIALS = 3  # Largest number of merges that are tried although they lower the bound.
 
 
 class Search:
@@ -54,54 +56,56 @@ class Search:
     def splits(self):
         """Yield splits that gain.
 
-        Where there are empty components, these are as many splits at once as there are empty components, then
-        the best one alone; where there are none, the best split that is combined with a merge.
+        Where there are empty components, the best splits are made at once, one for each of them; then the
+        best split alone. Where there are none, the best combination of a split with a merge is yielded.
         """
-        halves = self._halves()
+        candidates = self._candidates()
         empty = np.flatnonzero(~occupied(self._posterior.counts))
         if len(empty):
-            gaining = self._gaining(halves, empty[0])
+            gaining = self._gaining(candidates, empty[0])
             if self._posterior.structure.has_own_precisions and min(len(gaining), len(empty)) > 1:
                 yield self._split(gaining[: len(empty)], empty)
             if gaining:
                 yield self._split(gaining[:1], empty)
         else:
-            yield from self._swaps(halves)
+            yield from self._swaps(candidates)
 
     def trial_merges(self):
-        """Yield merges that lose little, the best first."""
-        near = (self._gains > -_MAX_LOSS) & (self._gains <= LEAST_GAIN)
-        for pair in self._pairs[near][:_TRIALS]:
+        """Yield merges that lower the bound only a little, the best first."""
+        loses_little = (self._gains > -_MAX_TRIAL_LOSS) & (self._gains <= LEAST_GAIN)
+        for pair in self._pairs[loses_little][:_MAX_TRIALS]:
             yield Move(
                 f"merged components {pair[0]} and {pair[1]}", self._statistics.merged_posterior(pair[None])
             )
 
-    def _halves(self):
+    def _candidates(self):
         """The splits of all components that can be split: list of Split."""
-        held = RowsOfComponents(self._rows, self._fit.posterior)
+        rows_of_components = RowsOfComponents(self._rows, self._fit.posterior)
         components = np.flatnonzero(occupied(self._posterior.counts))
-        found = (split(held.of(k), self._posterior, int(k)) for k in components)
-        return [halves for halves in found if halves is not None]
+        found = (split(rows_of_components.of(k), self._posterior, int(k)) for k in components)
+        return [candidate for candidate in found if candidate is not None]
 
-    def _gaining(self, halves, empty):
+    def _gaining(self, candidates, empty):
         """The splits that gain with their second half in an empty component, the best first."""
-        gains = np.array([self._gain(one, self._counts_after(one, empty)) for one in halves])
-        return [halves[i] for i in np.argsort(-gains, kind="stable") if gains[i] > LEAST_GAIN]
+        gains = np.array(
+            [self._gain(candidate, self._counts_after(candidate, empty)) for candidate in candidates]
+        )
+        return [candidates[i] for i in np.argsort(-gains, kind="stable") if gains[i] > LEAST_GAIN]
 
-    def _gain(self, halves, counts):
-        """Gain of a split, given the counts (K,) that it and a merge combined with it lead to."""
-        return halves.gain + self._divergence_of_empty + self._statistics.gains_of_weights(counts)
+    def _gain(self, candidate, counts):
+        """Gain of a split, given the counts (K,) after it and after any merge combined with it."""
+        return candidate.gain + self._divergence_of_empty + self._statistics.gains_of_weights(counts)
 
     @cached_property
     def _divergence_of_empty(self):
         """The contribution to the divergence from the prior of the empty component that a split fills."""
         return divergence_of_emptied(self._posterior)
 
-    def _counts_after(self, halves, empty, counts=None):
-        """Counts once the second half is in an empty component: (K,)."""
+    def _counts_after(self, candidate, empty, counts=None):
+        """Counts after a split whose second half takes the place of an empty component: (K,)."""
         counts = (self._posterior.counts if counts is None else counts).copy()
-        counts[halves.component] -= halves.counts[1]
-        counts[empty] += halves.counts[1]
+        counts[candidate.component] -= candidate.counts[1]
+        counts[empty] += candidate.counts[1]
         return counts
 
     def _split(self, splits, empty, posterior=None):
@@ -112,32 +116,33 @@ class Search:
         posterior = self._posterior if posterior is None else posterior
         counts, centred_means = posterior.counts, posterior.centred_means.copy()
         covariance_cholesky = posterior.covariance_cholesky.copy()
-        for one, second in zip(splits, empty, strict=False):
-            counts = self._counts_after(one, second, counts)
-            centred_means[[one.component, second]] = one.halves.centred_means
+        for made, second in zip(splits, empty, strict=False):
+            counts = self._counts_after(made, second, counts)
+            centred_means[[made.component, second]] = made.halves.centred_means
             if posterior.structure.has_own_precisions:
-                covariance_cholesky[[one.component, second]] = one.halves.covariance_cholesky
+                covariance_cholesky[[made.component, second]] = made.halves.covariance_cholesky
             else:
-                covariance_cholesky = one.halves.covariance_cholesky
-        names = ", ".join(str(one.component) for one in splits)
+                covariance_cholesky = made.halves.covariance_cholesky
+        names = ", ".join(str(made.component) for made in splits)
         after = replace(
             posterior, counts=counts, centred_means=centred_means, covariance_cholesky=covariance_cholesky
         )
         return Move(f"split component{'s' * (len(splits) > 1)} {names}", after)
 
-    def _swaps(self, halves):
-        """Yield the split of one component, with the merge of two others, that together gain most."""
+    def _swaps(self, candidates):
+        """Yield the split of one component and the merge of two others that together gain most."""
         best, swap = LEAST_GAIN, None
         merges = list(zip(self._pairs, self._gains, strict=True))
-        for one, (pair, gain) in itertools.product(halves, merges):
-            if one.component in pair:
+        for candidate, (pair, gain) in itertools.product(candidates, merges):
+            if candidate.component in pair:
                 continue
-            merged = self._statistics.counts_after(pair[None])
-            of_weights = self._statistics.gains_of_weights(merged)
-            together = gain - of_weights + self._gain(one, self._counts_after(one, pair[1], merged))
-            if together > best:
-                best, swap = together, (one, pair)
+            merged_counts = self._statistics.counts_after(pair[None])
+            gain_without_weights = gain - self._statistics.gains_of_weights(merged_counts)
+            counts = self._counts_after(candidate, pair[1], merged_counts)
+            combined_gain = gain_without_weights + self._gain(candidate, counts)
+            if combined_gain > best:
+                best, swap = combined_gain, (candidate, pair)
         if swap is not None:
-            one, pair = swap
-            move = self._split([one], [pair[1]], self._statistics.merged_posterior(pair[None]))
+            candidate, pair = swap
+            move = self._split([candidate], [pair[1]], self._statistics.merged_posterior(pair[None]))
             yield Move(f"merged components {pair[0]} and {pair[1]}, {move.name}", move.posterior)

@@ -3,10 +3,10 @@
 *Mathematics.* Let component k give the shares u and 1 - u of its responsibilities to two halves. All other
 responsibilities stay. As a function of u, the lower bound is then that of a mixture of two components, fitted
 to the rows counted w r_k times under the same prior of means and precisions: a small fit of its own. Its
-weights have a Dirichlet prior in place of the prior of all weights; the order of sticks is accounted for
-afterwards. A precision that all components share has, in this fit, its posterior given the rows of all other
-components for a prior: Wishart with c - N_k degrees of freedom, its inverse scale A minus the scatter of the
-rows of component k.
+weights have a Dirichlet prior in place of the prior of all weights; `search` accounts for the order of the
+sticks afterwards. For a precision that all components share, the prior of this fit is the posterior given the
+rows of all other components: a Wishart distribution with c - N_k degrees of freedom, whose inverse scale is A
+minus the scatter of the rows of component k.
 """
 
 import functools
@@ -23,9 +23,9 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Variat
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights, StickBreakingWeights
 from sklearn_lrvb.row_blocks import sum_of_rows
 
-_LEAST_RESPONSIBILITY = 1e-3  # Rows that belong to a component by less take no part in its split.
-_LEAST_ROWS = 4.0  # expected rows of a component that is split; either half has half as many at least
-_SWEEPS = 10  # that fit the halves before their lower bound is compared with that of the whole
+_LEAST_RESPONSIBILITY = 1e-3  # Rows of smaller responsibility take no part in a component's split.
+_LEAST_ROWS = 4.0  # Fewest expected rows of a component to split; either half must have half as many.
+_SWEEPS = 10  # Sweeps that fit the halves before their lower bound is compared with that of the whole.
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Split:
 
 
 class RowsOfComponents:
-    """The rows that belong to each component, and with which shares: one pass over the rows.
+    """The rows of each component, and their responsibilities in it: one pass over the rows.
 
     Parameters
     ----------
@@ -61,21 +61,21 @@ class RowsOfComponents:
         self._component, self._row, self._weight = map(np.concatenate, zip(*parts, strict=True))
 
     def of(self, component):
-        """The rows of one component, counted by their shares in it: CentredRows.
+        """The rows of one component, weighted by their responsibilities in it: CentredRows.
 
-        Where these are more than half of all rows, no copy is made, and the others are counted zero times.
+        Where these are at least half of all rows, no copy is made, and the others have weight zero.
         """
         held = self._component == component
         row, weights, n_samples = self._row[held], self._weight[held], self._rows.n_samples
         if 2 * len(row) < n_samples:
             return self._rows.selected(row, weights)
-        of_all = np.zeros(n_samples)
-        of_all[row] = weights
-        return replace(self._rows, sample_weight=of_all)
+        all_weights = np.zeros(n_samples)
+        all_weights[row] = weights
+        return replace(self._rows, sample_weight=all_weights)
 
 
 def _rows_held(frames, block):
-    """Pairs of a component and a row that it holds: the component, the number of the row, and its weight."""
+    """Pairs of a component and one of its rows: the component, the index of the row, and its weight."""
     r = expect(frames, block).responsibilities
     component, row = np.nonzero(r > _LEAST_RESPONSIBILITY)
     return component, row + block.start, block.weighted(r)[component, row]
@@ -88,6 +88,12 @@ def split(rows, posterior, component):
     ----------
     rows : CentredRows, those of the component (`RowsOfComponents`)
     posterior : VariationalPosterior of all components, optimal for their responsibilities
+    component : int
+
+    Returns
+    -------
+    split : Split or None
+        None where the component has too few rows, or a half of either split loses its rows.
     """
     if rows.n_samples < 2 or rows.total_weight < _LEAST_ROWS:
         return None
@@ -99,8 +105,8 @@ def split(rows, posterior, component):
 
 def _split(rows, posterior, component):
     prior = _prior_of_rows(rows, posterior, component)
-    whole = _of_one_component(rows, prior)
-    fitted = (_fitted_halves(rows, _prior_of(prior, 2), sides) for sides in _starting_sides(rows, prior))
+    whole = _one_component_posterior(rows, prior)
+    fitted = (_fitted_halves(rows, _prior_for(prior, 2), sides) for sides in _starting_sides(rows, prior))
     found = [(_bound_without_weights(rows, halves), halves) for halves in fitted if halves is not None]
     if not found:
         return None
@@ -122,9 +128,9 @@ def _fitted_halves(rows, prior, sides):
 
 
 def _bound_without_weights(rows, posterior):
-    """The lower bound without the most that the weights can add to it, a float."""
-    of_weights = posterior.prior.weights.log_evidence(posterior.counts)
-    return float(e_step(rows, posterior).lower_bound - of_weights)
+    """The lower bound without the largest contribution that the weights can make to it, a float."""
+    weight_contribution = posterior.prior.weights.log_evidence(posterior.counts)
+    return float(e_step(rows, posterior).lower_bound - weight_contribution)
 
 
 def _prior_of_rows(rows, posterior, component):
@@ -132,8 +138,8 @@ def _prior_of_rows(rows, posterior, component):
     prior, structure = posterior.prior, posterior.structure
     if structure.has_own_precisions:
         return prior
-    # These rows add the same to C0 alone as to the scatter of all rows.
-    alone = _of_one_component(rows, prior)
+    # These rows add the same to C0 alone as to the inverse scale given all other rows.
+    alone = _one_component_posterior(rows, prior)
     of_all, of_these = (
         q.effective_degrees_of_freedom[0] * structure.congruence(q.covariance_cholesky, structure.identity)[0]
         for q in (posterior, alone)
@@ -147,12 +153,12 @@ def _prior_of_rows(rows, posterior, component):
     )
 
 
-def _of_one_component(rows, prior):
+def _one_component_posterior(rows, prior):
     """The posterior of one component that holds all rows."""
-    return posterior_from_responsibilities(rows, _prior_of(prior, 1), np.ones((rows.n_samples, 1)))
+    return posterior_from_responsibilities(rows, _prior_for(prior, 1), np.ones((rows.n_samples, 1)))
 
 
-def _prior_of(prior, n_components):
+def _prior_for(prior, n_components):
     """The same prior for another number of components."""
     structure = type(prior.structure)(n_components, prior.structure.n_features)
     is_sticks = isinstance(prior.weights, StickBreakingWeights)
@@ -168,9 +174,9 @@ def _starting_sides(rows, prior):
     along which the rows, in the component's own frame, have the smallest fourth moments: those of two
     clusters are small along the axis that joins them.
     """
-    # A prior mean far from the rows would enlarge the component's covariance towards it.
+    # A prior mean far from the rows would enlarge the component's covariance in its direction.
     mean = rows.total(sum_of_rows) / rows.total_weight
-    own_frame = _of_one_component(rows, replace(prior, mean=mean))
+    own_frame = _one_component_posterior(rows, replace(prior, mean=mean))
     prior_frame = replace(own_frame, covariance_cholesky=own_frame.structure.cholesky(prior.covariance[None]))
     variances, _ = _even_moments(rows, prior_frame)
     yield _sides(rows, prior_frame, _eigenvector(variances, len(variances) - 1))
@@ -190,12 +196,15 @@ def _even_moments_of_block(frames, block):
 
 
 def _eigenvector(matrix, number):
-    """The eigenvector of the eigenvalue with this number, from the smallest: (P,)."""
+    """The eigenvector of the eigenvalue with this index in ascending order: (P,)."""
     return eigh(matrix, subset_by_index=[number, number])[1][:, 0]
 
 
 def _sides(rows, posterior, axis):
-    """On which side of their mean rows lie along an axis of the only component's frame, (n, 2)."""
+    """Responsibilities of one by the side of their mean on which rows lie along an axis, (n, 2).
+
+    The axis is given in the frame of the only component.
+    """
     sides = rows.concatenated(functools.partial(_sides_of_block, OwnFrames(posterior), axis))
     return np.column_stack([sides, ~sides]).astype(float)
 

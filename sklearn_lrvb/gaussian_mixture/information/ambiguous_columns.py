@@ -1,4 +1,8 @@
-"""The columns of B, where G = B B' is the missing information: few, where few rows are ambiguous."""
+"""The columns of B, where G = B B' is the missing information: few, where few rows are ambiguous.
+
+They are the low-rank factor with which `sklearn_lrvb.linear_response.DualInformation` solves.
+`missing_information` computes G by other means, where many rows are ambiguous.
+"""
 
 import functools
 from functools import cached_property
@@ -12,24 +16,23 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import complements, e
 from sklearn_lrvb.gaussian_mixture.information.missing_information import information_of_rows
 from sklearn_lrvb.row_blocks import batches, slices
 
-_KERNEL_COLUMNS = (
-    512  # of the kernel that are formed at once: enough for a product, few enough to stay in cache
-)
+# Rows of the kernel that are formed at once: enough for a fast product, and few enough to stay in cache.
+_KERNEL_ROWS_AT_ONCE = 512
 
 
 class AmbiguousColumns:
     """B with G = B B': for every row up to K - 1 columns, those that are not negligible.
 
     Column (n, j) is a_nj,k h_nk in component k, where a_nj is column j of the Cholesky factor of
-    w (diag(r) - r r'): the change of the assignment when it is decided for or against component j, after it
-    was decided against those before j.
+    w (diag(r) - r r'): the change of the assignment when component j is chosen or excluded, given that those
+    before j are excluded.
 
     Parameters
     ----------
     posterior : VariationalPosterior
     whitened : (K, P, n), ambiguous rows in every component's frame
     row : int array (m,), the row of every column
-    weights : (K, m), a of every column
+    weights : (K, m), the vector a of every column
     """
 
     def __init__(self, posterior, whitened, row, weights):
@@ -40,7 +43,15 @@ class AmbiguousColumns:
 
     @classmethod
     def of_rows(cls, rows, posterior):
-        """One pass over the rows; it takes K P numbers for every ambiguous one."""
+        """The columns at a posterior, by one pass over the rows.
+
+        They take K P numbers for every ambiguous row.
+
+        Parameters
+        ----------
+        rows : CentredRows
+        posterior : VariationalPosterior
+        """
         n_columns = max(1, posterior.n_components - 1)
         frames, negligible = OwnFrames(posterior), NEGLIGIBLE_INFORMATION / (rows.n_samples * n_columns)
         function = functools.partial(_columns_of_block, posterior, frames, negligible)
@@ -48,7 +59,7 @@ class AmbiguousColumns:
         first = np.cumsum([0] + [part.shape[2] for part in whitened[:-1]])
         return cls(
             posterior,
-            # Picking columns has left them in another order in memory.
+            # Indexing has left the rows in another memory order, which would slow products down.
             np.ascontiguousarray(np.concatenate(whitened, axis=2)),
             np.concatenate([part + start for part, start in zip(row, first, strict=True)]),
             np.concatenate(weights, axis=1),
@@ -58,7 +69,7 @@ class AmbiguousColumns:
         return len(self._row)
 
     def __getstate__(self):
-        cached = {"_kept_features", "_rows_of_columns"}  # They are cheap to form again.
+        cached = {"_kept_features", "_rows_of_columns"}  # These are cheap to form again.
         return {name: value for name, value in vars(self).items() if name not in cached}
 
     def to_arrays(self):
@@ -78,8 +89,8 @@ class AmbiguousColumns:
     def kernel(self):
         """B' R B, (m, m), from inner products of rows alone."""
         posterior, structure = self._posterior, self._posterior.structure
-        half = posterior.intercept_root.T @ self.weights
-        kernel = half.T @ half
+        intercepts = posterior.intercept_root.T @ self.weights
+        kernel = intercepts.T @ intercepts
         for k in range(posterior.n_components):
             for l in structure.layout.components_sharing_precision(k):
                 self._add_component_kernel(kernel, k, l)
@@ -89,14 +100,14 @@ class AmbiguousColumns:
         """Add the products of the features of components k and l, which share a precision group."""
         used, others = (np.flatnonzero(self.weights[component]) for component in (k, l))
         rows, other_rows = self._whitened[k][:, self._row[used]], self._whitened[l][:, self._row[others]]
-        for some in slices(used.size, _KERNEL_COLUMNS):
+        for some in slices(used.size, _KERNEL_ROWS_AT_ONCE):
             products = self._feature_products(k, l, rows[:, some], other_rows)
             products *= self.weights[k, used[some], None]
             products *= self.weights[l, others]
             kernel[np.ix_(used[some], others)] += products
 
     def _feature_products(self, k, l, rows, others):
-        """h_k' R h_l behind the intercepts, components of one group: (P, n), (P, m) -> (n, m)."""
+        """h_k' R h_l without the intercepts, of two components of one group: (P, n), (P, m) -> (n, m)."""
         posterior, structure = self._posterior, self._posterior.structure
         group = structure.layout.precision_group(k)
         inner_products = rows.T @ others
@@ -121,17 +132,17 @@ class AmbiguousColumns:
     def responses(self, index):
         """B' R[:, index], (m, len(index))."""
         posterior, structure = self._posterior, self._posterior.structure
-        index, parts = np.asarray(index), structure.layout.coefficient_blocks
+        index, blocks = np.asarray(index), structure.layout.coefficient_blocks
         responses = np.zeros((len(self), len(index)))
         variance = 1.0 / structure.complete_information(
             posterior.mean_precision, posterior.effective_degrees_of_freedom
         )
-        intercept = np.flatnonzero(index < parts["intercept"].stop)
+        intercept = np.flatnonzero(index < blocks["intercept"].stop)
         counts = posterior.intercept_root @ (posterior.intercept_root.T @ self.weights)
         responses[:, intercept] = counts[index[intercept]].T
-        group_of_entry, entry = np.divmod(index - parts["quadratic"].start, structure.n_quadratic)
-        component, feature = np.divmod(index - parts["linear"].start, structure.n_features)
-        behind = index - parts["intercept"].stop  # place on the diagonal of R, which follows the intercepts
+        group_of_entry, entry = np.divmod(index - blocks["quadratic"].start, structure.n_quadratic)
+        component, feature = np.divmod(index - blocks["linear"].start, structure.n_features)
+        in_diagonal = index - blocks["intercept"].stop  # Position in the diagonal of R after the intercepts.
         for k, weights in enumerate(self.weights):
             rows, group = self._whitened[k][:, self._row], structure.layout.precision_group(k)
             linear = np.flatnonzero(component == k)
@@ -141,8 +152,8 @@ class AmbiguousColumns:
             entries = structure.quadratic_entries(rows, origin, entry[quadratic])
             entries *= weights
             responses[:, quadratic] += entries.T
-        diagonal = np.flatnonzero(behind >= 0)
-        responses[:, diagonal] *= variance[behind[diagonal]]
+        diagonal = np.flatnonzero(in_diagonal >= 0)
+        responses[:, diagonal] *= variance[in_diagonal[diagonal]]
         return responses
 
     def product(self, weights):
@@ -150,21 +161,22 @@ class AmbiguousColumns:
         structure = self._posterior.structure
         product = np.zeros((structure.n_coefficients, weights.shape[1]))
         for k in range(structure.n_components):
-            self._add_by_place(product, k, self.component_product(k, weights))
+            self._add_to_coefficients(product, k, self.component_product(k, weights))
         return product
 
-    def _add_by_place(self, coefficients, k, features):
+    def _add_to_coefficients(self, coefficients, k, features):
+        """Add the rows of component k, (F, c), to the coefficients that they belong to, (D, c)."""
         start = 0
-        for place in self._posterior.structure.layout.coefficient_slices(k):
-            stop = start + place.stop - place.start
-            coefficients[place] += features[start:stop]
+        for own in self._posterior.structure.layout.coefficient_slices(k):
+            stop = start + own.stop - own.start
+            coefficients[own] += features[start:stop]
             start = stop
 
     def component_product(self, k, weights):
         """The rows of `product` that belong to component k: (m, c) -> (F, c)."""
         by_row = self._rows_of_columns[k] @ weights
-        parts = zip(self._features[k], self._batches, strict=True)
-        return functools.reduce(np.add, (features @ by_row[some] for features, some in parts))
+        batches_of_features = zip(self._features[k], self._batches, strict=True)
+        return functools.reduce(np.add, (features @ by_row[some] for features, some in batches_of_features))
 
     def transposed_product(self, array):
         """B' array: (D, c) -> (m, c)."""
@@ -177,10 +189,10 @@ class AmbiguousColumns:
 
     @cached_property
     def _rows_of_columns(self):
-        """By component, the weight of every column at its row: K sparse arrays (n, m)."""
+        """For each component, the weight of every column at its row: K sparse arrays (n, m)."""
         shape = self._whitened.shape[2], len(self)
-        place = self._row, np.arange(len(self))
-        return [csr_array((weights, place), shape=shape) for weights in self.weights]
+        positions = self._row, np.arange(len(self))
+        return [csr_array((weights, positions), shape=shape) for weights in self.weights]
 
     @property
     def _batches(self):
@@ -192,7 +204,7 @@ class AmbiguousColumns:
 
     @property
     def _features(self):
-        """By component, h_k of the ambiguous rows, batch by batch (F, n); kept where they are one batch."""
+        """For each component, h_k of the ambiguous rows in batches (F, n); kept if there is one batch."""
         if len(self._batches) > 1:
             return [self._batches_of_features(k) for k in range(len(self.weights))]
         return self._kept_features
@@ -209,32 +221,33 @@ class AmbiguousColumns:
 
 
 def _columns_of_block(posterior, frames, negligible, block):
-    """The ambiguous rows of a block whitened (K, P, n), and for each of their columns its row and weights."""
+    """Whitened ambiguous rows of a block (K, P, n), the row of each column (m,), and its weights (K, m)."""
     expectation = expect(frames, block)
     y, r = expectation.whitened, expectation.responsibilities
     squared = np.einsum("kpn,kpn->kn", y, y)
-    # Intercepts and shared precisions correlate, so the norms of the K parts bound that of the whole K times.
+    # Intercepts and shared precisions correlate. So the squared norm of a row's features is bounded by K
+    # times the sum of the squared norms in the K components.
     information = block.weighted(posterior.n_components * information_of_rows(posterior, squared))
     ambiguous = np.flatnonzero(np.einsum("kn,kn->n", r * complements(r), information) > negligible)
-    weights = _assignment_root(r[:, ambiguous])
+    weights = _assignment_cholesky(r[:, ambiguous])
     trace = np.einsum("kjn,kn->jn", np.square(weights), information[:, ambiguous])
     column, row = np.nonzero(trace > negligible)
     kept, row_of_column = np.unique(row, return_inverse=True)
-    root = np.sqrt(block.counts[ambiguous])
-    return y[:, :, ambiguous[kept]], row_of_column, weights[:, column, row] * root[row]
+    root_counts = np.sqrt(block.counts[ambiguous])
+    return y[:, :, ambiguous[kept]], row_of_column, weights[:, column, row] * root_counts[row]
 
 
-def _assignment_root(responsibilities):
+def _assignment_cholesky(responsibilities):
     """Cholesky factor of diag(r) - r r', without its last column of zeros: (K, n) -> (K, K - 1, n)."""
     n_components, n_rows = responsibilities.shape
-    # Sums from the end, because 1 - (sums from the start) would lose the digits of almost certain rows.
+    # Sum from the end: 1 minus a sum from the start would cancel for rows of almost certain assignment.
     tails = np.cumsum(responsibilities[::-1], axis=0)[::-1]
-    root = np.zeros((n_components, n_components - 1, n_rows))
+    cholesky = np.zeros((n_components, n_components - 1, n_rows))
     for j in range(n_components - 1):
         here, after, from_here = responsibilities[j], tails[j + 1], tails[j]
-        alive = (after > 0) & (from_here > 0)
-        scale = np.sqrt(np.divide(here * after, from_here, out=np.zeros(n_rows), where=alive))
-        root[j, j] = scale
-        share = np.divide(scale, after, out=np.zeros(n_rows), where=alive)
-        root[j + 1 :, j] = -share * responsibilities[j + 1 :]
-    return root
+        is_positive = (after > 0) & (from_here > 0)
+        scale = np.sqrt(np.divide(here * after, from_here, out=np.zeros(n_rows), where=is_positive))
+        cholesky[j, j] = scale
+        ratio = np.divide(scale, after, out=np.zeros(n_rows), where=is_positive)
+        cholesky[j + 1 :, j] = -ratio * responsibilities[j + 1 :]
+    return cholesky

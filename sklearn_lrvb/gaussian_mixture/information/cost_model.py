@@ -1,34 +1,35 @@
-"""What passes over the rows and the solvers of the observed information cost.
+"""Costs of passes over the rows and of the solvers of the observed information.
 
 The unit is a flop of a large matrix product. Everything that runs at another speed is counted as the number
-of such flops that would take as long: arithmetic by element, products of few rows, and what Python does
-around them. The constants decide which solver or frame is chosen, never what it returns.
+of such flops that would take as long: elementwise arithmetic, products of few rows, and Python's overhead.
+The constants decide which solver is chosen and when Newton's method takes over, never what a solver returns.
+`fitting.ascent` and `observed_information` use these costs.
 """
 
 from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import monomials_of, prefers_common_frame
 from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import prefers_pair_frame
 from sklearn_lrvb.linear_response import SolverCosts
 
-# A pass in the components' own frames, for each row and component.
+# Cost of a pass in the components' own frames, for each row and component.
 _FLOPS_PER_FEATURE = 200
 _FLOPS_PER_ROW = 200
 
-# A pass in the common frame, for each row.
+# Cost of a pass in the common frame, for each row. Monomials are used once for each component.
 _FLOPS_TO_FORM_A_MONOMIAL = 80
-_FLOPS_TO_USE_A_MONOMIAL = 15  # for each component
+_FLOPS_TO_USE_A_MONOMIAL = 15
 _FLOPS_PER_RESPONSIBILITY = 500
 
-_PAIR_FRAME_SHARE = 0.75  # of a pass in the components' own frames, that a pass in the pair frame takes
-_FLOPS_PER_PASS = 6e7  # whatever the number of rows
+_PAIR_FRAME_SHARE = 0.75  # Cost of a pass in the pair frame, relative to one in the components' own frames.
+_FLOPS_PER_PASS = 6e7  # Overhead of a pass, whatever the number of rows.
 _PASSES_PER_PRODUCT = 1.5  # A product with the missing information evaluates polynomials and sums them again.
 
-# The missing information by pairs of components.
-_FLOPS_PER_ENTRY = 30  # of a matrix that is formed and scaled
+# Cost of the missing information by pairs of components; the entries are those of matrices formed and scaled.
+_FLOPS_PER_ENTRY = 30
 _FLOPS_PER_PAIR = 2e7
 _FLOPS_PER_PAIR_ROW = 3000
-_SLOWDOWN_OF_PAIR_PRODUCTS = 2.0  # Their few rows or columns take that many times as long as large ones.
+_SLOWDOWN_OF_PAIR_PRODUCTS = 2.0  # Products of few rows or columns are slower by this factor than large ones.
 
-# The missing information from the features of all components, measured from 150 to 20,000 rows.
+# Cost of the missing information from the features of all components, measured from 150 to 20,000 rows.
 _SLOWDOWN_OF_FEATURE_PRODUCTS = 5.0
 _FLOPS_PER_FEATURE_PRODUCT = 2e7
 
@@ -41,14 +42,16 @@ def sweep_cost(n_samples, structure):
 
 
 def solver_costs(n_samples, structure, n_columns, n_pair_rows):
-    """What the solvers of the observed information cost.
+    """Costs of the solvers of the observed information.
 
     Parameters
     ----------
     n_samples : int
-    structure : covariance structure
-    n_columns : int, of `AmbiguousColumns`; alternatives, as the E-step counts them, are a first guess
-    n_pair_rows : int, ambiguous pairs, as the E-step counts them
+    structure : CovarianceStructure
+    n_columns : int
+        Number of `AmbiguousColumns`; the E-step's ``n_alternatives`` estimates it.
+    n_pair_rows : int
+        Number of pairs that rows are ambiguous between, the E-step's ``n_ambiguous_pairs``.
 
     Returns
     -------
@@ -84,7 +87,7 @@ def _sweep_flops(structure):
 
 
 def _own_frames_cost(n_samples, structure):
-    """Cost of a pass in the components' own frames, without what Python adds to any pass."""
+    """Cost of a pass in the components' own frames, without the overhead of any pass."""
     per_row = _sweep_flops(structure) + _FLOPS_PER_FEATURE * structure.n_features + _FLOPS_PER_ROW
     return 1.5 * n_samples * structure.n_components * per_row
 
@@ -101,7 +104,7 @@ def _cheapest_pass_cost(n_samples, structure):
 
 
 def _cost_by_pairs(n_samples, structure, n_pair_rows):
-    """Cost of the missing information, added up over pairs of components."""
+    """Cost of the missing information by pairs of components."""
     n_pairs = structure.n_components * (structure.n_components - 1) // 2
     n_features_of_row = 1 + structure.n_features + structure.n_quadratic
     per_row, per_pair = (_SLOWDOWN_OF_PAIR_PRODUCTS * flops for flops in structure.pair_type.flops(structure))

@@ -2,17 +2,16 @@
 
     G = sum_n w_n [(r_nk delta_kl - r_nk r_nl) h_nk h_nl']_kl = sum_n B_n B_n'
 
-with w_n how often row n counts and h_nk its features in component k (`covariance_structures`). Rows whose
-assignment is certain add nothing to it. Passes over the rows give what the three solvers of
+with w_n the sample weight of row n and h_nk its features in component k (`covariance_structures`). Rows of
+certain assignment add nothing to it. It is computed in the forms that the three solvers of
 `sklearn_lrvb.linear_response` need:
 
 * `missing_information_product`: G v, at the price of a sweep and a half, in memory that does not depend on
-  the
-  number of rows;
+  the number of rows;
 * `missing_information`: the matrix, one Gram matrix of weight r_k r_l >= 0 for every pair of components
   (`covariance_structures.pairs`); or, for few rows, `missing_information_from_features`, one product of the
   features of all components;
-* `ambiguous_columns`: the columns of B, of which there are few where few rows are ambiguous.
+* `AmbiguousColumns` in `ambiguous_columns`: the columns of B, few where few rows are ambiguous.
 """
 
 import functools
@@ -26,8 +25,8 @@ from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, complements, expect
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 
-_COMPACTED_BELOW = 0.6  # share of a block's rows above which picking them costs more than it saves
-_SAMPLED_ROWS = 500  # rows by which it is judged how many pairs a row is ambiguous between
+_COMPACTED_BELOW = 0.6  # Share of a block's rows above which selecting them costs more than it saves.
+_SAMPLED_ROWS = 500  # Number of rows from which the mean number of pairs of an ambiguous row is estimated.
 
 
 def change_of_log_densities(frames, posterior, coefficients):
@@ -37,7 +36,7 @@ def change_of_log_densities(frames, posterior, coefficients):
 
 
 def features_of(posterior, moments):
-    """Sums of weight h from those of (1, y, s(y)): (D,). The transpose of `change_of_log_densities`."""
+    """Sums of weight h from sums of weight (1, y, s(y)): (D,). Transpose of `change_of_log_densities`."""
     return posterior.structure.feature_moments(
         moments.counts, moments.first, moments.second, posterior.second_moment_origin
     )
@@ -61,10 +60,10 @@ def _products_of_block(frames, changes, block):
     r, counted = expectation.responsibilities, block.weighted(expectation.responsibilities)
     moments = []
     for change in changes:
-        # d rho = beta . h, d r = V_z d rho, then the moments of d r
-        moved = centred_on_average(frames.changes(expectation.whitened, change), r)
-        moved *= counted
-        moments.append(frames.signed_moments(expectation.whitened, moved))
+        # With d rho = beta . h, the responsibilities change by d r = V_z d rho; its moments are returned.
+        changed = centred_on_average(frames.changes(expectation.whitened, change), r)
+        changed *= counted
+        moments.append(frames.signed_moments(expectation.whitened, changed))
     return moments
 
 
@@ -93,13 +92,13 @@ def missing_information(rows, posterior):
 
 @dataclass(frozen=True)
 class Ambiguity:
-    """Which rows are ambiguous between which components, by what they add to G.
+    """Which rows are ambiguous between which components, by their contribution to G.
 
     Attributes
     ----------
     posterior : VariationalPosterior
     frames : CommonFrame or OwnFrames, of the posterior
-    negligible : float, information of a row and a pair that may be left out
+    negligible : float, information below which a row may be left out of a pair of components
     """
 
     posterior: VariationalPosterior
@@ -108,7 +107,7 @@ class Ambiguity:
 
     @classmethod
     def among(cls, rows, posterior):
-        """What may be left out of every row and pair, so that all of it together is negligible."""
+        """The rule by which everything that is left out is negligible together."""
         n_numbers = rows.n_samples * posterior.n_components**2
         return cls(posterior, frames_of(posterior), NEGLIGIBLE_INFORMATION / n_numbers)
 
@@ -119,12 +118,12 @@ class Ambiguity:
         return expectation.responsibilities, information_of_rows(self.posterior, squared)
 
     def counting(self, weights, information, k, l):
-        """Where weights of one pair (n,) or of several (m, n) are not negligible."""
+        """Whether rows count, given their weights in one pair of components (n,) or in several (m, n)."""
         return weights * (information[k] + information[l]) > self.negligible
 
 
 def information_of_rows(posterior, squared):
-    """A bound from above of |T' h_nk|^2, a row's features in units of the complete information: (K, n).
+    """An upper bound of |T' h_nk|^2, a row's features in units of the complete information: (K, n).
 
     Parameters
     ----------
@@ -141,7 +140,7 @@ def information_of_rows(posterior, squared):
 
 
 def _pairs_of_a_row(rows, ambiguity):
-    """How many pairs of components an ambiguous row is ambiguous between, the mean over some rows."""
+    """Mean number of pairs of components that an ambiguous row is ambiguous between, over some rows."""
     some = rows.selected(slice(None, None, max(1, rows.n_samples // _SAMPLED_ROWS)))
     function = functools.partial(_ambiguous_pairs_of_block, ambiguity)
     n_pairs = some.concatenated(function, ambiguity.frames.numbers_per_row)
@@ -149,7 +148,7 @@ def _pairs_of_a_row(rows, ambiguity):
 
 
 def _ambiguous_pairs_of_block(ambiguity, block):
-    """How many pairs of components each row is ambiguous between, (n,)."""
+    """Number of pairs of components that each row is ambiguous between, (n,)."""
     r, information = ambiguity.of_block(block)
     n_pairs = np.zeros(block.n_rows, dtype=int)
     for k in range(len(r) - 1):
@@ -182,7 +181,7 @@ def _pair_moments_of_block(ambiguity, pairs, block):
 
 
 def missing_information_from_features(rows, posterior):
-    """G, (D, D), by its definition: one product of the features of all components with themselves.
+    """G, (D, D), by its definition: one Gram matrix of the features of all components.
 
     It takes 2 (K F)^2 flops a row, with F features a component, and a few calls a block of rows, where
     `missing_information` takes many calls for every pair of components.
@@ -195,7 +194,7 @@ def missing_information_from_features(rows, posterior):
     missing = np.negative(between, out=between)
     each = np.arange(n_components)
     by_component = missing.reshape(n_components, n_features, n_components, n_features)
-    by_component[each, :, each] = within  # r (1 - r) to its last digit, where r - r^2 would cancel
+    by_component[each, :, each] = within  # Computed from r (1 - r), since r - r^2 would cancel.
     return _of_coefficients(structure, missing)
 
 
@@ -212,7 +211,10 @@ def _feature_products_of_block(structure, frames, origins, block):
 
 
 def _of_coefficients(structure, matrix):
-    """Sum over what components share, from their features one after the other: (K F, K F) -> (D, D)."""
+    """A matrix of features, component by component, as one of coefficients: (K F, K F) -> (D, D).
+
+    Entries of coefficients that components share are added up.
+    """
     of_components = [structure.layout.coefficient_index(k) for k in range(structure.n_components)]
     index = np.ix_(*2 * [np.concatenate(of_components)])
     summed = np.zeros(2 * (structure.n_coefficients,))

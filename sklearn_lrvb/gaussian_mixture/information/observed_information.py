@@ -4,12 +4,12 @@ A perturbation of the posterior moves the log densities of a row by d rho_k = be
 h of `covariance_structures`, and beta solves (R^-1 - G) beta = source, where
 
     R^-1 : (V_pi + C)^-1 on the K intercepts, tau_k on y, c/power on the quadratic features,
-           C : (Var log|Lambda| - what Lambda explains of it)/4 between the components of a group, and
+           C : (Var log|Lambda| - its part explained by Lambda)/4 between the components of a group, and
                P/(2 tau_k^2) on the diagonal,
     G    : `missing_information`.
 
 This is Eq. nuisance_lrvb_est with E[mu mu'] and log|Lambda| eliminated by hand, which leaves half the
-unknowns and a condition number of order one.
+unknowns and a condition number of order one. The solvers are those of `sklearn_lrvb.linear_response`.
 """
 
 import functools
@@ -38,7 +38,8 @@ def complete_information(posterior, quadratic_information=None):
     ----------
     posterior : VariationalPosterior
     quadratic_information : (S,), default c
-        Information of the precision groups; the degrees of freedom nu instead of c give q's own covariance.
+        Information of the precision groups. With the degrees of freedom nu in place of c, R is the covariance
+        of q itself.
     """
     if quadratic_information is None:
         quadratic_information = posterior.effective_degrees_of_freedom
@@ -56,13 +57,13 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     rows : CentredRows
     posterior : VariationalPosterior
     e_step_result : EStepResult at the posterior
-    n_targets : int
+    n_targets : int, number of right-hand sides that will be solved for
     solver : {"primal", "dual", "matrix_free"} or None
         Overrules the cost model (`cost_model`).
 
     Returns
     -------
-    information : ObservedInformation of size D; "matrix_free" holds on to the rows
+    information : ObservedInformation of size D; with "matrix_free" it keeps a reference to the rows
     """
     structure, n_pair_rows = posterior.structure, e_step_result.n_ambiguous_pairs
     costs = solver_costs(rows.n_samples, structure, e_step_result.n_alternatives, n_pair_rows)
@@ -70,7 +71,7 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     complete = complete_information(posterior)
     if chosen == "dual":
         columns = AmbiguousColumns.of_rows(rows, posterior)
-        # The alternatives were a guess at the number of columns. Now that it is known, choose again.
+        # The first choice estimated the number of columns by the alternatives. Now it is known: choose again.
         costs = solver_costs(rows.n_samples, structure, len(columns), n_pair_rows)
         chosen = solver or costs.cheapest(n_targets)
         if chosen == "dual":

@@ -1,6 +1,6 @@
-"""Components without a proper posterior, and what to tell the user about them."""
+"""The error of components without a proper posterior, and its messages."""
 
-# These are scikit-learn's words for a singular covariance; messages go on with which one it is and why.
+# This is scikit-learn's message for a singular covariance. Ours go on with the component and its count.
 ILL_DEFINED_COVARIANCE = (
     "Fitting the mixture model failed because some components have ill-defined empirical covariance "
     "(for instance caused by singleton or collapsed samples). Try to decrease the number of "
@@ -13,7 +13,7 @@ class DegenerateComponentError(ValueError):
 
 
 def empty_component_message(component, counts, prior):
-    """What to say of a component without rows that has no proper posterior, given all counts (K,)."""
+    """Message for a component without rows that has no proper posterior, given all counts (K,)."""
     return (
         f"Component {component} is empty (expected count {counts[component]:.3g} of "
         f"{counts.sum():.6g} points) and has no posterior under "
@@ -24,7 +24,7 @@ def empty_component_message(component, counts, prior):
 
 
 def improper_precision_message(group, counts, prior):
-    """What to say of a precision group with too few rows for a proper posterior."""
+    """Message for a precision group with too few rows for a proper posterior."""
     return (
         f"The precision of {_owner(group, counts, prior.structure)} has no proper posterior under "
         "prior='flat': there are too few points. (a) Lower n_components. (b) Use prior='conjugate'."
@@ -32,7 +32,7 @@ def improper_precision_message(group, counts, prior):
 
 
 def singular_covariance_message(group, counts, prior):
-    """What to say of a precision group whose covariance is singular to working precision."""
+    """Message for a precision group whose covariance is singular to working precision."""
     remedy = " (b) Use prior='conjugate'." if prior.flat else ""
     return (
         f"{ILL_DEFINED_COVARIANCE} Here: the covariance of {_owner(group, counts, prior.structure)} is "
@@ -42,7 +42,7 @@ def singular_covariance_message(group, counts, prior):
 
 
 def _owner(group, counts, structure):
-    """Which components a precision group is, in words."""
+    """The components of a precision group in words, with their expected count."""
     owner = f"component {group}" if structure.has_own_precisions else "all components together"
     count = structure.layout.per_group(counts)[group]
     return f"{owner} (expected count {count:.3g}, {structure.n_features} features)"

@@ -1,4 +1,4 @@
-"""The prior of a mixture, once the data and the user's arguments are known."""
+"""The prior of a mixture, with the values that `prior_arguments` derives from the data and the arguments."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class MixturePrior:
-    """The prior, and the two modelling choices that act like a part of it.
+    """The prior, the factorization of q and the known noise.
 
     Attributes
     ----------
@@ -16,12 +16,13 @@ class MixturePrior:
     structure : covariance structure (`covariance_structures`)
     mean_precision : float, b0; 0 under the flat prior
     mean : (P,), m0, measured from the origin
-    degrees_of_freedom : float, nu0; under the flat prior what makes the density constant
+    degrees_of_freedom : float, nu0; under the flat prior the value at which the density is constant
     covariance : C0 in the structure's shape, the inverse of the Wishart's scale; 0 under the flat prior
     independent : bool, q(mu) q(Lambda) (the paper) instead of q(mu, Lambda)
     reg_covar : float, variance of known noise on every coordinate of x
-    resolution : (P,), the standard deviations that rounding of the rows gives to a constant column; a
-        component with smaller ones has collapsed. Zero under a proper prior, which keeps variances above it
+    resolution : (P,)
+        Standard deviations that rounding of the rows gives to a constant column. A component with smaller
+        ones has collapsed. Zero under a proper prior, which bounds variances from below.
     """
 
     weights: object
@@ -36,7 +37,7 @@ class MixturePrior:
 
     @property
     def flat(self):
-        """Improper, constant in mu, Lambda and log pi."""
+        """Whether the prior is improper: constant in mu, Lambda and log pi."""
         return self.mean_precision == 0
 
     @cached_property

@@ -1,6 +1,6 @@
-"""Which components hold rows, for everything that treats the others apart."""
+"""The rule by which a component counts as occupied rather than empty."""
 
-# A component with fewer expected rows than half a one counts as empty.
+# Expected number of rows below which a component counts as empty.
 _LEAST_COUNT = 0.5
 
 

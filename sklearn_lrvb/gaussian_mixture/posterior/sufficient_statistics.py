@@ -1,6 +1,6 @@
 """Sufficient statistics of the components: sums over rows, differences between posteriors, and steps.
 
-*Mathematics.* Seen in the frames of a posterior q, its own complete statistics are N_k, 0 and c s(I)/power. A
+*Mathematics.* In the frames of a posterior q, its own complete statistics are N_k, 0 and c s(I)/power. A
 sweep is a map EM of the statistics, and q is optimal where EM(s) = s. Differences are taken in the
 coordinates of the features h (`covariance_structures`), in which Newton's step is R^-1 M^-1 (EM(s) - s).
 """
@@ -39,7 +39,7 @@ def _own_moments(posterior):
 
 
 def statistics_residual(posterior, moments):
-    """EM(s) - s, given the complete moments that an E-step at the posterior found: (D,)."""
+    """EM(s) - s, given the complete moments of the E-step at the posterior: (D,)."""
     own, structure = _own_moments(posterior), posterior.structure
     return structure.feature_moments(
         moments.counts - own.counts,

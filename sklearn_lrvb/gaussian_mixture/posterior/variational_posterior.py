@@ -2,8 +2,8 @@
 
 *Conventions.* K components, P features, S precision groups: one for each component, or one for all
 (`covariance_structures`). Positions are measured from the origin of the centred rows (`row_blocks`), so that
-data far from zero lose no digits. q is a function of the expected counts N_k, the means m_k and the roots of
-E(Lambda)^-1 = A/c alone; sweeps and Newton's method both end in `VariationalPosterior.m_step`.
+data far from zero lose no digits. q is a function of the expected counts N_k, the means m_k and the Cholesky
+factors of E(Lambda)^-1 = A/c alone; sweeps and Newton's method both end in `VariationalPosterior.m_step`.
 
 Both factorizations have the same expectations except E log|Lambda|: the Wishart factor of the paper's
 q(mu) q(Lambda) has more degrees of freedom than that of the joint q(mu, Lambda).
@@ -27,8 +27,8 @@ from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 
-# A component without a proper prior is empty below this expected count. Its count falls by orders of
-# magnitude in every sweep by then (E log pi_k is about -1/N_k), so that the exact value does not matter.
+# Expected count below which a component is empty under the flat prior. By then its count falls by orders of
+# magnitude in every sweep (E log pi_k is about -1/N_k), so that the exact value does not matter.
 _EMPTY_COUNT = 1e-6
 
 
@@ -38,7 +38,7 @@ def log_normal_constant(expected_log_determinant, mean_precision, n_features):
 
 
 def log_density_constants(posterior, reg_covar):
-    """rho_nk + |y_nk|^2/2, (K,): all of the log density that does not depend on x.
+    """rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x, (K,).
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class VariationalPosterior:
     prior : MixturePrior
     counts : (K,), N_k
     centred_means : (K, P), m_k, measured from the origin
-    covariance_cholesky : (S, ...), roots of E(Lambda)^-1: lower Cholesky factors, or standard deviations
+    covariance_cholesky : (S, ...), lower Cholesky factors of E(Lambda)^-1, or its standard deviations
     """
 
     prior: MixturePrior
@@ -70,7 +70,7 @@ class VariationalPosterior:
     covariance_cholesky: np.ndarray
 
     def __getstate__(self):
-        # Cached expectations are cheap to compute again, and do not travel to other processes.
+        # Cached expectations are left out, because they are cheap to compute again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
@@ -137,7 +137,7 @@ class VariationalPosterior:
 
     @cached_property
     def intercept_excess(self):
-        """C: what log|Lambda| and tau_k add to the covariance of the intercepts, (K, K)."""
+        """C, the contribution of log|Lambda| and tau_k to the covariance of the intercepts, (K, K)."""
         structure = self.structure
         log_det_variance = structure.precision_factors.log_determinant_excess_variance(
             self.degrees_of_freedom
@@ -151,13 +151,13 @@ class VariationalPosterior:
         return cholesky_equilibrated(self.log_weight_covariance + self.intercept_excess)
 
     def count_response(self, intercepts):
-        """(V_pi + C)^-1 b, how the expected counts respond to intercepts: (..., K) -> (..., K)."""
+        """(V_pi + C)^-1 b, the response of the expected counts to intercepts: (..., K) -> (..., K)."""
         flat = intercepts.reshape(-1, intercepts.shape[-1]).T
         return cho_solve((self.intercept_root, True), flat).T.reshape(intercepts.shape)
 
     @cached_property
     def log_density_constants(self):
-        """rho_nk + |y_nk|^2/2, (K,): all of the log density that does not depend on x."""
+        """rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x, (K,)."""
         return log_density_constants(self, self.prior.reg_covar)
 
     @cached_property
@@ -178,7 +178,7 @@ class VariationalPosterior:
 
     @cached_property
     def mean_divergences(self):
-        """What the means add to `kl_divergence`, given the precisions: (K,)."""
+        """Contributions of the means to `kl_divergence`, given the precisions: (K,)."""
         prior, structure = self.prior, self.structure
         log_determinant = (
             -structure.log_determinants(self.covariance_cholesky)
@@ -200,7 +200,7 @@ class VariationalPosterior:
 
     @cached_property
     def precision_divergences(self):
-        """What the precisions add to `kl_divergence`, (S,)."""
+        """Contributions of the precisions to `kl_divergence`, (S,)."""
         prior, structure = self.prior, self.structure
         densities = structure.precision_factors.expected_log_density(
             self.degrees_of_freedom,

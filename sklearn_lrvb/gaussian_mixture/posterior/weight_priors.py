@@ -5,8 +5,8 @@ derivative of E log pi in the counts; the posterior mean of pi and its derivativ
 means, which are derivatives in the prior's concentration at fixed counts; the Kullback-Leibler divergence;
 the log evidence of given counts; and the order of the components in which that evidence is largest.
 
-Weights of either kind break a stick: a share v_k of what is left of it goes to component k. The v_k are
-independent beta variables, K - 1 of them where the last component takes the rest (Dirichlet), else K.
+Both kinds of weights have a stick-breaking form: component k gets a share v_k of the remaining stick. The v_k
+are independent beta variables, K - 1 of them where the last component gets the rest (Dirichlet), else K.
 Arrays have a number for every component, (K,), or for every break of the stick.
 """
 
@@ -20,7 +20,7 @@ from sklearn_lrvb.exponential_families import dirichlet
 
 
 class BrokenStick:
-    """Weights as the parts of a stick; a subclass gives the beta parameters of its breaks, `sticks`."""
+    """Weights in stick-breaking form; a subclass defines `sticks`, the beta parameters of its breaks."""
 
     def logit_variance(self, counts):
         """Var log(v/(1 - v)), a number for every break."""
@@ -35,7 +35,7 @@ class BrokenStick:
 
     def from_sticks(self, stick, rest):
         """pi from v and 1 - v, scaled to sum to one: (..., number of breaks) -> (..., K)."""
-        n_rest = self.n_components - stick.shape[-1]  # One where the last component takes the rest.
+        n_rest = self.n_components - stick.shape[-1]  # One where the last component gets the rest.
         whole = np.ones((*stick.shape[:-1], 1))
         left = np.concatenate([whole, np.cumprod(rest, axis=-1)], axis=-1)[..., : self.n_components]
         weights = left * np.concatenate([stick, whole[..., :n_rest]], axis=-1)
@@ -94,7 +94,7 @@ class DirichletWeights(BrokenStick):
         return dirichlet.log_partition(self.concentration(counts)) - self._prior[1]
 
     def best_order(self, counts):
-        """The components as they are, because none is distinguished by its place: (..., K) of int."""
+        """The components in their present order, because the evidence is the same in all: (..., K) of int."""
         return np.broadcast_to(np.arange(self.n_components), np.shape(counts))
 
     def kl_divergence(self, counts):
@@ -113,7 +113,7 @@ class StickBreakingWeights(BrokenStick):
     """pi_k = v_k prod_{j<k} (1 - v_j) with v_k ~ Beta(1, gamma): a truncated Dirichlet process.
 
     As in scikit-learn the last stick is a beta variable too, so that the weights sum to less than one: the
-    components beyond K have the rest. The lower bound is a bound on the evidence of the untruncated
+    remaining weight belongs to components beyond K. The lower bound is one on the evidence of the untruncated
     process. log pi is linear in (log v, log(1 - v)).
     """
 
@@ -122,7 +122,7 @@ class StickBreakingWeights(BrokenStick):
 
     @cached_property
     def _earlier(self):
-        """(K, K), row k holds ones at j < k: log pi = log v + earlier @ log(1 - v)."""
+        """Matrix with ones at j < k in row k, so that log pi = log v + earlier @ log(1 - v): (K, K)."""
         return np.tri(self.n_components, k=-1)
 
     def concentration(self, counts):
@@ -191,7 +191,7 @@ class StickBreakingWeights(BrokenStick):
         return (dirichlet.log_partition(self._sticks(counts)) - self._prior[1]).sum(axis=-1)
 
     def best_order(self, counts):
-        """Numbers of the components by falling counts, the order of largest `log_evidence`: (..., K) of int.
+        """Components in the order of falling counts, which has the largest `log_evidence`: (..., K) of int.
 
         Exchanging two neighbours changes it by log(gamma + R + N_later) - log(gamma + R + N_earlier), where R
         is the sum of the counts behind both: a gain exactly where the later count is the larger one.

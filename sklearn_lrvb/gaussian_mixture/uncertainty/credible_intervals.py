@@ -19,7 +19,7 @@ def credible_interval(quantile, mean, deviation, on_diagonal, probability):
     ----------
     quantile : function of `exponential_families.quantiles`
     mean, deviation : (d,), standard deviation
-    on_diagonal : bool (d,), which entries ``quantile`` is for; the others are normal
+    on_diagonal : bool (d,), the entries whose family is that of ``quantile``; the others are normal
     probability : float, between 0 and 1
     """
     z = -ndtri(0.5 * (1.0 - probability))

@@ -1,9 +1,9 @@
 """The fitted state: the mixture that an estimator's public arrays describe.
 
 Predicting, scoring and continuing a fit need this and nothing else. As in scikit-learn the public arrays
-decide. `FittedMixture` is the posterior in which a fit ended; it is used as long as the arrays are what the
-fit reported, because it knows positions to more digits than `means_` can hold. Where somebody has set or
-reordered arrays, `HandSetMixture` takes each of them at its word.
+decide. `FittedMixture` is the posterior in which a fit ended. It is used as long as the arrays are unchanged,
+because its positions have more digits than `means_` can hold. Where somebody has set or reordered arrays,
+`HandSetMixture` uses them as they are.
 
 *Conventions.* K components, P features, S precision groups (`covariance_structures`). Positions are measured
 from ``origin``.
@@ -26,8 +26,8 @@ from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS,
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
 from sklearn_lrvb.row_blocks import CentredRows
 
-# The constructor's parameters on which the meaning of the arrays depends. Those of the fit count until the
-# next one, also where others are set in between.
+# The constructor's parameters on which the meaning of the arrays depends. Their values at the fit hold until
+# the next fit, even if others are set in between.
 MODEL_PARAMETERS = (
     "covariance_type",
     "weight_concentration_prior_type",
@@ -36,7 +36,7 @@ MODEL_PARAMETERS = (
     "reg_covar",
 )
 
-# What the log densities of rows are computed from, in scikit-learn as here.
+# The arrays from which the log densities of rows are computed, in scikit-learn as here.
 DENSITY_ARRAYS = (
     "weight_concentration_",
     "mean_precision_",
@@ -45,18 +45,18 @@ DENSITY_ARRAYS = (
     "precisions_cholesky_",
 )
 
-# Arrays of up to so many numbers are compared as bytes, which takes a tenth of a microsecond for small ones,
-# a tenth of comparing numbers. Every prediction compares five arrays, also that of a single row.
-_COMPARED_AS_BYTES = 4096
+# Largest size of arrays that are compared as bytes. For small ones this takes 0.1 microseconds, a tenth of
+# comparing numbers. Every prediction compares five arrays, even that of a single row.
+_MAX_SIZE_COMPARED_AS_BYTES = 4096
 
 
 def model_of(estimator):
-    """Parameter name -> value, of `MODEL_PARAMETERS`."""
+    """The values of `MODEL_PARAMETERS`: dict by name."""
     return {name: getattr(estimator, name) for name in MODEL_PARAMETERS}
 
 
 class _Mixture:
-    """What a mixture says of rows, whether it was fitted or set by hand.
+    """A mixture that predicts, whether it was fitted or set by hand.
 
     Attributes
     ----------
@@ -84,11 +84,11 @@ class _Mixture:
 
     @cached_property
     def parameters(self):
-        """`Targets` at the posterior; of arrays set by hand for shapes and names alone."""
+        """`Targets` at the posterior; for arrays set by hand, only their shapes and names are valid."""
         return Targets(self.posterior, self.origin)
 
     def rows(self, X, n_jobs):
-        """X seen from the origin."""
+        """X measured from the origin: CentredRows."""
         return CentredRows(X, self.origin, n_jobs)
 
 
@@ -102,7 +102,7 @@ class FittedMixture(_Mixture):
     model : dict, the fit's values of `MODEL_PARAMETERS`
     path : sequence of float, lower bounds at the start and after every step
     arrays : dict or None, default=None
-        What the fit reported; None computes it.
+        The arrays that the fit reported; None computes them.
     """
 
     def __init__(self, posterior, origin, model, path, arrays=None):
@@ -154,9 +154,9 @@ class FittedMixture(_Mixture):
     # Pickling.
 
     def to_state(self, estimator):
-        """Builtins and arrays from which, with the estimator's public arrays, `from_state` makes the same.
+        """Builtins and arrays from which, with the estimator's public arrays, `from_state` rebuilds this.
 
-        Of the arrays that the fit reported it holds those that the estimator no longer has.
+        Arrays that the fit reported are included only where the estimator's have been changed since.
         """
         posterior, changed = self.posterior, self.changed_arrays(estimator)
         return {
@@ -189,7 +189,7 @@ class FittedMixture(_Mixture):
             covariance=np.reshape(arrays["covariance_prior_"], structure.identity.shape),
             independent=model["factorization"] == "independent",
             reg_covar=float(model["reg_covar"]),
-            resolution=np.zeros(n_features),  # used in the M-step alone
+            resolution=np.zeros(n_features),  # Only the M-step uses it.
         )
         posterior = VariationalPosterior(
             prior, state["counts"], state["centred_means"], state["covariance_cholesky"]
@@ -198,10 +198,14 @@ class FittedMixture(_Mixture):
 
 
 def _is_same(value, reported):
-    """Whether a fitted attribute, which may be anything by now, still is what the fit reported."""
+    """Whether a fitted attribute, which may have any type by now, still equals the one reported."""
     if type(value) is tuple and type(reported) is tuple and len(value) == len(reported):
         return all(map(_is_same, value, reported))
-    if type(value) is np.ndarray and type(reported) is np.ndarray and reported.size <= _COMPARED_AS_BYTES:
+    if (
+        type(value) is np.ndarray
+        and type(reported) is np.ndarray
+        and reported.size <= _MAX_SIZE_COMPARED_AS_BYTES
+    ):
         same_kind = value.dtype == reported.dtype and value.shape == reported.shape
         if same_kind and value.tobytes() == reported.tobytes():
             return True
@@ -232,14 +236,14 @@ def _weights(model, prior_concentration, n_components):
 
 @dataclass(frozen=True)
 class HandSetDensities:
-    """Expected log densities of arrays that were set by hand, each of them taken at its word.
+    """Expected log densities from arrays that were set by hand, each used as it is.
 
-    They stand in for a `VariationalPosterior` in an E-step, under the same names. There are no counts,
+    They replace a `VariationalPosterior` in an E-step and have the same attributes. There are no counts,
     because the arrays need not be those of any posterior.
 
     Attributes
     ----------
-    structure : covariance structure
+    structure : CovarianceStructure
     reg_covar : float, variance of known noise on every coordinate
     centred_means : (K, P), measured from the mixture's origin
     whiteners : (S, ...), W with W' W = E Lambda
@@ -276,7 +280,7 @@ class HandSetDensities:
 
     @cached_property
     def log_density_constants(self):
-        """All of the log density that does not depend on x, (K,)."""
+        """The part of the log density that does not depend on x, (K,)."""
         return log_density_constants(self, self.reg_covar)
 
 
@@ -378,7 +382,7 @@ def _check_domain(arrays, structure):
 
 
 def _check_shapes(arrays, structure, weights, covariance_type):
-    """Raise ValueError unless the arrays have the shapes that ``means_`` asks for."""
+    """Raise ValueError unless the arrays have the shapes that fit ``means_``."""
     n_components = structure.n_components
     frames = structure.scaled_frames(np.ones(structure.n_features))
     numbers = np.ones(structure.layout.n_precision_groups)

@@ -13,7 +13,7 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import RESPONDS
+from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_RESPONSIVE_RESPONSIBILITY
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, expect
 from sklearn_lrvb.row_blocks import rows_of_size, slices
@@ -43,15 +43,15 @@ class InfluenceFunctions:
         self.numbers_per_row = max(structure.n_quadratic, constant.size)
 
     def __reduce__(self):
-        # What is made of the coefficients is larger than they are, and quick to make again.
+        # The polynomials and maps are larger than the coefficients, and quick to compute again.
         return type(self), (self._posterior, self._coefficients)
 
     def values(self, block, out):
         """Weight influence of a block of n rows, written to (n, d)."""
         expectation = expect(self._frames, block)
         total = np.zeros((self.n_functions, len(out)))
-        parts = zip(self._polynomials, expectation.responsibilities, expectation.whitened, strict=True)
-        for polynomials, r, rows in parts:
+        components = zip(self._polynomials, expectation.responsibilities, expectation.whitened, strict=True)
+        for polynomials, r, rows in components:
             total += r * polynomials(rows)
         out[...] = total.T
 
@@ -60,7 +60,7 @@ class InfluenceFunctions:
         expectation = expect(self._frames, block)
         r, whitened = expectation.responsibilities, expectation.whitened
         self._write_gradients(r, whitened, out)
-        ambiguous = np.flatnonzero(np.count_nonzero(r > RESPONDS, axis=0) > 1)
+        ambiguous = np.flatnonzero(np.count_nonzero(r > LEAST_RESPONSIVE_RESPONSIBILITY, axis=0) > 1)
         if ambiguous.size == len(out):
             self._add_reassignment(r, whitened, out)
         elif ambiguous.size:
@@ -100,11 +100,10 @@ def write_influence(rows, posterior, batches, part, out, entries=None):
     rows : CentredRows
     posterior : VariationalPosterior
     batches : iterable of arrays (d, D), rows of J M^-1
-    part : method of `InfluenceFunctions` that writes the part of a block to (n, d, ...)
+    part : method of `InfluenceFunctions` that writes the values of a block to (n, d, ...)
     out : array (n_samples, ...) whose middle axes are those of ``entries``
-    entries : int array, the number of the function that every place of the output reports; by default one
-    after
-        the other
+    entries : int array, default=None
+        Index of the function that every position of the output reports. None is all functions in order.
     """
     entries = np.arange(out.shape[1]) if entries is None else entries
     flat = out.reshape(len(out), entries.size, *out.shape[1 + entries.ndim :])
@@ -117,24 +116,24 @@ def write_influence(rows, posterior, batches, part, out, entries=None):
             write = functools.partial(part, functions)
             rows.write(write, flat[:, first:last], functions.numbers_per_row)
         else:
-            places = np.flatnonzero((entries.ravel() >= first) & (entries.ravel() < last))
-            own = entries.ravel()[places] - first
-            write = functools.partial(_write_spread, part, functions, places, own)
+            positions = np.flatnonzero((entries.ravel() >= first) & (entries.ravel() < last))
+            own = entries.ravel()[positions] - first
+            write = functools.partial(_write_spread, part, functions, positions, own)
             rows.write(write, flat, functions.numbers_per_row)
         first = last
 
 
-def _write_spread(part, functions, places, entries, block, out):
-    """Write entries that are reported twice, or rounded, to their places."""
+def _write_spread(part, functions, positions, entries, block, out):
+    """Write entries that are reported twice, or rounded, to their positions."""
     written = np.empty((block.n_rows, functions.n_functions, *out.shape[2:]))
     part(functions, block, written)
-    out[:, places] = written[:, entries]
+    out[:, positions] = written[:, entries]
 
 
 def robust_covariance(rows, posterior, batches, n_targets):
     """Sum over rows of w (d theta/d w - mean)(same)', the infinitesimal jackknife: (d, d).
 
-    The influence of all rows, or all influence functions, are held at once, whichever are fewer numbers.
+    The influence of all rows, or all influence functions, are in memory at once, whichever is smaller.
 
     Parameters
     ----------
@@ -156,11 +155,11 @@ def robust_covariance(rows, posterior, batches, n_targets):
 
 
 def _products_of_block(functions, n_targets, block):
-    """The same as `_products_of_influence`, from the influence functions one after the other."""
+    """The same as `_products_of_influence`, computed from the influence functions."""
     influence, start = np.empty((block.n_rows, n_targets)), 0
-    for part in functions:
-        stop = start + part.n_functions
-        part.values(block, influence[:, start:stop])
+    for batch in functions:
+        stop = start + batch.n_functions
+        batch.values(block, influence[:, start:stop])
         start = stop
     return _products_of_influence(block, influence)
 

@@ -1,8 +1,8 @@
-"""Where the observed information of a fit comes from: formed at first need, checked, and packed for pickles.
+"""The observed information of a fit: formed at first need, checked, and packed for pickles.
 
 The covariance, the influence and the draws all solve with the observed information M at the end of the fit.
-The fit hands M over where it has formed it. Otherwise the training rows are kept, by reference, and M is
-formed from them when it is first asked for, by the cheapest solver.
+Where the fit has formed M, it is taken from there. Otherwise the training rows are kept, by reference, and M
+is formed from them at first need, by the cheapest solver.
 """
 
 import contextlib
@@ -26,26 +26,27 @@ from sklearn_lrvb.linear_response import (
 )
 from sklearn_lrvb.row_blocks import blas_threads
 
-_FAR_FROM_OPTIMUM = 0.1  # posterior standard deviations, from which linear response is called rough
-_FORMED_TO_PICKLE_BYTES = 2**26  # a larger matrix is not formed just to be pickled
+# Distance from the optimum, in posterior standard deviations, above which linear response warns of its error.
+_FAR_FROM_OPTIMUM = 0.1
+_FORMED_TO_PICKLE_BYTES = 2**26  # Size of the largest matrix that is formed only for a pickle.
 
 
 class InformationSource:
     """The observed information at a fitted posterior, and the training rows as long as it needs them.
 
-    Rows are let go once a matrix is formed. The matrix-free solver passes over them every time: they are kept
-    as long as it is the one in use.
+    The rows are released once a matrix is formed. The matrix-free solver passes over them every time, so they
+    are kept as long as it is in use.
 
     Parameters
     ----------
     fitted : FittedMixture
     rows : CentredRows or None, the training rows
-    iterations : str, how far the fit went, for messages
+    iterations : str, the number of iterations of the fit in words, for messages
     n_jobs : int or None, threads of matrix factorizations
     decrement : float or None, default=None
-        The Newton decrement, where it is known; always where there is a matrix.
+        The Newton decrement, if it is known; required with ``information`` or ``packed``.
     information : ObservedInformation or None, default=None
-        At the posterior, where the fit has formed it.
+        The information at the posterior, if the fit has formed it.
     packed : dict of ndarray or None, default=None
         The information as its ``to_arrays`` packs it; unpacked at first need.
     """
@@ -55,7 +56,7 @@ class InformationSource:
         self._rows = rows
         self._iterations = iterations
         self._n_jobs = n_jobs
-        self._matrix = None  # information by the primal or the dual solver
+        self._matrix = None  # The information by the primal or the dual solver.
         self._packed = packed
         self._decrement = decrement
         self._has_warned = False
@@ -63,7 +64,7 @@ class InformationSource:
 
     @classmethod
     def of_fit(cls, fitted, fit, rows, iterations):
-        """The source that a finished fit leaves behind.
+        """The source of a finished fit.
 
         Parameters
         ----------
@@ -73,7 +74,7 @@ class InformationSource:
         return cls(fitted, rows, iterations, rows.n_jobs, decrement, fit.information)
 
     def _keep(self, information):
-        """Keep a matrix that was formed, and let the rows go."""
+        """Keep a matrix that was formed, and release the rows."""
         if information is not None and not information.holds_rows:
             self._matrix, self._rows = information, None
 
@@ -103,18 +104,20 @@ class InformationSource:
         rows = self._rows if kept else rows
         if rows is None:
             raise ValueError(
-                "This needs the training rows, which do not travel with a pickled or copied estimator and "
-                "are let go once the information matrix is formed. Pass them, as in "
-                "get_posterior_covariance(..., X=X), use it before pickling, or fit again."
+                "This needs the training rows, which are not part of a pickled or copied estimator and are "
+                "released once the information matrix is formed. (a) Pass them, as in "
+                "get_posterior_covariance(..., X=X). (b) Use it before pickling. (c) Fit again."
             )
         result, expected = e_step(rows, self._posterior), self.fitted.lower_bound
         if not np.isclose(result.lower_bound, expected, rtol=1e-9, atol=1e-9):
-            what = "X was changed in place after fit" if kept else "X is not what the mixture was fitted to"
+            problem = (
+                "X was changed in place after fit" if kept else "X is not what the mixture was fitted to"
+            )
             remedy = (
                 "Fit again." if kept else "Pass the training rows, and their sample_weight if they had one."
             )
             raise ValueError(
-                f"{what}: the lower bound at the fitted posterior was {expected:.6f} and is now "
+                f"{problem}: the lower bound at the fitted posterior was {expected:.6f} and is now "
                 f"{result.lower_bound:.6f}. {remedy}"
             )
         return rows, result
@@ -128,9 +131,9 @@ class InformationSource:
         ----------
         n_targets : int
         solver : {"primal", "dual", "matrix_free"} or None, default=None
-            None takes the one in use, else the cheapest.
+            None uses the one in use, else the cheapest.
         rows : CentredRows or None, default=None
-            The training rows, where they are given again.
+            The training rows, if the caller has them.
 
         Returns
         -------
@@ -141,7 +144,7 @@ class InformationSource:
         IndefiniteInformationError
             The fit is no strict local optimum. A ValueError.
         ValueError
-            Rows are needed that are not there, or are not those of the fit.
+            The training rows are needed and have been released, or the given rows are not those of the fit.
         MemoryError
             The solver's matrix is too large.
         """
@@ -172,7 +175,7 @@ class InformationSource:
 
     @property
     def size(self):
-        """D, unknowns of the whole system."""
+        """Number of unknowns of the whole system, D."""
         return self._posterior.structure.n_coefficients
 
     def require_size(self, size, what):
@@ -180,7 +183,8 @@ class InformationSource:
 
         Parameters
         ----------
-        what : str, whose matrix it is
+        size : int
+        what : str, the name of the matrix in the message
         """
         if size > MAX_DENSE_SIZE:
             posterior = self._posterior
@@ -210,9 +214,11 @@ class InformationSource:
             )
 
     def _indefinite_error(self, error):
-        """The error in terms of the mixture: which parameters of which components it is about."""
+        """The error in terms of the mixture: it names the parameters and the components concerned."""
         structure = self._posterior.structure
-        intercepts, linear, quadratic = (np.square(part) for part in structure.layout.split(error.direction))
+        intercepts, linear, quadratic = (
+            np.square(block) for block in structure.layout.split(error.direction)
+        )
         totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
         theta = self.fitted.parameters.theta
         kind = next(target.name for target in theta if target.block == max(totals, key=totals.get))

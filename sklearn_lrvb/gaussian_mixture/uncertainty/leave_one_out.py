@@ -16,15 +16,15 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import COUNTS_IN_SCORE
+from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_RESPONSIBILITY_IN_SCORE
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import Expectation, expect, normalized
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import WithoutResponse
 from sklearn_lrvb.row_blocks import batches
 
-# Determinant of a component's covariance without the row, relative to that with it, below which what is left
-# is the rounding of a singular matrix.
+# Determinant of a component's covariance without the row, relative to that with it, below which the
+# covariance without the row is singular and its determinant is rounding.
 _LEAST_LOG_DETERMINANT = np.log(1e-11)
 
 
@@ -88,8 +88,8 @@ def _largest_shares_of_block(counts, frames, block):
 
 
 def _used(posterior, responsibilities):
-    """Components whose statistics a row is part of, (K, n): those of a group together."""
-    used = responsibilities > COUNTS_IN_SCORE
+    """The components to whose statistics each row contributes, bool (K, n); all of a group together."""
+    used = responsibilities > LEAST_RESPONSIBILITY_IN_SCORE
     if posterior.structure.layout.n_precision_groups < posterior.n_components:
         used[...] = used.any(axis=0)
     return used
@@ -119,43 +119,44 @@ def _scores_at(posterior, expectation, own, left_out):
     # An empty component falls back to its prior, if that is proper.
     counts = np.where(counts > 0.0, counts, np.nan if posterior.prior.flat else 0.0)
     log_weights = posterior.prior.weights.expected_log(counts.T).T
-    moved = expectation.log_densities + log_weights - posterior.expected_log_weights[:, None]
+    changed = expectation.log_densities + log_weights - posterior.expected_log_weights[:, None]
     for group in range(structure.layout.n_precision_groups):
         components = [k for k in range(len(r)) if structure.layout.precision_group(k) == group]
-        columns = np.flatnonzero((r[components] > COUNTS_IN_SCORE).any(axis=0))
+        columns = np.flatnonzero((r[components] > LEAST_RESPONSIBILITY_IN_SCORE).any(axis=0))
         for batch in batches(columns.size, 8 * structure.identity.size):
             some = columns[batch]
             sums = {l: own.moments(l, left_out[:, some], some) for l in components}
-            place, rows = np.ix_(components, some), expectation.whitened[:, :, some]
+            index, rows = np.ix_(components, some), expectation.whitened[:, :, some]
             log_densities = _log_densities(posterior, group, rows, counts[:, some], sums)
-            moved[place] = log_weights[place] + log_densities
-    return normalized(moved)[1]
+            changed[index] = log_weights[index] + log_densities
+    return normalized(changed)[1]
 
 
 def _log_densities(posterior, group, whitened, counts, sums):
-    """Expected log densities without log weights, in a group whose statistics moved for every row: (L, n).
+    """Expected log densities without log weights, in a group with statistics for every row: (L, n).
 
     Parameters
     ----------
     whitened : (K, P, n)
-    counts : (K, n), moved
-    sums : component -> changes of its other statistics (P, n), (Q, n); the L components of the group
+    counts : (K, n), changed expected counts
+    sums : dict, component of the group -> changes of its other statistics (P, n), (Q, n)
     """
     prior, structure = posterior.prior, posterior.structure
-    factors, information = structure.precision_factors, prior.effective_degrees_of_freedom(counts.T)
-    proper = factors.is_proper(information, prior.independent)[:, group]
-    information = np.where(proper, information[:, group], np.nan)
+    factors = structure.precision_factors
+    effective_degrees_of_freedom = prior.effective_degrees_of_freedom(counts.T)
+    is_proper = factors.is_proper(effective_degrees_of_freedom, prior.independent)[:, group]
+    effective_degrees_of_freedom = np.where(is_proper, effective_degrees_of_freedom[:, group], np.nan)
     mean_precision = prior.mean_precision + counts
     shifts = {l: linear / mean_precision[l] for l, (linear, _) in sums.items()}
-    quadratic = next(iter(sums.values()))[1]  # which the components of a group share
-    scatter = _moved_second_moments(posterior, group, counts, quadratic)
+    quadratic = next(iter(sums.values()))[1]  # All components of a group have the same.
+    scatter = _changed_second_moments(posterior, group, counts, quadratic)
     for l, shift in shifts.items():
         scatter -= structure.expand(mean_precision[l]) * structure.statistic_by_row(shift)
-    covariance_cholesky = structure.cholesky(scatter / structure.expand(information))
-    left = structure.log_determinants(covariance_cholesky)
-    left[left < _LEAST_LOG_DETERMINANT] = np.nan
-    log_determinants = left + structure.log_determinants(posterior.covariance_cholesky)[group]
-    degrees_of_freedom = factors.degrees_of_freedom(information, prior.independent)
+    covariance_cholesky = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
+    relative = structure.log_determinants(covariance_cholesky)
+    relative[relative < _LEAST_LOG_DETERMINANT] = np.nan
+    log_determinants = relative + structure.log_determinants(posterior.covariance_cholesky)[group]
+    degrees_of_freedom = factors.degrees_of_freedom(effective_degrees_of_freedom, prior.independent)
     expected_log_determinant = factors.expected_log_determinant(
         degrees_of_freedom,
         factors.log_det_inverse_scale(log_determinants, degrees_of_freedom),
@@ -170,12 +171,12 @@ def _log_densities(posterior, group, whitened, counts, sums):
     return constants - 0.5 * np.array(squares)
 
 
-def _moved_second_moments(posterior, group, counts, quadratic):
-    """Complete second moments of a group in its frame, moved: (K, n), (Q, n) -> (n, ...)."""
+def _changed_second_moments(posterior, group, counts, quadratic):
+    """Complete second moments of a group in its frame after the change: (K, n), (Q, n) -> (n, ...)."""
     structure = posterior.structure
-    more = structure.layout.per_group(counts.T - posterior.counts)[:, group]
+    added = structure.layout.per_group(counts.T - posterior.counts)[:, group]
     own = (
-        structure.expand(posterior.effective_degrees_of_freedom[group] / structure.power + more)
+        structure.expand(posterior.effective_degrees_of_freedom[group] / structure.power + added)
         * structure.identity_statistic
     )
     return own + structure.quadratic_sums(quadratic.T)

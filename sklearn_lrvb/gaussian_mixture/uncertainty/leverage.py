@@ -1,7 +1,7 @@
 """Leverage of rows, and posterior standard deviations of their scores and responsibilities.
 
-All are quadratic forms in T, the LRVB covariance of a row's log densities rho (`row_covariances`): the score
-log sum_k exp rho_k has the gradient r in them, so that its variance is r' T r, the leverage; responsibility k
+All are quadratic forms in T, the LRVB covariance of a row's log densities rho (`row_covariances`). The score
+log sum_k exp rho_k has the gradient r in them, so that its variance is r' T r, the leverage. Responsibility k
 has the gradient r_k (e_k - r).
 """
 
@@ -9,7 +9,10 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import COUNTS_IN_SCORE, RESPONDS
+from sklearn_lrvb.gaussian_mixture.e_step.certainty import (
+    LEAST_RESPONSIBILITY_IN_SCORE,
+    LEAST_RESPONSIVE_RESPONSIBILITY,
+)
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import complements, expect
 
@@ -41,15 +44,15 @@ def responsibility_deviations(rows, posterior, responses):
 def _leverages_of_block(frames, responses, block):
     expectation = expect(frames, block)
     r = expectation.responsibilities
-    covariances = responses.of_block(expectation.whitened, r > COUNTS_IN_SCORE).covariances()
+    covariances = responses.of_block(expectation.whitened, r > LEAST_RESPONSIBILITY_IN_SCORE).covariances()
     return np.maximum(np.einsum("kn,kln,ln->n", r, covariances, r), 0.0)
 
 
 def _deviations_of_block(frames, responses, block):
     expectation = expect(frames, block)
     r = expectation.responsibilities
-    covariances = responses.of_block(expectation.whitened, r > RESPONDS).covariances()
-    # Row k is e_k - r, whose diagonal would lose its digits by subtraction.
+    covariances = responses.of_block(expectation.whitened, r > LEAST_RESPONSIVE_RESPONSIBILITY).covariances()
+    # Row k is e_k - r, whose diagonal would cancel in a subtraction.
     gradients = np.repeat(-r.T[:, None, :], len(r), axis=1)
     np.einsum("nkk->nk", gradients)[...] = complements(r).T
     variances = np.einsum("nkl,nkl->kn", gradients @ covariances.transpose(2, 0, 1), gradients)

@@ -1,10 +1,10 @@
 """Draws of the parameters whose means and covariances are those of linear response.
 
-The coefficients beta ~ N(0, M^-1) of a draw carry all its correlations. Means respond to them linearly, plus
-an independent normal variable for the excess of the Student t. Weights and precisions are bounded: their
-standardised response to beta is turned into a quantile of q's own family (a Gaussian copula):
+All correlations of a draw are those of its coefficients beta ~ N(0, M^-1). Means respond to them linearly,
+plus an independent normal variable for the excess of the Student t. Weights and precisions are bounded: their
+standardized response to beta is transformed to a quantile of q's own family (a Gaussian copula):
 
-* weights through the sticks of which they are made. The logit l of a stick v ~ Beta(a, b) responds by J beta,
+* weights through their stick-breaking form. The logit l of a stick v ~ Beta(a, b) responds by J beta,
   and has the excess Cov_q(l) - J R J' of the general rule Cov(l) = Cov_q(l) + J (M^-1 - R) J'. It becomes the
   logit of a Beta(s a, s b) variable with this variance; s = 1 where no information is missing;
 * precisions through Bartlett's factors (`bartlett`) or as gamma variables, in the frame where they are the
@@ -23,9 +23,9 @@ from sklearn_lrvb.exponential_families.quantiles import beta_quantile_pair
 from sklearn_lrvb.row_blocks import batches, slices
 from sklearn_lrvb.symmetric_matrices import gram_root
 
-_ARRAYS_PER_DRAW = 16  # arrays of the size of the coefficients that exist at once
-_VARIANCES_AT_ONCE = 512
-_NEWTON_STEPS = 30  # more than the size of a beta variable takes: convergence is quadratic
+_ARRAYS_PER_DRAW = 16  # Number of arrays of the size of the coefficients that exist at once.
+_VARIANCES_AT_ONCE = 512  # Number of variances of precisions that are computed at once.
+_NEWTON_STEPS = 30  # More steps than `beta_size` needs, because they converge quadratically.
 
 
 def beta_size(a, b, logit_variance):
@@ -58,9 +58,9 @@ class PosteriorDraws:
         self._information = information
 
     def draw(self, n_draws, random_state):
-        """target -> (n_draws, *shape of the attribute).
+        """Random parameters, by target.
 
-        Every draw takes its own stretch of the random numbers, so that the size of batches does not matter.
+        Every draw uses its own consecutive random numbers, so that the size of batches does not matter.
 
         Parameters
         ----------
@@ -69,17 +69,18 @@ class PosteriorDraws:
 
         Returns
         -------
-        draws : dict of ndarray, of weights, means, precisions and covariances
+        draws : dict of ndarray (n_draws, *shape of the attribute)
+            Its keys are "weights", "means", "precisions" and "covariances".
         """
         structure = self._posterior.structure
-        parts = np.cumsum([structure.n_coefficients, self._posterior.centred_means.size])
-        n_normals = parts[-1] + len(self._logit_variance)
+        stops = np.cumsum([structure.n_coefficients, self._posterior.centred_means.size])
+        n_normals = stops[-1] + len(self._logit_variance)
         targets = ("weights", "means", "precisions", "covariances")
         correlated = self._correlation(n_draws)
         draws = {target: np.empty((n_draws, *self._targets[target].value().shape)) for target in targets}
         for batch in batches(n_draws, 8 * _ARRAYS_PER_DRAW * n_normals):
             normals = random_state.standard_normal((batch.stop - batch.start, n_normals))
-            for_coefficients, for_means, for_sticks = np.split(normals, parts, axis=1)
+            for_coefficients, for_means, for_sticks = np.split(normals, stops, axis=1)
             intercepts, linear, quadratic = structure.layout.split(correlated(for_coefficients))
             draws["weights"][batch] = self._weights(intercepts, for_sticks)
             draws["means"][batch] = self._means(linear, for_means)
@@ -87,7 +88,7 @@ class PosteriorDraws:
         return draws
 
     def _correlation(self, n_draws):
-        """Callable that correlates normals as beta, (n, D) -> (n, D); a matrix where D is below the draws."""
+        """Callable that makes draws of beta from normals, (n, D) -> (n, D), by a matrix if draws are many."""
         size = self._posterior.structure.n_coefficients
         if size > n_draws:
             return lambda normals: self._information.correlated(np.ascontiguousarray(normals.T)).T
@@ -95,7 +96,7 @@ class PosteriorDraws:
         return lambda normals: normals @ root.T
 
     def _means(self, linear, normals):
-        """(n, K, P), and normals (n, K P) for the excess, -> (n, K, P)."""
+        """Means from linear coefficients (n, K, P), and normals (n, K P) for the excess: (n, K, P)."""
         means = self._targets["means"]
         scale = np.sqrt(means.excess_scale)[:, None]
         change = linear + scale * normals.reshape(linear.shape)
@@ -121,7 +122,7 @@ class PosteriorDraws:
         """Y with Y' Y = Cov_q(l) - J R J'."""
         half = solve_triangular(self._posterior.intercept_root, self._logit_covariance.T, lower=True)
         excess = np.diag(self._sticks.logit_variance(self._posterior.counts)) - half.T @ half
-        return gram_root(excess) if len(excess) else excess  # no break in one component
+        return gram_root(excess) if len(excess) else excess  # A single component has no breaks.
 
     @cached_property
     def _logit_variance(self):
@@ -138,7 +139,7 @@ class PosteriorDraws:
         return size * stick, size * rest
 
     def _weights(self, intercepts, normals):
-        """(n, K), and normals (n, number of breaks) for the excess, -> (n, K)."""
+        """Weights from intercepts (n, K), and normals (n, number of breaks) for the excess: (n, K)."""
         logits = intercepts @ self._logit_jacobian + normals @ self._logit_excess_root
         sticks = beta_quantile_pair(logits / np.sqrt(self._logit_variance), *self._beta_parameters)
         return self._sticks.from_sticks(*sticks)
@@ -159,7 +160,7 @@ class PosteriorDraws:
         return np.abs(structure.own_precision_response(deviations))
 
     def _precisions(self, quadratic):
-        """Precisions and covariances, each (n, *shape of the attribute): (n, S, Q) -> a pair."""
+        """Precisions and covariances from quadratic coefficients: (n, S, Q) -> a pair of arrays."""
         posterior, structure = self._posterior, self._posterior.structure
         factors = structure.random_factors(
             structure.own_precision_response(quadratic),
@@ -167,14 +168,14 @@ class PosteriorDraws:
             posterior.degrees_of_freedom,
         )
         inverses = structure.whiteners(factors.reshape(-1, *factors.shape[2:])).reshape(factors.shape)
-        covariance_cholesky = (
+        factors_of_both = (
             structure.composed(structure.transposed(posterior.whiteners), factors),
             structure.composed(posterior.covariance_cholesky, structure.transposed(inverses)),
         )
-        return tuple(structure.reporting.reported(self._squared(own)) for own in covariance_cholesky)
+        return tuple(structure.reporting.reported(self._squared(own)) for own in factors_of_both)
 
-    def _squared(self, covariance_cholesky):
-        """The matrices whose factors these are, symmetric to the last digit, (n, S, ...)."""
+    def _squared(self, factors):
+        """The matrices L L' of factors L, exactly symmetric: (n, S, ...) -> (n, S, ...)."""
         structure = self._posterior.structure
-        squares = structure.congruence(covariance_cholesky, structure.identity)
+        squares = structure.congruence(factors, structure.identity)
         return structure.from_unique_entries(structure.unique_entries(squares))

@@ -1,4 +1,8 @@
-"""Posterior covariances, standard deviations and influence coefficients at one fitted posterior."""
+"""Posterior covariances, standard deviations and influence coefficients at one fitted posterior.
+
+The estimator's methods call `PosteriorUncertainty`. It takes the observed information from
+`information_source` and the parameters from `targets`; the formulas are in the other files of this folder.
+"""
 
 import itertools
 from functools import cached_property
@@ -22,13 +26,13 @@ from sklearn_lrvb.row_blocks import batches
 
 
 def _read_only(array):
-    """What is cached must not be written to by the user."""
+    """The array, protected from writing by the user because it is cached."""
     array.setflags(write=False)
     return array
 
 
 class PosteriorUncertainty:
-    """What linear response says at a fitted posterior.
+    """Linear response at a fitted posterior.
 
     Standard deviations and the covariance of all parameters are computed at first use and kept.
 
@@ -49,17 +53,17 @@ class PosteriorUncertainty:
         self._std = {}
 
     def to_state(self):
-        """Builtins and arrays from which `from_state` makes the same answers."""
+        """Builtins and arrays from which `from_state` rebuilds this object."""
         state = self.source.to_state()
         # Without the information the standard deviations that are known cannot be computed again.
         return {**state, "std": dict(self._std) if state["information"] is None else {}}
 
     @classmethod
     def from_state(cls, state, fitted):
-        """The answers that `to_state` described."""
-        answers = cls(fitted, InformationSource.from_state(state, fitted))
-        answers._std = {target: _read_only(std) for target, std in state["std"].items()}
-        return answers
+        """The object that `to_state` described."""
+        uncertainty = cls(fitted, InformationSource.from_state(state, fitted))
+        uncertainty._std = {target: _read_only(std) for target, std in state["std"].items()}
+        return uncertainty
 
     # Covariances.
 
@@ -70,7 +74,7 @@ class PosteriorUncertainty:
         ----------
         targets : sequence of str
         method : {"lrvb", "mean_field", "sandwich"}
-        solver : str or None, which solver of the information; None is the one in use, else the cheapest
+        solver : str or None, the solver of the information; None is the one in use, else the cheapest
         rows : CentredRows or None, the training rows; "sandwich" needs them
         """
         if method == "sandwich":
@@ -86,7 +90,7 @@ class PosteriorUncertainty:
         Parameters
         ----------
         method : {"lrvb", "mean_field"}
-        size : int, for how many coordinates at once
+        size : int, number of coordinates whose covariance is computed at once
         """
         self.source.require_size(size, "The posterior covariance")
         if method == "lrvb":
@@ -139,7 +143,7 @@ class PosteriorUncertainty:
     # Rows, and draws.
 
     def of_rows(self, rows, function):
-        """``function(rows, posterior, responses of these rows)``, as those of `leverage`."""
+        """``function(rows, posterior, responses)`` with the `ResponsesOfRows`, as those of `leverage`."""
         posterior = self.fitted.posterior
         information = self.source.information(min(self.source.size, rows.n_samples * posterior.n_components))
         with self.source.threads():
@@ -147,13 +151,19 @@ class PosteriorUncertainty:
             return function(rows, posterior, responses)
 
     def leave_one_out_scores(self, rows, training_rows):
-        """Scores of rows without each of them; those that count must be the training rows."""
+        """Scores of rows, each under the posterior without it.
+
+        Parameters
+        ----------
+        rows : CentredRows, the rows to score
+        training_rows : CentredRows, which are checked to be those of the fit
+        """
         self.source.check_training_rows(training_rows)
         return self.of_rows(rows, leave_one_out_scores)
 
     def draws(self, n_draws, random_state):
         """Draws of the posterior (`posterior_draws`), target -> (n_draws, *shape of the attribute)."""
-        information = self.source.information(self.source.size)  # the variance of every coefficient counts
+        information = self.source.information(self.source.size)  # All coefficients are drawn.
         with self.source.threads():
             return PosteriorDraws(self.map, information).draw(n_draws, random_state)
 
@@ -176,10 +186,11 @@ class PosteriorUncertainty:
         )
 
     def solutions(self, n_sources, sources, information=None):
-        """Yield M^-1 of sources as rows (n, D), batch by batch: how the coefficients respond.
+        """Yield M^-1 times sources as rows (n, D), batch by batch: the responses of the coefficients.
 
         Parameters
         ----------
+        n_sources : int
         sources : callable, slice of ``range(n_sources)`` -> (D, n)
         """
         information = information or self.source.information(n_sources)

@@ -1,4 +1,7 @@
-"""Whether the prior matters, in one sentence: how far its hyperparameters would move the posterior means."""
+"""Whether the prior matters, in one sentence: how far its hyperparameters would move the posterior means.
+
+The derivatives are those of `prior_sensitivity`.
+"""
 
 import numpy as np
 
@@ -6,7 +9,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import PriorResponse, in_units_of
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 
-# The moves that are compared, by the hyperparameter that moves.
+# The hyperparameters whose changes are compared.
 DIRECTIONS = (
     "weight_concentration_prior",
     "mean_precision_prior",
@@ -14,7 +17,8 @@ DIRECTIONS = (
     "covariance_prior",
     "mean_prior",
 )
-_READINGS = ((0.1, "hardly matters"), (1.0, "matters somewhat"))  # Below so many standard deviations.
+# Largest moves, in posterior standard deviations, and how the sentence describes smaller ones.
+_READINGS = ((0.1, "hardly matters"), (1.0, "matters somewhat"))
 
 
 def prior_reading(uncertainty, feature_names, names=PARAMETERS):
@@ -24,7 +28,7 @@ def prior_reading(uncertainty, feature_names, names=PARAMETERS):
     deviations, where one hyperparameter is doubled (all entries of ``covariance_prior`` at once), or
     ``mean_prior`` is moved by a standard deviation of the covariance C0/nu0 in the direction that is worst
     for that posterior mean. Entries that the data do not inform are excluded: those of components without
-    rows, which are the prior's, and the weight of a single component.
+    rows, whose posterior is the prior, and the weight of a single component.
     """
     if uncertainty.map.posterior.prior.flat:
         return "The prior is flat: there is nothing to choose."
@@ -78,5 +82,5 @@ def prior_moves(uncertainty, names):
 def _deviations_under(prior):
     """Rows v with sum of v v' = C0/nu0, (P, P)."""
     structure = prior.structure
-    root = structure.cholesky((prior.covariance / prior.degrees_of_freedom)[None])
-    return structure.transformed(root, np.eye(structure.n_features)[:, None, :])[:, 0]
+    cholesky = structure.cholesky((prior.covariance / prior.degrees_of_freedom)[None])
+    return structure.transformed(cholesky, np.eye(structure.n_features)[:, None, :])[:, 0]

@@ -1,8 +1,8 @@
 """Derivatives of the posterior means in the prior's hyperparameters, without refitting.
 
-The prior enters the complete moments like b0 rows at m0, and with the scatter C0, both seen in every
-component's frame. At fixed responsibilities, and with delta_k = W_k (m0 - m_k), a change of the
-hyperparameters moves these moments by
+The prior enters the complete moments like b0 rows at m0, and with the scatter C0, both in every component's
+frame. At fixed responsibilities, and with delta_k = W_k (m0 - m_k), a change of the hyperparameters changes
+these moments by
 
     first moments:   db0 delta + b0 W dm0
     second moments:  db0 s(delta) + b0 ds(delta) + s of W dC0 W' - dnu0 s(I)/power
@@ -23,7 +23,7 @@ _SCALARS = ("weight_concentration_prior", "mean_precision_prior", "degrees_of_fr
 
 
 class PriorResponse:
-    """Effects of changes of the hyperparameters, through the coefficients and beside them.
+    """Effects of changes of the hyperparameters, through the coefficients and directly.
 
     A change consists of four numbers, dgamma, db0, dnu0 and t with dC0 = t C0, and of the vector dm0.
 
@@ -63,24 +63,24 @@ class PriorResponse:
         posterior, structure = self._posterior, self._posterior.structure
         n_prior_rows, distance = posterior.prior.mean_precision, posterior.whitened_prior_mean
         counts = posterior.count_response(scalars @ self._intercepts)
-        moved = np.broadcast_to(mean_changes[:, None, :], (len(scalars), *distance.shape))
-        moved = structure.transformed(posterior.whiteners, moved)
-        first = scalars[:, 1, None, None] * distance + n_prior_rows * moved
+        shifts = np.broadcast_to(mean_changes[:, None, :], (len(scalars), *distance.shape))
+        shifts = structure.transformed(posterior.whiteners, shifts)
+        first = scalars[:, 1, None, None] * distance + n_prior_rows * shifts
         second = np.tensordot(scalars, self._second, axes=1)
         if mean_changes.any():
-            second += n_prior_rows * np.stack([self._change_of_squares(own) for own in moved])
+            second += n_prior_rows * np.stack([self._change_of_squares(shift) for shift in shifts])
         lead = len(scalars)
         quadratic = structure.quadratic_features(second)
         return np.hstack([counts, first.reshape(lead, -1), quadratic.reshape(lead, -1)]).T
 
-    def _change_of_squares(self, moved):
-        """d s(delta) = s(delta + u/2) - s(delta - u/2), of u (K, P): (S, ...)."""
+    def _change_of_squares(self, shift):
+        """d s(delta) = s(delta + u/2) - s(delta - u/2), given u (K, P): (S, ...)."""
         distance, structure = self._posterior.whitened_prior_mean, self._posterior.structure
-        ends = np.stack([distance + 0.5 * moved, distance - 0.5 * moved], axis=-1)
-        return structure.signed_second_moments(ends, np.tile([1.0, -1.0], (len(moved), 1)))
+        ends = np.stack([distance + 0.5 * shift, distance - 0.5 * shift], axis=-1)
+        return structure.signed_second_moments(ends, np.tile([1.0, -1.0], (len(shift), 1)))
 
     def beyond_coefficients(self, target, scalars):
-        """Changes of a target beside J beta, given the four numbers of every change: (n, 4) -> (n, d)."""
+        """Changes of a target in addition to J beta, given each change's four numbers: (n, 4) -> (n, d)."""
         return target.beyond_coefficients(scalars[:, 0], scalars @ self._intercepts)
 
     def gradients(self, coefficients):

@@ -1,15 +1,15 @@
-"""Linear response for single rows: the covariance of their log densities, and what their weight moves.
+"""Linear response for single rows: the covariance of their log densities, and the effects of their weight.
 
 *Conventions.* rho_k(x) is the expected log density of a row at x in component k; h_k(x) are its features
 there (`covariance_structures`), as columns of H (D, K). Then
 
     T = H' M^-1 H            (K, K): the LRVB covariance of rho_1(x), ..., rho_K(x),
-    R^-1 M^-1 H q            (D,): how the sufficient statistics move when a row of weight q_k appears in
-                             component k, and all other assignments respond.
+    R^-1 M^-1 H q            (D,): the change of the sufficient statistics when a row of weight q_k is added
+                             to component k, and all other assignments respond.
 
-One number of T costs 2 F^2 flops and the second 2 (K F)^2, with F features a component; where few rows are
-ambiguous (`DualInformation`) both cost kernels with these rows alone, and no feature is formed for T.
-Components in which a row has no part are skipped (``used``).
+An entry of T costs 2 F^2 flops and the second quantity 2 (K F)^2, with F features a component. Where few rows
+are ambiguous (`DualInformation`) both need kernels with these rows alone, and no feature is formed for T.
+Components to which a row does not belong are skipped (``used``). `leverage` and `leave_one_out` use both.
 """
 
 import functools
@@ -25,7 +25,7 @@ class _Rows:
     ----------
     posterior : VariationalPosterior
     whitened : (K, P, n), rows in every component's frame
-    used : bool array (K, n), where a row has a part in a component
+    used : bool array (K, n), whether a row belongs to a component at all
     """
 
     def __init__(self, posterior, whitened, used):
@@ -48,18 +48,20 @@ class _Rows:
 
 
 class _RowResponses(_Rows):
-    """Rows of one block, whose images M^-1 h are known."""
+    """Rows of one block, with the images M^-1 h of their features."""
 
-    def _places(self, k):
-        """Where a component's coefficients stand, int array (F,)."""
+    def _coordinates(self, k):
+        """Coordinates of a component's coefficients, int array (F,)."""
         return self._structure.layout.coefficient_index(k)
 
     def covariance(self, k, l, columns):
         """T_kl of some of the rows, (n,)."""
-        return np.einsum("fn,fn->n", self._features(l, columns), self._images(k, self._places(l), columns))
+        return np.einsum(
+            "fn,fn->n", self._features(l, columns), self._images(k, self._coordinates(l), columns)
+        )
 
     def covariances(self):
-        """T, zero where a row has no part in one of the two: (K, K, n)."""
+        """T, zero for components to which a row does not belong: (K, K, n)."""
         covariances = np.zeros((len(self._used), *self._used.shape))
         for k, used in enumerate(self._used):
             for l in range(k + 1):
@@ -69,13 +71,13 @@ class _RowResponses(_Rows):
                     covariances[l, k] = covariances[k, l]
         return covariances
 
-    def _response(self, places, weights, columns):
-        """(M^-1 H q)[places] of some of the rows, given q (K, n) of them: (len(places), n)."""
-        response = np.zeros((len(places), len(columns)))
+    def _response(self, coordinates, weights, columns):
+        """(M^-1 H q)[coordinates] of some of the rows, given their q (K, n): (len(coordinates), n)."""
+        response = np.zeros((len(coordinates), len(columns)))
         for k, used in enumerate(self._used):
             within = np.flatnonzero(used[columns])
             if within.size:
-                images = self._images(k, places, columns[within])
+                images = self._images(k, coordinates, columns[within])
                 response[:, within] += weights[k, within] * images
         return response
 
@@ -87,7 +89,7 @@ class _RowResponses(_Rows):
     def moments(self, l, weights, columns):
         """Changes of a component's other statistics in its frame, as of features: (P, n), (Q, n)."""
         structure, group = self._structure, self._structure.layout.precision_group(l)
-        response = self._response(self._places(l)[1:], weights, columns)
+        response = self._response(self._coordinates(l)[1:], weights, columns)
         linear, quadratic = response[: structure.n_features], response[structure.n_features :]
         linear *= self._posterior.mean_precision[l]
         quadratic *= self._posterior.effective_degrees_of_freedom[group] / structure.power
@@ -95,19 +97,19 @@ class _RowResponses(_Rows):
 
 
 class _ByInverse(_RowResponses):
-    """M^-1 as a matrix."""
+    """Responses from the matrix M^-1."""
 
     def __init__(self, inverse, *rows):
         super().__init__(*rows)
         self._inverse = inverse
 
-    def _images(self, k, places, columns):
-        """(M^-1 h_k)[places], (len(places), n)."""
-        return self._inverse[np.ix_(places, self._places(k))] @ self._features(k, columns)
+    def _images(self, k, coordinates, columns):
+        """(M^-1 h_k)[coordinates], (len(coordinates), n)."""
+        return self._inverse[np.ix_(coordinates, self._coordinates(k))] @ self._features(k, columns)
 
 
 class _BySolutions(_RowResponses):
-    """M^-1 h, solved for every row and component."""
+    """Responses from M^-1 h, solved for every row and component."""
 
     def __init__(self, information, *rows):
         super().__init__(*rows)
@@ -118,17 +120,17 @@ class _BySolutions(_RowResponses):
         columns = np.flatnonzero(self._used[k])
         if columns.size:
             sources = np.zeros((len(information), columns.size))
-            sources[self._places(k)] = self._features(k, columns)
+            sources[self._coordinates(k)] = self._features(k, columns)
             solutions[:, columns] = information.solve(sources)
         return solutions
 
-    def _images(self, k, places, columns):
-        """(M^-1 h_k)[places], (len(places), n)."""
-        return self._solutions[k][np.ix_(places, columns)]
+    def _images(self, k, coordinates, columns):
+        """(M^-1 h_k)[coordinates], (len(coordinates), n)."""
+        return self._solutions[k][np.ix_(coordinates, columns)]
 
 
 class _ByKernels(_RowResponses):
-    """M^-1 = R + R B (I - B' R B)^-1 B' R, few columns in B: kernels of the rows with the ambiguous ones."""
+    """Responses from M^-1 = R + R B (I - B' R B)^-1 B' R, by kernels of the rows with the columns of B."""
 
     def __init__(self, information, *rows):
         super().__init__(*rows)
@@ -136,7 +138,7 @@ class _ByKernels(_RowResponses):
         self._halves = [self._half(k) for k in range(len(self._used))]
 
     def _half(self, k):
-        """z, where z'z is the contribution of B to T_kk; zero where the row has no part: (m, n)."""
+        """z with z'z the contribution of B to T_kk; zero for rows that do not belong to k: (m, n)."""
         halves = np.zeros((len(self._information.factor), self._used.shape[1]))
         columns = np.flatnonzero(self._used[k])
         if columns.size:
@@ -162,7 +164,7 @@ class _ByKernels(_RowResponses):
         return covariance
 
     def _reassigned(self, weights, columns):
-        """(I - B' R B)^-1 B' R H q, how the ambiguous rows' assignments respond: (m, n)."""
+        """(I - B' R B)^-1 B' R H q, the response of the ambiguous rows' assignments: (m, n)."""
         halves = sum(own * half[:, columns] for own, half in zip(weights, self._halves, strict=True))
         return self._information.half_transposed(halves)
 
@@ -176,16 +178,16 @@ class _ByKernels(_RowResponses):
         reassigned = self._reassigned(weights, columns)
         quadratic = 0.0
         for k in structure.layout.components_sharing_precision(l):
-            moved = weights[k] * self._features(k, columns)
-            moved += self._information.factor.component_product(k, reassigned)
-            quadratic += moved[1 + n_features :]
+            change = weights[k] * self._features(k, columns)
+            change += self._information.factor.component_product(k, reassigned)
+            quadratic += change[1 + n_features :]
             if k == l:
-                linear = moved[1 : 1 + n_features]
+                linear = change[1 : 1 + n_features]
         return linear, quadratic
 
 
 class WithoutResponse(_Rows):
-    """Rows whose weight moves no other row's assignment (M = R)."""
+    """Responses where no other row's assignment responds (M^-1 = R)."""
 
     def counts(self, weights, columns):
         """Changes of the expected counts: (K, n), int array (n,) -> (K, n)."""
@@ -214,10 +216,10 @@ class ResponsesOfRows:
     def __init__(self, information, posterior, n_rows):
         self._posterior = posterior
         n_targets = n_rows * posterior.n_components
-        self._way, self._known, self._size = information.response_route(n_targets, self)
+        self._response_class, self._source, self._memory = information.response_route(n_targets, self)
 
     def by_kernels(self, information):
-        """The responses' class, what it is made from, and the size of a row's share (`ResponseRoutes`)."""
+        """The class of the responses, its first argument, and the memory for a row (`ResponseRoutes`)."""
         numbers = len(information.factor) + self._posterior.n_features
         return _ByKernels, information, {"numbers_per_row": self._posterior.n_components * numbers}
 
@@ -235,15 +237,15 @@ class ResponsesOfRows:
     def concatenated(self, function, rows):
         """``function(responses, block)`` of all blocks of some rows, as `CentredRows.concatenated`.
 
-        Solving for rows may itself take passes over the training rows, so it is done here, for as many rows
-        at once as memory allows; otherwise, the function goes to where the rows are.
+        Solving for rows may itself take passes over the training rows. It is then done here, for as many rows
+        at once as memory allows. Otherwise the function is applied in one pass over the rows.
         """
         function = functools.partial(function, self)
-        if "numbers_per_row" in self._size:
-            return rows.concatenated(function, self._size["numbers_per_row"])
-        blocks = rows.blocks(self._size["bytes_of_solutions"])
+        if "numbers_per_row" in self._memory:
+            return rows.concatenated(function, self._memory["numbers_per_row"])
+        blocks = rows.blocks(self._memory["bytes_of_solutions"])
         return np.concatenate([function(block) for block in blocks], axis=-1)
 
     def of_block(self, whitened, used):
         """Responses of the rows of one block: (K, P, n), bool array (K, n)."""
-        return self._way(self._known, self._posterior, whitened, used)
+        return self._response_class(self._source, self._posterior, whitened, used)

@@ -11,16 +11,16 @@ import numpy as np
 
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
-_COORDINATES_AT_ONCE = 4096  # For which `variance` holds a root: 128 MB where it is square.
+_COORDINATES_AT_ONCE = 4096  # Those of the root that `variance` holds in memory: 128 MB if it is square.
 
 
 def n_coordinates(targets):
-    """How many coordinates `covariance` asks a root for."""
+    """Number of coordinates of the root that `covariance` needs."""
     return sum({target.block: target.n_coordinates for target in targets}.values())
 
 
 def covariance(targets, information):
-    """Joint covariance of targets' flat entries, one target after the other: (d, d), exactly symmetric."""
+    """Joint covariance of the flat entries of all targets, in their order: (d, d), exactly symmetric."""
     blocks = {target.block: target.coordinates() for target in targets}
     root = information.covariance_root(np.concatenate(list(blocks.values())))
     stops = np.cumsum([len(coordinates) for coordinates in blocks.values()])
@@ -42,7 +42,7 @@ def covariance(targets, information):
 
 
 def n_coordinates_at_once(target):
-    """How many coordinates `variance` asks a root for, at most."""
+    """Largest number of coordinates of a root that `variance` needs."""
     return len(target.coordinates(target.unit_batches(_COORDINATES_AT_ONCE)[0]))
 
 

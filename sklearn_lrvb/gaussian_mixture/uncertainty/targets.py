@@ -3,9 +3,9 @@
 A perturbation of the posterior moves its coefficients beta, (..., D) (`information.observed_information`).
 Every target depends on one block of them: log weights and weights on the intercepts, means on the linear
 coefficients, precisions and covariances on the quadratic ones. With J the derivative of targets in beta,
-their LRVB covariance is J M^-1 J' plus an excess, Cov_q - J R J': the part of q's own covariance that the
-coefficients do not carry. Only functions of the weights and, under joint factors, the means (whose
-distribution is then a Student t) have an excess.
+their LRVB covariance is J M^-1 J' plus an excess, Cov_q - J R J': the part of q's own covariance that is not
+a linear function of the coefficients. Only functions of the weights and, under joint factors, the means
+(whose distribution is then a Student t) have an excess.
 
 A new target is one class derived from `Target`, and one line in `TARGETS`.
 """
@@ -25,7 +25,7 @@ from sklearn_lrvb.exponential_families.quantiles import (
 )
 from sklearn_lrvb.row_blocks import batches, slices
 
-_JACOBIAN_SIZE = 256  # Coefficients up to which one matrix for several units beats one for each.
+_JACOBIAN_SIZE = 256  # Number of coefficients up to which one matrix for several units is faster.
 
 
 class Target(ABC):
@@ -42,10 +42,10 @@ class Target(ABC):
 
     Attributes
     ----------
-    name : str, by which users ask for the target, such as "means" for the attribute `means_`
-    entry_name : str, with which the label of an entry begins, such as "mean"
+    name : str, the name by which users ask for the target, such as "means" for the attribute `means_`
+    entry_name : str, the beginning of an entry's label, such as "mean"
     block : {"intercept", "linear", "quadratic"}, the coefficients on which the target depends
-    n_feature_axes : {0, 1, 2}, how many features tell the entries of a component apart
+    n_feature_axes : {0, 1, 2}, number of features that index an entry of a component
     couples_units : bool, whether entries depend on the coefficients of other units than their own
     quantile : function of `exponential_families.quantiles`, the family of credible intervals
     """
@@ -61,7 +61,7 @@ class Target(ABC):
         self.posterior = posterior
         self.origin = origin
 
-    # What a target has to define.
+    # Methods that every target defines.
 
     @abstractmethod
     def value(self):
@@ -81,13 +81,13 @@ class Target(ABC):
 
     @abstractmethod
     def subscripts(self, feature_names):
-        """Which component and which features every flat entry is of, such as "0,x1": (d,) of str."""
+        """Component and features of every flat entry, such as "0,x1": (d,) of str."""
 
     @abstractmethod
     def flat_index(self, component, row, column):
         """Position in the flat form of a component's entry at features ``row`` and ``column``."""
 
-    # What follows from that, and may be overridden.
+    # Methods by those above, which a target may override.
 
     @property
     def size(self):
@@ -131,7 +131,7 @@ class Target(ABC):
         return [f"{self.entry_name}[{subscript}]" for subscript in self.subscripts(feature_names)]
 
     def on_diagonal(self):
-        """Which flat entries `quantile` is for; others, off a matrix's diagonal, are normal: bool (d,)."""
+        """The flat entries whose family is `quantile`; those off a diagonal are normal: bool (d,)."""
         return np.ones(self.size, dtype=bool)
 
     def informing_counts(self):
@@ -150,7 +150,7 @@ class Target(ABC):
         return 0.0
 
     def beyond_coefficients(self, concentration, intercepts):
-        """d target under changes of the prior, less its response to the coefficients that they move.
+        """d target under changes of the prior, less its response to the changes of the coefficients.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class Target(ABC):
         return np.arange(block.start, block.stop).reshape(self._units)[units].ravel()
 
     def unit_batches(self, n_coordinates):
-        """Slices of units with at most so many coordinates, or one unit; all units where they are coupled."""
+        """Slices of units with at most ``n_coordinates``, or one unit; all units where they are coupled."""
         at_once = self.n_units if self.couples_units else max(1, n_coordinates // self._width)
         return slices(self.n_units, at_once)
 
@@ -184,7 +184,7 @@ class Target(ABC):
         return np.concatenate(list(self.response_batches(rows, units)))
 
     def response_batches(self, rows, units=slice(None)):
-        """Yield `unit_responses`, some rows after others."""
+        """Yield `unit_responses` in batches of rows."""
         n_units = len(range(self.n_units)[units])
         bytes_per_row = 8 * n_units * (self.posterior.n_features + 1) ** 2
         for batch in batches(len(rows), bytes_per_row):
@@ -203,7 +203,7 @@ class Target(ABC):
 
 
 class WeightTarget(Target):
-    """A function of the mixture weights, by way of the expected counts."""
+    """A function of the mixture weights, which depends on the coefficients through the expected counts."""
 
     block = "intercept"
     couples_units = True
@@ -238,7 +238,7 @@ class WeightTarget(Target):
         return counts if self.posterior.n_components > 1 else np.zeros_like(counts)
 
     def beyond_coefficients(self, concentration, intercepts):
-        # The prior's direct effect on the intercepts moves no counts.
+        # The prior's direct effect on the intercepts does not change the counts.
         direct = np.outer(concentration, self.concentration_sensitivity())
         return direct - self.response(intercepts[..., None])
 
@@ -322,8 +322,8 @@ class Means(Target):
 
     def response(self, coefficients, units=slice(None)):
         posterior, structure = self.posterior, self.posterior.structure
-        roots = structure.layout.per_component(posterior.covariance_cholesky)[units]
-        return self.flat(structure.mean_response(coefficients, roots))
+        covariance_cholesky = structure.layout.per_component(posterior.covariance_cholesky)[units]
+        return self.flat(structure.mean_response(coefficients, covariance_cholesky))
 
     def flat(self, values):
         return values.reshape(*values.shape[:-2], -1)
@@ -445,7 +445,7 @@ def target_class(name, also=()):
     Parameters
     ----------
     name : str
-    also : tuple of str, other answers that the caller takes, for the error message
+    also : tuple of str, other values that the caller accepts, for the error message
 
     Raises
     ------
@@ -472,7 +472,7 @@ class Targets:
         self._found = {}
 
     def __reduce__(self):
-        # A pickle carries neither the targets nor what they have cached.
+        # A pickle contains neither the targets nor their cached values.
         return Targets, (self.posterior, self.origin)
 
     def __getitem__(self, name):

@@ -85,7 +85,7 @@ def test_a_deletion_gains_what_it_promises(model, weighted, n_sweeps):
     sums = assignment_sums(rows, fit.posterior, np.zeros((0, 2), dtype=int), components)
     counts = fit.e_step_result.moments.counts + sums.taken_over
     counts[components, components] = 0.0
-    promised = sums.log_kept + proposals._freed + proposals._gains_of_weights(counts)
+    promised = sums.log_kept + proposals._divergence_saved + proposals._gains_of_weights(counts)
     for k in components:
         without = emptied(fit.posterior, k)
         posterior = without.m_step(e_step(rows, without, without=k).moments)
@@ -98,7 +98,7 @@ def test_a_deletion_gains_what_it_promises(model, weighted, n_sweeps):
 @catalogue
 def test_the_sweep_confirms_every_proposal(model):
     rows, fit = state(model, n_components=7, n_sweeps=15)
-    proposals = list(Moves().proposals(rows, fit, at_rest=True))
+    proposals = list(Moves().proposals(rows, fit, at_fixed_point=True))
     assert proposals
     for move in proposals:
         posterior = Moves().in_order(move.posterior)
@@ -108,7 +108,7 @@ def test_the_sweep_confirms_every_proposal(model):
 
 
 def test_a_move_that_does_not_raise_the_bound_is_not_made(monkeypatch):
-    def one_component_for_all(self, rows, fit, at_rest=False):
+    def one_component_for_all(self, rows, fit, at_fixed_point=False):
         yield Move("ruin", fit.posterior.reordered([0, 0, 0]))
 
     fits = []
@@ -144,7 +144,7 @@ def test_a_degenerate_move_does_not_hide_those_after_it():
 
 def test_a_degenerate_deletion_does_not_hide_the_moves_after_it(monkeypatch):
     def names(fit):
-        return [move.name.split()[0] for move in Moves().proposals(rows, fit, at_rest=True)]
+        return [move.name.split()[0] for move in Moves().proposals(rows, fit, at_fixed_point=True)]
 
     def refused(posterior, moments):
         raise DegenerateComponentError("no posterior")
@@ -407,7 +407,7 @@ def test_all_components_may_be_one_where_no_two_should_be():
     [
         ({"solver": "coordinate_ascent"}, "sweeps alone"),
         ({"prior": "flat"}, "no posterior under prior='flat'"),
-        ({"init_params": np.eye(3)[np.arange(300) % 3]}, "init_params gives the responsibilities"),
+        ({"init_params": np.eye(3)[np.arange(300) % 3]}, "init_params is an array of responsibilities"),
         ({"warm_start": True}, "warm_start=True keeps"),
     ],
     ids=["solver", "prior", "start", "warm start"],
