@@ -648,7 +648,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             Predicts and scores the same. Its `degrees_of_freedom_` (of diagonal and spherical covariances)
             and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. That class
             has no flat prior and no weights, so that fitting it again leads to another fit. Centre data that
-            lie far from zero, where scikit-learn's densities of diagonal and spherical components lose digits.
+            lie far from zero: there scikit-learn's diagonal and spherical densities lose digits.
 
         Raises
         ------
