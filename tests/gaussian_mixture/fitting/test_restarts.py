@@ -5,7 +5,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, SOLVERS, mixture, three_blobs
+from catalogue import COVARIANCE_TYPES, mixture, three_blobs
 
 from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
@@ -80,9 +80,11 @@ def test_failures_are_made_up_for():
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("solver", "moves"),
+    [("newton", "auto"), ("newton", None), ("coordinate_ascent", "auto")],  # Sweeps alone make no moves.
+)
 @pytest.mark.parametrize("init_params", ["kmeans", "random"])
-@pytest.mark.parametrize("moves", ["auto", None])
 def test_several_starts_are_never_worse_than_one(covariance_type, solver, init_params, moves):
     X = three_blobs(200)
     model = {"covariance_type": covariance_type, "solver": solver, "init_params": init_params, "tol": 1e-5}
@@ -96,7 +98,7 @@ def test_several_starts_are_never_worse_than_one(covariance_type, solver, init_p
         assert four.converged_
         gains.append(four.lower_bound_ - one.lower_bound_)
     assert min(gains) > -1e-9
-    if init_params == "random" and covariance_type == "full" and moves is None:
+    if init_params == "random" and covariance_type == "full" and (solver, moves) != ("newton", "auto"):
         assert max(gains) > 0.1
 
 
