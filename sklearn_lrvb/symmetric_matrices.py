@@ -158,14 +158,17 @@ def cholesky_factor(matrix):
 
 
 def cholesky_factors(matrices):
-    """`cholesky_factor` of every matrix of a stack, in one call where all have one: (n, P, P) -> list."""
-    if np.all(np.isfinite(matrices)):
+    """`cholesky_factor` of every matrix of a stack, NaN where there is none: (n, P, P) -> (n, P, P)."""
+    if np.isfinite(matrices).all():
         scaled, scale = scaled_to_unit_diagonal(matrices)
         with contextlib.suppress(np.linalg.LinAlgError):
             factors = np.linalg.cholesky(scaled)
             if not is_numerically_singular(factors):
-                return list(scale[:, :, None] * factors)
-    return [cholesky_factor(matrix) for matrix in matrices]
+                factors *= scale[:, :, None]
+                return factors
+    one_by_one = [cholesky_factor(matrix) for matrix in matrices]
+    singular = np.full(matrices.shape[1:], np.nan)
+    return np.array([singular if factor is None else factor for factor in one_by_one])
 
 
 def gram_root(gram):

@@ -4,16 +4,20 @@ The functions take the concentration alpha, the class natural parameters. The la
 categories. A beta distribution is the Dirichlet distribution of (v, 1 - v).
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma, gammaln, logsumexp, polygamma
+from scipy.special import digamma, gammaln, logsumexp, zeta
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, require_count
 
+# Total concentration from which the large parts of the log gamma functions cancel visibly: below it their
+# rounding is less than 1e-12.
+_CANCELS_FROM = 1000.0
 _STIRLING_FROM = 16.0  # Shape from which five terms of Stirling's series are exact to round-off.
 
 
@@ -23,24 +27,28 @@ def log_partition(concentration):
     The large parts x log x - x of the log gamma functions cancel; they are left out from the start.
     """
     total = concentration.sum(axis=-1, keepdims=True)
-    others = concentration @ (1.0 - np.eye(concentration.shape[-1]))
-    dominant = concentration > others  # Share close to 1: log1p(-others / total) avoids cancellation.
-    log_share = np.where(
-        dominant,
-        np.log1p(-np.where(dominant, others, 0.0) / total),
-        np.log(np.where(dominant, 1.0, concentration) / np.where(dominant, 1.0, total)),
-    )
-    leading = ((concentration - 0.5) * log_share).sum(axis=-1)
+    if total.max(initial=0.0) < _CANCELS_FROM:
+        return gammaln(concentration).sum(axis=-1) - gammaln(total)[..., 0]
+    # The sum of the others is not the total less one's own, which would cancel for a share close to one.
+    others = concentration @ _all_others(concentration.shape[-1])
+    leading = ((0.5 - concentration) * np.log1p(others / concentration)).sum(axis=-1)
+    remainders = _stirling_remainder(np.concatenate([concentration, total], axis=-1))
     n_free = concentration.shape[-1] - 1
-    remainders = _stirling_remainder(concentration).sum(axis=-1) - _stirling_remainder(total[..., 0])
-    return leading - 0.5 * n_free * np.log(total[..., 0] / (2.0 * np.pi)) + remainders
+    leading -= 0.5 * n_free * np.log(total[..., 0] / (2.0 * np.pi))
+    return leading + remainders[..., :-1].sum(axis=-1) - remainders[..., -1]
+
+
+@functools.lru_cache(maxsize=64)
+def _all_others(size):
+    """Matrix with ones off its diagonal."""
+    return 1.0 - np.eye(size)
 
 
 def _stirling_remainder(x):
     """log Gamma(x) - (x - 1/2) log x + x - log(2 pi)/2."""
     small, large = np.minimum(x, _STIRLING_FROM), np.maximum(x, _STIRLING_FROM)
     exact = gammaln(small) - (small - 0.5) * np.log(small) + small - 0.5 * np.log(2.0 * np.pi)
-    z = large**-2.0
+    z = 1.0 / np.square(large)
     series = (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z / 1188)))) / large
     return np.where(x < _STIRLING_FROM, exact, series)
 
@@ -53,9 +61,10 @@ def expected_log(concentration):
 def covariance_of_log(concentration):
     """V = Cov(log pi) = hess A: (..., K) -> (..., K, K)."""
     covariance = np.empty((*concentration.shape, concentration.shape[-1]))
-    covariance[...] = -polygamma(1, concentration.sum(axis=-1))[..., None, None]
+    # The trigamma function is zeta(2, x).
+    covariance[...] = -zeta(2.0, concentration.sum(axis=-1))[..., None, None]
     diagonal = np.einsum("...kk->...k", covariance)
-    diagonal += polygamma(1, concentration)
+    diagonal += zeta(2.0, concentration)
     return covariance
 
 
@@ -64,13 +73,13 @@ def prior_log_partition(concentration):
     return 0.0 if np.all(concentration == 0) else log_partition(concentration)
 
 
-def kl_divergence(concentration, prior_concentration, prior_constant):
-    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)) in nats: (..., K), (..., K), (...) -> (...).
+def kl_divergence(concentration, mean_log, prior_concentration, prior_constant):
+    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)) in nats: (..., K), (..., K), (..., K), (...) -> (...).
 
-    ``prior_constant`` is `prior_log_partition` of alpha_0; the normalizing constant of a flat prior counts
-    as 1.
+    ``mean_log`` is `expected_log` of alpha, and ``prior_constant`` `prior_log_partition` of alpha_0; the
+    normalizing constant of a flat prior counts as 1.
     """
-    drift = ((concentration - prior_concentration) * expected_log(concentration)).sum(axis=-1)
+    drift = ((concentration - prior_concentration) * mean_log).sum(axis=-1)
     return drift - log_partition(concentration) + prior_constant
 
 

@@ -258,7 +258,7 @@ def refuse_indefinite(matrices, what, statistic):
     diagonal = np.einsum("...pp->...p", matrices)
     message = f"{what} is not positive definite: its diagonal holds {{}}"
     refuse(diagonal, ~(diagonal > 0), message, [statistic] * n_features)
-    if any(factor is None for factor in cholesky_factors(matrices.reshape(-1, n_features, n_features))):
+    if np.isnan(cholesky_factors(matrices.reshape(-1, n_features, n_features))).any():
         correlations, _ = scaled_to_unit_diagonal(matrices)
         smallest = np.linalg.eigvalsh(correlations)[..., :1]
         message = (

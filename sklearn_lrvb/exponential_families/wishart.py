@@ -5,12 +5,14 @@ E Lambda = nu A^-1. The functions take nu and log|A|, all that they need of A; t
 parameters.
 """
 
+import functools
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import digamma, gammaln, zeta
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import (
@@ -27,9 +29,17 @@ from sklearn_lrvb.symmetric_matrices import (
 )
 
 
+_LOG_2, _LOG_PI = math.log(2.0), math.log(math.pi)
+
+
+@functools.lru_cache(maxsize=64)
+def _range(n_features):
+    return np.arange(float(n_features))
+
+
 def _half_degrees_of_freedom(degrees_of_freedom, n_features):
     """(nu - i)/2 for i = 0..P-1: (...) -> (..., P)."""
-    return 0.5 * (np.asarray(degrees_of_freedom)[..., None] - np.arange(n_features))
+    return 0.5 * (np.asarray(degrees_of_freedom)[..., None] - _range(n_features))
 
 
 def log_partition(degrees_of_freedom, log_det_inverse_scale, n_features):
@@ -40,15 +50,15 @@ def log_partition(degrees_of_freedom, log_det_inverse_scale, n_features):
     """
     nu = np.asarray(degrees_of_freedom, dtype=float)
     log_gamma = gammaln(_half_degrees_of_freedom(nu, n_features)).sum(axis=-1)
-    log_gamma += 0.25 * n_features * (n_features - 1) * np.log(np.pi)
-    return 0.5 * nu * (n_features * np.log(2.0) - log_det_inverse_scale) + log_gamma
+    log_gamma += 0.25 * n_features * (n_features - 1) * _LOG_PI
+    return 0.5 * nu * (n_features * _LOG_2 - log_det_inverse_scale) + log_gamma
 
 
 def expected_log_determinant(degrees_of_freedom, log_det_inverse_scale, n_features):
     """E log|Lambda|, the mean parameter of log|Lambda|, from nu (...) and log|A| (...): (...)."""
     return (
         digamma(_half_degrees_of_freedom(degrees_of_freedom, n_features)).sum(axis=-1)
-        + n_features * np.log(2.0)
+        + n_features * _LOG_2
         - log_det_inverse_scale
     )
 
@@ -56,18 +66,8 @@ def expected_log_determinant(degrees_of_freedom, log_det_inverse_scale, n_featur
 def log_determinant_excess_variance(degrees_of_freedom, n_features):
     """Var log|Lambda| - 2 P/nu, its variance around the regression on Lambda: (...) -> (...)."""
     half = _half_degrees_of_freedom(degrees_of_freedom, n_features)
-    return polygamma(1, half).sum(axis=-1) - 2.0 * n_features / np.asarray(degrees_of_freedom)
-
-
-def expected_log_density(
-    degrees_of_freedom, log_det_inverse_scale, expected_log_det, expected_trace, n_features
-):
-    """E log density of Wishart(nu, A), in nats, given E log|Lambda| and E trace(A Lambda): (...)."""
-    return (
-        0.5 * (degrees_of_freedom - n_features - 1) * expected_log_det
-        - 0.5 * expected_trace
-        - log_partition(degrees_of_freedom, log_det_inverse_scale, n_features)
-    )
+    trigamma = zeta(2.0, half)
+    return trigamma.sum(axis=-1) - 2.0 * n_features / np.asarray(degrees_of_freedom)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ The solvers of `observed_information` scale by its root.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,9 +64,17 @@ class CompleteInformation:
         deviations[self.dense_index] = np.linalg.norm(self.dense_root, axis=1)
         return deviations
 
+    @cached_property
+    def _dense(self):
+        """``dense_index``, as a slice where its coordinates are consecutive: indexing then takes no copy."""
+        index = self.dense_index
+        if len(index) and (index[1:] - index[:-1] == 1).all():
+            return slice(int(index[0]), int(index[-1]) + 1)
+        return index
+
     def _scaled(self, array, dense):
         scaled = self.root[:, None] * array
-        scaled[self.dense_index] = dense(array[self.dense_index])
+        scaled[self._dense] = dense(array[self._dense])
         return scaled
 
     def times_root(self, array: NDArray[np.float64]) -> NDArray[np.float64]:

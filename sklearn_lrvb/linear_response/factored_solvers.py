@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, blas, cholesky, eigh, lapack, solve_triangular
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.linear_response.krylov import inverse_square_root_columns
+from sklearn_lrvb.linear_response.krylov import function_times_vector, inverse_square_root_columns
 from sklearn_lrvb.linear_response.observed_information import (
     PACKED_SYSTEM,
     Definiteness,
@@ -31,6 +31,9 @@ _LANCZOS_TOLERANCE = 1e-11
 # Growth of the fastest direction in one step from a saddle. Of 1,880 fits 47 ended below plain sweeps; with
 # the inverse of |S| in place of `sums_of_sweeps`, 89 did.
 _SADDLE_GROWTH = 3.0
+# Number of products of a step from a saddle. The step is a polynomial of S whose degree is its number of
+# sweeps; where that is larger, the step is an approximation.
+_SADDLE_PRODUCTS = 25
 # Least size at which negative eigenvalues of S count, so that a step is at most some 1,000 sweeps.
 _LEAST_CURVATURE = 1e-3
 # Share of the coordinates from which on the triangular inverse is formed: it takes a third of the flops of D
@@ -94,6 +97,16 @@ class _FactoredInformation(ObservedInformation):
     @abstractmethod
     def _sum_sweeps_scaled(self, scaled):
         """`sums_of_sweeps` of S, times ``scaled``."""
+
+    def _matrix_product(self, vector):
+        """The matrix times a vector, (m, 1) -> (m, 1)."""
+        # The transpose has the order that BLAS takes without a copy.
+        return blas.dsymv(1.0, self._matrix.T, vector[:, 0], lower=0)[:, None]
+
+    def _function_times(self, vector, function):
+        """``function`` (of eigenvalues) of the matrix, which is indefinite, times a vector: (m, 1) -> (m, 1)."""
+        times_vector = function_times_vector(self._matrix_product, vector[:, 0], function, _SADDLE_PRODUCTS)
+        return times_vector[:, None]
 
     def _solve_lower(self, right):
         return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
@@ -169,19 +182,16 @@ class PrimalInformation(_FactoredInformation):
 
     def _inverse_square_root_times(self, scaled):
         if scaled.shape[1] < _LANCZOS_BELOW_COLUMNS * len(self):
-
-            def product(vector):  # The transpose has the order that BLAS takes without a copy.
-                return blas.dsymv(1.0, self._matrix.T, vector[:, 0], lower=0)[:, None]
-
-            root, change = inverse_square_root_columns(product, scaled, _LANCZOS_TOLERANCE, len(self))
+            root, change = inverse_square_root_columns(
+                self._matrix_product, scaled, _LANCZOS_TOLERANCE, len(self)
+            )
             if change <= _LANCZOS_TOLERANCE:
                 return root
         values, vectors = eigh(self._matrix)
         return vectors @ ((vectors.T @ scaled) / np.sqrt(values)[:, None])
 
     def _sum_sweeps_scaled(self, scaled):
-        values, vectors = eigh(self._matrix)
-        return vectors @ (sums_of_sweeps(values)[:, None] * (vectors.T @ scaled))
+        return self._function_times(scaled, _sums_of_sweeps_from_saddle)
 
 
 class MissingInformationFactor(Protocol):
@@ -339,24 +349,22 @@ class DualInformation(_FactoredInformation):
             return scaled
         return scaled + self._spread(self._solve_upper(self._solve_lower(self._gather(scaled))))
 
-    def _spectral(self, function, scaled):
-        """function(S) scaled, for a function with function(1) = 1."""
+    def _inverse_square_root_times(self, scaled):
         if not len(self._matrix):
             return scaled
         values, vectors = self._spectrum
         differs = 1.0 - values > np.finfo(float).eps
         values, vectors = values[differs], vectors[:, differs]
-        shares = (function(values) - 1.0) / (1.0 - values)
+        shares = (1.0 / np.sqrt(values) - 1.0) / (1.0 - values)
         return scaled + self._spread(vectors @ (shares[:, None] * (vectors.T @ self._gather(scaled))))
 
-    def _inverse_square_root_times(self, scaled):
-        return self._spectral(lambda eigenvalues: 1.0 / np.sqrt(eigenvalues), scaled)
-
     def _sum_sweeps_scaled(self, scaled):
-        return self._spectral(sums_of_sweeps, scaled)
+        if not len(self._matrix):
+            return scaled
+        return scaled + self._spread(self._function_times(self._gather(scaled), _beyond_the_first_sweep))
 
 
-def sums_of_sweeps(eigenvalues):
+def sums_of_sweeps(eigenvalues, has_negative=False):
     """Length of n sweeps along the eigenvectors of S, in units of the first sweep: sum_{i<n} (1 - s)^i.
 
     A sweep multiplies the gradient by 1 - S. Without a negative eigenvalue n is unlimited and the sums are
@@ -367,6 +375,8 @@ def sums_of_sweeps(eigenvalues):
     ----------
     eigenvalues : ndarray of shape (D,)
         s, at most one.
+    has_negative : bool, default=False
+        Whether S is known to have a negative eigenvalue, even if these are only some of its eigenvalues.
 
     Returns
     -------
@@ -374,13 +384,26 @@ def sums_of_sweeps(eigenvalues):
         At least one.
     """
     smallest = np.min(eigenvalues)
-    if smallest > 0:
+    if smallest > 0 and not has_negative:
         return 1.0 / eigenvalues
     n_sweeps = max(np.log(_SADDLE_GROWTH) / np.log1p(max(-smallest, _LEAST_CURVATURE)), 1.0)
     below_one = np.minimum(eigenvalues, 1.0 - np.finfo(float).eps)
     is_flat = np.abs(below_one) < np.finfo(float).eps
     sums = -np.expm1(n_sweeps * np.log1p(-below_one)) / np.where(is_flat, 1.0, below_one)
     return np.where(is_flat, n_sweeps, sums)
+
+
+def _sums_of_sweeps_from_saddle(eigenvalues):
+    return sums_of_sweeps(eigenvalues, has_negative=True)
+
+
+def _beyond_the_first_sweep(eigenvalues):
+    """(`sums_of_sweeps` - 1)/(1 - s) at a saddle, continuous at s = 1."""
+    beyond = 1.0 - eigenvalues
+    differs = beyond > np.finfo(float).eps
+    return np.where(
+        differs, (_sums_of_sweeps_from_saddle(eigenvalues) - 1.0) / np.where(differs, beyond, 1.0), 0.0
+    )
 
 
 def information_from_arrays(

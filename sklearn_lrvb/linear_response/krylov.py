@@ -1,6 +1,6 @@
 """Krylov methods for a symmetric matrix S that is given by its products alone.
 
-`matrix_free_solver` uses them, and `factored_solvers` for the symmetric inverse square root.
+`matrix_free_solver` uses them, and `factored_solvers` for functions of S that a factor does not give.
 """
 
 import numpy as np
@@ -86,20 +86,62 @@ def _inverse_square_root_product(product, vector, tolerance, max_products):
     norm = np.linalg.norm(vector)
     if norm == 0:
         return vector, 0.0
-    basis, diagonal, off_diagonal = [vector / norm], [], []
-    last, change = np.zeros(0), np.inf
-    for _ in range(max_products):
-        image = product(basis[-1][:, None])[:, 0]
-        diagonal.append(basis[-1] @ image)
-        for _ in range(2):  # Orthogonalizing twice keeps the basis orthogonal to round-off.
-            image = image - np.transpose(basis) @ (basis @ image)
-        tridiagonal = np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
-        values, vectors = np.linalg.eigh(tridiagonal)
-        coordinates = vectors @ (vectors[0] / np.sqrt(np.maximum(values, np.finfo(float).tiny)))
+    last, change, basis = np.zeros(0), np.inf, np.zeros((0, len(vector)))
+    for basis, tridiagonal, is_exhausted in _lanczos(product, vector / norm, max_products):
+        coordinates = _first_column(tridiagonal, _inverse_square_root)
         change = np.linalg.norm(coordinates - np.append(last, 0.0)) / np.linalg.norm(coordinates)
-        last, length = coordinates, np.linalg.norm(image)
-        if change < tolerance or length < 10 * np.finfo(float).eps or len(basis) == len(vector):
-            return norm * (coordinates @ basis), 0.0
-        basis.append(image / length)
-        off_diagonal.append(length)
-    return norm * (last @ basis[: len(last)]), change
+        last = coordinates
+        if change < tolerance or is_exhausted:
+            change = 0.0
+            break
+    return norm * (last @ basis), change
+
+
+def _inverse_square_root(eigenvalues):
+    return 1.0 / np.sqrt(np.maximum(eigenvalues, np.finfo(float).tiny))
+
+
+def function_times_vector(product, vector, function, max_products):
+    """function(S) vector from a Krylov space of the vector, (D,): exact where ``max_products`` is D.
+
+    Parameters
+    ----------
+    product : callable, (D, 1) -> S array (D, 1)
+    vector : ndarray of shape (D,)
+    function : callable, eigenvalues (m,) -> (m,)
+    max_products : int
+    """
+    norm = np.linalg.norm(vector)
+    if norm == 0:
+        return vector
+    *_, (basis, tridiagonal, _) = _lanczos(product, vector / norm, max_products)
+    return norm * (_first_column(tridiagonal, function) @ basis)
+
+
+def _first_column(tridiagonal, function):
+    """function(matrix) times the first unit vector, (m,)."""
+    values, vectors = np.linalg.eigh(tridiagonal)
+    return vectors @ (function(values) * vectors[0])
+
+
+def _lanczos(product, start, max_products):
+    """Yield, after every product, the basis (m, D), S in it (m, m), and whether it is exhausted.
+
+    ``start`` is a unit vector, (D,). The basis is kept orthogonal explicitly.
+    """
+    size = min(max_products, len(start))
+    basis, tridiagonal = np.empty((size, len(start))), np.zeros((size, size))
+    basis[0] = start
+    for m in range(1, size + 1):
+        last, own = basis[m - 1], basis[:m]
+        image = product(last[:, None])[:, 0]
+        tridiagonal[m - 1, m - 1] = last @ image
+        for _ in range(2):  # Orthogonalizing twice keeps the basis orthogonal to round-off.
+            image = image - (own @ image) @ own
+        length = np.sqrt(image @ image)
+        is_exhausted = bool(length < 10 * np.finfo(float).eps) or m == len(start)
+        yield own, tridiagonal[:m, :m], is_exhausted
+        if is_exhausted or m == size:
+            return
+        basis[m] = image / length
+        tridiagonal[m - 1, m] = tridiagonal[m, m - 1] = length

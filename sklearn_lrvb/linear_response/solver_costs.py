@@ -7,7 +7,8 @@ from dataclasses import dataclass
 MAX_DENSE_SIZE = 14_000
 _PRODUCTS_PER_SOLUTION = 20  # Number of products of a solution by conjugate gradients, or a few less.
 _MAX_PRODUCTS = 50  # Number of products after which a check of definiteness is stopped.
-_SPECTRUM_FLOPS = 30  # Cost of all eigenvalues and vectors, in units of D^3 flops of a matrix product.
+# Cost of the products of a step from a saddle: 25, each of 2 D^2 flops, at the speed of memory.
+_SADDLE_FLOPS = 200
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,14 @@ class SolverCosts:
     def newton_costs(self) -> dict[str, float]:
         """Cost of a Newton step by every solver, where the information may be indefinite.
 
-        The solvers that form a matrix then need its eigenvalues: 30 D^3 (primal) or 30 m^3 (dual) more.
+        The solvers that form a matrix then need products with it: 200 D^2 (primal) or 200 m^2 (dual) more.
 
         Returns
         -------
         dict, name of the solver -> cost
         """
         costs, sizes = self.costs(n_targets=1), {"primal": self.n_coefficients, "dual": self.n_columns}
-        return {solver: cost + _SPECTRUM_FLOPS * sizes.get(solver, 0) ** 3 for solver, cost in costs.items()}
+        return {solver: cost + _SADDLE_FLOPS * sizes.get(solver, 0) ** 2 for solver, cost in costs.items()}
 
     def cheapest(self, n_targets: int) -> str:
         """Name of the cheapest solver for a number of solutions: "primal", "dual" or "matrix_free"."""

@@ -449,10 +449,11 @@ def test_indefinite_steps_are_bounded(complete, smallest):
         eigenvalues = np.concatenate([[smallest, 1e-12], np.linspace(0.1, 1.0, SIZE - 2)])
         root = complete.solve_root_transposed(rotation * np.sqrt(1.0 - eigenvalues))
         information = information_of(complete, solver, root)
-        gradient = complete.solve_root_transposed(rotation[:, 1:2])[:, 0]
+        directions = rotation[:, :2]
+        gradient = complete.solve_root_transposed(directions.sum(axis=1, keepdims=True))[:, 0]
         step, decrement, _ = information.newton_step(gradient)
         n_sweeps = np.log(3.0) / np.log1p(max(-smallest, 1e-3))
-        np.testing.assert_allclose(
-            step, complete.solve_root_transposed(n_sweeps * rotation[:, 1:2])[:, 0], rtol=1e-4
-        )
-        assert decrement == pytest.approx(np.sqrt(n_sweeps), rel=1e-4)
+        growth = np.expm1(n_sweeps * np.log1p(-smallest)) / -smallest
+        lengths = directions @ np.array([[growth], [n_sweeps]])
+        np.testing.assert_allclose(step, complete.solve_root_transposed(lengths)[:, 0], rtol=1e-4)
+        assert decrement == pytest.approx(np.sqrt(n_sweeps + growth), rel=1e-4)

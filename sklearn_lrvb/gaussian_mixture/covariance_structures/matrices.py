@@ -67,6 +67,12 @@ class MatrixStructure(CovarianceStructure):
             return moments
         return moments.sum(axis=0, keepdims=True)
 
+    def sum_of_squares(self, vectors, weights):
+        """Sums of weight v v' within the groups, exactly symmetric: (K, P), (K,) -> (S, P, P)."""
+        if self.shares_precision:
+            return symmetrized(weights * vectors.T @ vectors)[None]
+        return vectors[:, :, None] * vectors[:, None, :] * weights[:, None, None]
+
     def curvature_products(self, curvature, whitened):
         """y' B y: (S, P, P), (K, P, n) -> (K, n)."""
         return np.einsum("kpn,kpn->kn", np.matmul(curvature, whitened), whitened)
@@ -75,8 +81,7 @@ class MatrixStructure(CovarianceStructure):
 
     def cholesky(self, covariances):
         """Lower Cholesky factors, NaN where a matrix is singular to working precision: (n, P, P)."""
-        singular = np.full(covariances.shape[1:], np.nan)
-        return np.array([singular if factor is None else factor for factor in cholesky_factors(covariances)])
+        return cholesky_factors(covariances)
 
     def scaled_frames(self, scale):
         """Diagonal matrices of the columns' scale, (P,) -> (S, P, P)."""
@@ -239,17 +244,10 @@ class FullCovariance(MatrixStructure):
 
     def second_moments(self, whitened, weights):
         """`signed_second_moments` for weights >= 0."""
-        moments = np.empty((len(whitened), self.n_features, self.n_features))
-        scaled = np.empty(whitened.shape[1:])
         if self.n_features < _SQUARE_FROM_FEATURES:
-            for rows, own, moment in zip(whitened, weights, moments, strict=True):
-                np.multiply(own, rows, out=scaled)
-                np.matmul(scaled, rows.T, out=moment)
-            return symmetrized(moments)
-        for rows, own, moment in zip(whitened, np.sqrt(weights), moments, strict=True):
-            np.multiply(own, rows, out=scaled)
-            np.matmul(scaled, scaled.T, out=moment)
-        return moments
+            return self.signed_second_moments(whitened, weights)
+        scaled = np.sqrt(weights)[:, None, :] * whitened
+        return np.matmul(scaled, scaled.transpose(0, 2, 1))
 
     def pairs(self, posterior, pairs_of_a_row):
         """All pairs in one frame where that is cheaper and loses no digits, else an object for each pair."""

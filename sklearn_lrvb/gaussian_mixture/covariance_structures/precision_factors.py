@@ -44,6 +44,11 @@ class PrecisionFactors:
         """nu0 of the improper prior that is constant in means and precisions."""
         return float(self.block_size + 1 - self._freedom_of_means)
 
+    @property
+    def constant_degrees_of_freedom(self):
+        """Degrees of freedom at which the Wishart densities are constant in the precisions alone."""
+        return float(self.block_size + 1)
+
     def effective_degrees_of_freedom(self, group_counts, prior_degrees_of_freedom):
         """c, with E Lambda = c A^-1: (..., S) -> (..., S)."""
         return prior_degrees_of_freedom + self.power * group_counts
@@ -73,21 +78,37 @@ class PrecisionFactors:
         of_block = wishart.log_determinant_excess_variance(degrees_of_freedom, self.block_size)
         return self.power**2 * self.n_blocks * of_block
 
-    def expected_log_density(
-        self, degrees_of_freedom, log_det_inverse_scale, expected_log_determinant, expected_trace
-    ):
-        """E log density of the Wishart factors."""
-        return self.n_blocks * wishart.expected_log_density(
-            degrees_of_freedom,
-            log_det_inverse_scale / self.n_blocks,
-            expected_log_determinant / (self.power * self.n_blocks),
-            expected_trace / self.n_blocks,
-            self.block_size,
+    def log_partition(self, degrees_of_freedom, log_det_inverse_scale):
+        """Log of the normalizing constant of the Wishart factors, summed over the blocks."""
+        return self.n_blocks * wishart.log_partition(
+            degrees_of_freedom, log_det_inverse_scale / self.n_blocks, self.block_size
         )
 
-    def expected_own_trace(self, degrees_of_freedom):
-        """E trace(A Lambda) of the factors themselves."""
-        return self._size * degrees_of_freedom
+    def divergence(
+        self,
+        degrees_of_freedom,
+        log_det_inverse_scale,
+        expected_log_determinant,
+        expected_prior_trace,
+        prior_degrees_of_freedom,
+        prior_log_partition,
+    ):
+        """KL divergence of the Wishart factors from their prior, (S,).
+
+        Parameters
+        ----------
+        degrees_of_freedom, log_det_inverse_scale, expected_log_determinant : (S,)
+        expected_prior_trace : (S,), E trace(C0 Lambda)
+        prior_degrees_of_freedom : float, nu0
+        prior_log_partition : float, `log_partition` of the prior
+        """
+        freedom = degrees_of_freedom - prior_degrees_of_freedom
+        return (
+            0.5 * (freedom * (expected_log_determinant / self.power) + expected_prior_trace)
+            - 0.5 * self._size * degrees_of_freedom
+            - self.log_partition(degrees_of_freedom, log_det_inverse_scale)
+            + prior_log_partition
+        )
 
     def log_evidence(self, effective_degrees_of_freedom, log_determinants, independent):
         """Contribution of the precisions to the lower bound, maximized over q.

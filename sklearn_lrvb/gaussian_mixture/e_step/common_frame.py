@@ -10,7 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import monomials_of, prefers_common_frame
+from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import (
+    has_few_rows,
+    monomials_of,
+    prefers_common_frame,
+)
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 
@@ -131,6 +135,8 @@ def _ratio(lengths, others):
     return np.divide(lengths, others, out=np.ones_like(lengths), where=are_positive)
 
 
-def frames_of(posterior):
-    """`CommonFrame` of a posterior where it is cheaper and accurate, else `OwnFrames`."""
+def frames_of(posterior, n_samples):
+    """`CommonFrame` of a posterior where it is cheaper for so many rows and accurate, else `OwnFrames`."""
+    if has_few_rows(posterior.structure, n_samples):
+        return OwnFrames(posterior)
     return CommonFrame.if_accurate(posterior) or OwnFrames(posterior)

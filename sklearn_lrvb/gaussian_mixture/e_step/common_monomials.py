@@ -12,6 +12,18 @@ import numpy as np
 _MAX_MONOMIALS_PER_COMPONENT = 36
 
 
+# Size of the rows in all components' own frames, up to which those take less time than preparing a common
+# frame, by measurement: for a matrix of each component's own, and for other structures.
+_FEW_NUMBERS = 50_000, 15_000
+
+
+def has_few_rows(structure, n_samples):
+    """Whether there are so few rows that preparing a common frame costs more than it saves."""
+    own_matrices = structure.is_matrix and structure.has_own_precisions
+    n_numbers = n_samples * structure.n_components * structure.n_features
+    return n_numbers < _FEW_NUMBERS[0 if own_matrices else 1]
+
+
 def prefers_common_frame(structure):
     """Whether one frame for all components costs less than a frame for each of them."""
     if structure.is_matrix and structure.has_own_precisions:

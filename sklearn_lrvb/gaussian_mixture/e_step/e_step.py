@@ -54,7 +54,7 @@ def e_step(rows, posterior, without=None):
     """
     # The pair frame infers one component's moments from the other's, so both must take part.
     frames = PairFrame.if_accurate(rows, posterior) if without is None else None
-    frames = frames or frames_of(posterior)
+    frames = frames or frames_of(posterior, rows.n_samples)
     function = functools.partial(_sums_of_block, frames, without)
     moments, evidence, n_alternatives, n_pairs = rows.total(function, frames.numbers_per_row)
     return EStepResult(

@@ -7,6 +7,7 @@ directions are spanned by a few differences of successive x. `ascent` decides wh
 """
 
 import numpy as np
+from scipy.linalg import lapack
 
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
@@ -24,6 +25,17 @@ _RATE_STEPS = 5  # Number of steps over which the rate of convergence is estimat
 _STALLED_STEPS = 10  # Number of steps in which the distance must halve; otherwise the sweeps have stalled.
 
 
+def _least_squares(columns, target):
+    """The coefficients of smallest norm that combine columns (D, m) to a target (D,), (m,)."""
+    # LAPACK is called directly, as the wrappers take longer than the factor of some ten columns.
+    size, n_columns = columns.shape
+    right = np.zeros((max(size, n_columns), 1))
+    right[:size, 0] = target
+    pivots, n_work = np.zeros(n_columns, dtype=np.int32), 64 * (n_columns + 1) + size
+    solution = lapack.dgelsy(columns, right, pivots, _DEPENDENT_BELOW, n_work)[1]
+    return solution[:n_columns, 0]
+
+
 class Acceleration:
     """Combinations of the last sweeps, proposed in place of the next one.
 
@@ -38,6 +50,7 @@ class Acceleration:
 
     def _forget(self):
         self._frame = None
+        self._ahead = []  # Posteriors that the fit may be at next, and their points.
         self._points, self._residuals = [], []
 
     def record(self, distance):
@@ -80,19 +93,25 @@ class Acceleration:
         """
         if self._frame is None:
             self._frame, self._complete = posterior, complete_information(posterior)
-        point = self._point(posterior)
-        residual = self._point(next_posterior) - point
+        known = [point for ahead, point in self._ahead if ahead is posterior]
+        point = known[0] if known else self._point(posterior)
+        next_point = self._point(next_posterior)
+        self._ahead = [(next_posterior, next_point)]
+        residual = next_point - point
         kept = int(np.clip(_HISTORY_BYTES // (16 * len(point)), 2, _MAX_DIFFERENCES))
         self._points = [*self._points[-kept:], point]
         self._residuals = [*self._residuals[-kept:], residual]
         if len(self._points) == 1 or self._pause_left > 0:
             return None
         steps, changes = (np.diff(history, axis=0).T for history in (self._points, self._residuals))
-        coefficients = np.linalg.lstsq(changes, residual, rcond=_DEPENDENT_BELOW)[0]
+        coefficients = _least_squares(changes, residual)
         combined = point + residual - (steps + changes) @ coefficients
-        return posterior_after_step(
+        proposed = posterior_after_step(
             self._frame, self._complete.solve_root_transposed(combined[:, None])[:, 0]
         )
+        if proposed.counts.min() > 0:  # Otherwise a count was raised to zero, and the point is another.
+            self._ahead.append((proposed, combined))
+        return proposed
 
     def _point(self, posterior):
         statistics = statistics_difference(self._frame, posterior)

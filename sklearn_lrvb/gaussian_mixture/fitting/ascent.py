@@ -25,10 +25,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Accelera
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
 from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs, sweep_cost
-from sklearn_lrvb.gaussian_mixture.information.observed_information import (
-    complete_information,
-    observed_information,
-)
+from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
@@ -145,8 +142,7 @@ class Fit:
     @cached_property
     def distance(self):
         """Distance from the fixed point of the sweeps, in mean-field standard deviations."""
-        complete = complete_information(self.posterior)
-        return np.linalg.norm(complete.times_root_transposed(self.residual[:, None]))
+        return self.posterior.deviation(self.residual)
 
     @cached_property
     def next_posterior(self):
@@ -271,7 +267,8 @@ class Ascent:
         """The end of the ascent before any search: an optimum, or the state after ``max_iter`` steps."""
         acceleration = Acceleration()
         while fit.n_iter < self.max_iter and not self._in_local_regime(fit):
-            acceleration.record(fit.distance)
+            if fit.n_steps >= _MIN_FIRST_SWEEPS:
+                acceleration.record(fit.distance)
             fit = self._sweep_in_order(fit)
         try:
             return self._ascend(fit, acceleration)
@@ -285,9 +282,9 @@ class Ascent:
         """Whether sweeps gain less and less, and move the components little relative to their size.
 
         Larger steps from further out would end in another optimum than sweeps do, which is worse as often as
-        it is better.
+        it is better. One component has one optimum.
         """
-        if fit.n_steps and fit.gain <= self._round_off(fit):
+        if fit.posterior.n_components == 1 or (fit.n_steps and fit.gain <= self._round_off(fit)):
             return True
         if fit.n_steps < _MIN_FIRST_SWEEPS or fit.n_steps >= _MAX_FIRST_SWEEPS:
             return fit.n_steps >= _MAX_FIRST_SWEEPS
@@ -434,6 +431,8 @@ class Ascent:
 
         False where the products leave it undecided, or would cost more than a factorization.
         """
+        if fit.distance < _FIXED_POINT_TOLERANCE and not fit.e_step_result.n_alternatives:
+            return True  # Where every assignment is certain, no information is missing.
         n_products = self._solver_costs(fit).products_for_a_matrix()
         if fit.distance > _FIXED_POINT_TOLERANCE or n_products < 1:
             return False

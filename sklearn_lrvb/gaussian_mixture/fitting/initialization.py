@@ -8,7 +8,7 @@ many rows, k-means is run on a sample of them. `restarts` runs the fits from the
 import functools
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_array
@@ -20,6 +20,9 @@ KMEANS_ROWS = 2**17
 
 # Number of products in an iteration of k-means below which threads cost more than they save.
 _MIN_PRODUCTS_FOR_THREADS = 10**6
+
+# Number of responsibilities up to which they are a dense array: 1 MiB.
+_MAX_DENSE_RESPONSIBILITIES = 2**17
 
 # Tolerance for the sums of a user's responsibilities, which may be in float32.
 _SUM_TOLERANCE = 1e-5
@@ -38,6 +41,8 @@ def _drawn_rows(random_state, n_draws, rows):
 
 def _kmeans(rows, n_components, random_state):
     """Labels by k-means; where there are many rows, those of the nearest centers found in a sample."""
+    if n_components == 1:
+        return np.zeros(rows.n_samples, dtype=int)
     if rows.n_samples > KMEANS_ROWS:
         drawn = _drawn_rows(random_state, KMEANS_ROWS, rows)
         # The sample has too few different rows only where a few rows have nearly all the weight.
@@ -87,7 +92,14 @@ def _kmeans_plusplus_seeds(rows, n_components, random_state):
 
 
 def _one_hot(n_samples, rows, components, n_components):
-    """Responsibilities of one on every (row, component), zero elsewhere: sparse (n_samples, n_components)."""
+    """Responsibilities of one on every (row, component), zero elsewhere: (n_samples, n_components).
+
+    They are sparse unless there are few of them, where sparse arrays take more time to make and to slice.
+    """
+    if n_samples * n_components <= _MAX_DENSE_RESPONSIBILITIES:
+        responsibilities = np.zeros((n_samples, n_components))
+        responsibilities[rows, components] = 1.0
+        return responsibilities
     ones = np.ones(len(rows))
     return csr_array((ones, (rows, components)), shape=(n_samples, n_components))
 
@@ -165,4 +177,5 @@ def starting_responsibilities(rows, n_components, init_params, random_state, see
     responsibilities = _one_hot(n_samples, seeds, np.arange(n_components), n_components)
     if rows.sample_weight is None:
         return responsibilities
-    return responsibilities.multiply(1.0 / rows.sample_weight[:, None]).tocsr()  # Each seed counts once.
+    once = 1.0 / rows.sample_weight[:, None]  # Each seed counts once.
+    return responsibilities.multiply(once).tocsr() if issparse(responsibilities) else responsibilities * once

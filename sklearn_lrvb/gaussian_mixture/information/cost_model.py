@@ -20,25 +20,33 @@ _FLOPS_TO_USE_A_MONOMIAL = 15
 _FLOPS_PER_RESPONSIBILITY = 500
 
 _PAIR_FRAME_SHARE = 0.75  # Cost of a pass in the pair frame, relative to one in the components' own frames.
-_FLOPS_PER_PASS = 6e7  # Overhead of a pass, whatever the number of rows.
+# Overhead of a pass and of the M-step that makes it a sweep, whatever the number of rows.
+_FLOPS_PER_PASS, _FLOPS_PER_M_STEP = 5e6, 7e6
 _PASSES_PER_PRODUCT = 1.5  # A product with the missing information evaluates polynomials and sums them again.
 
 # Cost of the missing information by pairs of components; the entries are those of matrices formed and scaled.
 _FLOPS_PER_ENTRY = 30
-_FLOPS_PER_PAIR = 2e7
+_FLOPS_PER_PAIR = 8e6
 _FLOPS_PER_PAIR_ROW = 3000
 _SLOWDOWN_OF_PAIR_PRODUCTS = 2.0  # Products of few rows or columns are slower by this factor than large ones.
 
-# Cost of the missing information from the features of all components, measured from 150 to 20,000 rows.
-_SLOWDOWN_OF_FEATURE_PRODUCTS = 5.0
-_FLOPS_PER_FEATURE_PRODUCT = 2e7
+# Cost of the missing information from the features of all components, measured from 150 to 5,000 rows.
+_SLOWDOWN_OF_FEATURE_PRODUCTS = 2.0
+_FLOPS_PER_FEATURE_PRODUCT = 2e6
+_FLOPS_TO_FORM_A_FEATURE = 400
+
+# Cost of an entry of the kernel for one pair of components, measured from 150 to 1,200 columns: some ten
+# elementwise operations on arrays that do not stay in cache.
+_FLOPS_PER_KERNEL_ENTRY = 500
 
 
 def sweep_cost(n_samples, structure):
     """Cost of a sweep."""
     if prefers_pair_frame(structure):
-        return _PAIR_FRAME_SHARE * _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
-    return _cheapest_pass_cost(n_samples, structure)
+        one_pass = _PAIR_FRAME_SHARE * _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
+    else:
+        one_pass = _cheapest_pass_cost(n_samples, structure)
+    return one_pass + _FLOPS_PER_M_STEP
 
 
 def solver_costs(n_samples, structure, n_columns, n_pair_rows):
@@ -59,7 +67,7 @@ def solver_costs(n_samples, structure, n_columns, n_pair_rows):
     """
     n_components = structure.n_components
     n_kernels = sum(len(structure.layout.components_sharing_precision(k)) for k in range(n_components))
-    per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_ENTRY
+    per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
     one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
     return SolverCosts(
         n_coefficients=structure.n_coefficients,
@@ -119,6 +127,6 @@ def _cost_by_pairs(n_samples, structure, n_pair_rows):
 def _cost_from_features(n_samples, structure):
     """Cost of the missing information as one product of the features of all components."""
     size = structure.n_components * (1 + structure.n_features + structure.n_quadratic)
-    per_row = _SLOWDOWN_OF_FEATURE_PRODUCTS * 2 * size**2 + _FLOPS_PER_FEATURE * size
+    per_row = _SLOWDOWN_OF_FEATURE_PRODUCTS * 2 * size**2 + _FLOPS_TO_FORM_A_FEATURE * size
     one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
     return one_pass + n_samples * per_row + _FLOPS_PER_FEATURE_PRODUCT + _FLOPS_PER_ENTRY * size**2

@@ -47,7 +47,7 @@ def features_of(posterior, moments):
 
 def missing_information_product(rows, posterior, coefficients):
     """G times the columns of ``coefficients``, (D, m) -> (D, m): one pass over the rows."""
-    frames = frames_of(posterior)
+    frames = frames_of(posterior, rows.n_samples)
     changes = [change_of_log_densities(frames, posterior, column) for column in coefficients.T]
     totals = rows.total(functools.partial(_products_of_block, frames, changes), frames.numbers_per_row)
     products = [features_of(posterior, frames.signed_in_own_frames(moments)) for moments in totals]
@@ -109,7 +109,7 @@ class Ambiguity:
     def among(cls, rows, posterior):
         """The rule by which everything that is left out is negligible together."""
         n_numbers = rows.n_samples * posterior.n_components**2
-        return cls(posterior, frames_of(posterior), NEGLIGIBLE_INFORMATION / n_numbers)
+        return cls(posterior, frames_of(posterior, rows.n_samples), NEGLIGIBLE_INFORMATION / n_numbers)
 
     def of_block(self, block):
         """Responsibilities and information of a block's rows, (K, n) each."""

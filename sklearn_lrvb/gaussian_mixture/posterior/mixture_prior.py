@@ -45,6 +45,14 @@ class MixturePrior:
         """Sum of log|C0| over a group's blocks, of a proper prior."""
         return self.structure.prior_log_determinant(self.covariance)
 
+    @cached_property
+    def log_partition_of_precision(self):
+        """Log of the normalizing constant of a group's Wishart factors; 0 of a flat prior."""
+        if self.flat:
+            return 0.0
+        factors = self.structure.precision_factors
+        return float(factors.log_partition(self.degrees_of_freedom, self.log_det_covariance))
+
     def effective_degrees_of_freedom(self, counts):
         """c, with E Lambda = c A^-1, given expected counts: (..., K) -> (..., S)."""
         structure = self.structure

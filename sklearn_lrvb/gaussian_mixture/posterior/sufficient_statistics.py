@@ -40,11 +40,12 @@ def _own_moments(posterior):
 
 def statistics_residual(posterior, moments):
     """EM(s) - s, given the complete moments of the E-step at the posterior: (D,)."""
-    own, structure = _own_moments(posterior), posterior.structure
+    structure = posterior.structure
+    scale = structure.expand(posterior.effective_degrees_of_freedom / structure.power)
     return structure.feature_moments(
-        moments.counts - own.counts,
-        moments.first - own.first,
-        moments.second - own.second,
+        moments.counts - posterior.counts,
+        moments.first,
+        moments.second - scale * structure.identity_statistic,
         structure.identity_statistic,
     )
 

@@ -126,9 +126,18 @@ class VariationalPosterior:
         )
 
     @cached_property
+    def _weight_expectations(self):
+        return self.prior.weights.expectations(self.counts)
+
+    @property
     def expected_log_weights(self):
         """E log pi, (K,)."""
-        return self.prior.weights.expected_log(self.counts)
+        return self._weight_expectations[0]
+
+    @property
+    def weight_divergence(self):
+        """Contribution of the weights to `kl_divergence`."""
+        return self._weight_expectations[1]
 
     @cached_property
     def log_weight_covariance(self):
@@ -143,12 +152,27 @@ class VariationalPosterior:
             self.degrees_of_freedom
         )
         shared = structure.layout.between_components(0.25 * log_det_variance)
-        return shared + np.diag(0.5 * self.n_features / self.mean_precision**2)
+        np.einsum("kk->k", shared)[...] += 0.5 * self.n_features / np.square(self.mean_precision)
+        return shared
+
+    @cached_property
+    def intercept_covariance(self):
+        """V_pi + C, (K, K)."""
+        return self.log_weight_covariance + self.intercept_excess
 
     @cached_property
     def intercept_root(self):
         """Lower Cholesky factor of V_pi + C, (K, K)."""
-        return cholesky_equilibrated(self.log_weight_covariance + self.intercept_excess)
+        return cholesky_equilibrated(self.intercept_covariance)
+
+    def deviation(self, change):
+        """Length of a change of the statistics (D,), in mean-field standard deviations."""
+        of_counts, others = change[: self.n_components], change[self.n_components :]
+        information = self.structure.complete_information(
+            self.mean_precision, self.effective_degrees_of_freedom
+        )
+        squared = of_counts @ self.intercept_covariance @ of_counts + (np.square(others) / information).sum()
+        return float(np.sqrt(squared))
 
     def count_response(self, intercepts):
         """(V_pi + C)^-1 b, the response of the expected counts to intercepts: (..., K) -> (..., K)."""
@@ -173,48 +197,39 @@ class VariationalPosterior:
     @cached_property
     def kl_divergence(self):
         """KL(q || prior) of weights, means and precisions; a flat prior's density counts as 1."""
-        of_weights = self.prior.weights.kl_divergence(self.counts)
-        return of_weights + self.mean_divergences.sum() + self.precision_divergences.sum()
+        return self.weight_divergence + self.mean_divergences.sum() + self.precision_divergences.sum()
 
     @cached_property
     def mean_divergences(self):
         """Contributions of the means to `kl_divergence`, given the precisions: (K,)."""
-        prior, structure = self.prior, self.structure
-        log_determinant = (
-            -structure.log_determinants(self.covariance_cholesky)
-            if prior.independent
-            else self.expected_log_determinant
-        )
-        densities = self._log_density_of_means(self.mean_precision, log_determinant, self.n_features)
+        prior, structure, n_features = self.prior, self.structure, self.n_features
+        # Under joint factors E log|Lambda| is a term of both densities, and cancels unless the prior is flat.
+        log_determinant = 0.0
+        if prior.independent:
+            log_determinant = -structure.log_determinants(self.covariance_cholesky)
+        elif prior.flat:
+            log_determinant = self.expected_log_determinant
         if prior.flat:
-            return densities
+            log_density = n_features * (np.log(self.mean_precision) - _LOG_2_PI) + log_determinant
+            return 0.5 * (log_density - n_features)
+        if prior.independent:
+            log_determinant = log_determinant - self.expected_log_determinant
         distance = self.whitened_prior_mean
-        spread = self.n_features / self.mean_precision + np.einsum("kp,kp->k", distance, distance)
-        return densities - self._log_density_of_means(
-            prior.mean_precision, self.expected_log_determinant, prior.mean_precision * spread
-        )
-
-    def _log_density_of_means(self, mean_precision, log_determinant, spread):
-        """E log N(mu_k; tau_k Lambda), (K,), given E log|Lambda| (S,) and E of the squares (K,)."""
-        return 0.5 * (self.n_features * (np.log(mean_precision) - _LOG_2_PI) + log_determinant - spread)
+        ratio = self.mean_precision / prior.mean_precision
+        spread = n_features / ratio + prior.mean_precision * np.einsum("kp,kp->k", distance, distance)
+        return 0.5 * (n_features * (np.log(ratio) - 1.0) + log_determinant + spread)
 
     @cached_property
     def precision_divergences(self):
         """Contributions of the precisions to `kl_divergence`, (S,)."""
-        prior, structure = self.prior, self.structure
-        densities = structure.precision_factors.expected_log_density(
+        prior, factors = self.prior, self.structure.precision_factors
+        return factors.divergence(
             self.degrees_of_freedom,
             self._log_det_inverse_scale,
             self.expected_log_determinant,
-            structure.precision_factors.expected_own_trace(self.degrees_of_freedom),
-        )
-        if prior.flat:
-            return densities
-        return densities - structure.precision_factors.expected_log_density(
-            prior.degrees_of_freedom,
-            prior.log_det_covariance,
-            self.expected_log_determinant,
-            structure.trace(self.whitened_prior_scatter),
+            0.0 if prior.flat else self.structure.trace(self.whitened_prior_scatter),
+            factors.constant_degrees_of_freedom if prior.flat else prior.degrees_of_freedom,
+            prior.log_partition_of_precision,
         )
 
     def reordered(self, order):
@@ -231,15 +246,16 @@ class VariationalPosterior:
 
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
-        structure, weight, distance = self.structure, self.prior.mean_precision, self.whitened_prior_mean
-        noise = structure.identity_statistic - self.second_moment_origin
-        prior = structure.sum_of_squares(distance, np.full(self.n_components, weight))
-        prior += self.whitened_prior_scatter
-        return Moments(
-            moments.counts,
-            moments.first + weight * distance,
-            moments.second + structure.expand(structure.layout.per_group(moments.counts)) * noise + prior,
-        )
+        prior, structure, distance = self.prior, self.structure, self.whitened_prior_mean
+        covariance = prior.covariance
+        if prior.reg_covar > 0:
+            noise = prior.reg_covar * structure.layout.per_group(moments.counts)
+            covariance = covariance + structure.expand(noise) * structure.identity_statistic
+        second = structure.congruence(self.whiteners, covariance)
+        if not prior.flat:
+            second += structure.sum_of_squares(distance, np.full(len(distance), prior.mean_precision))
+        second += moments.second
+        return Moments(moments.counts, moments.first + prior.mean_precision * distance, second)
 
     def m_step(self, moments):
         """The posterior whose complete moments (prior included) in the frames of this one are given.
@@ -255,16 +271,20 @@ class VariationalPosterior:
         is_empty = ~(counts >= (_EMPTY_COUNT if prior.flat else 0.0))
         _refuse_any(is_empty, empty_component_message, counts, prior)
         effective_degrees_of_freedom = prior.effective_degrees_of_freedom(counts)
-        is_improper = ~structure.precision_factors.is_proper(effective_degrees_of_freedom, prior.independent)
-        _refuse_any(is_improper, improper_precision_message, counts, prior)
+        if prior.flat:
+            is_improper = ~structure.precision_factors.is_proper(
+                effective_degrees_of_freedom, prior.independent
+            )
+            _refuse_any(is_improper, improper_precision_message, counts, prior)
         shift = moments.first / mean_precision[:, None]
         scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
         factors = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
-        is_singular = np.isnan(structure.diagonal(factors)).any(axis=1)
+        is_singular = np.isnan(structure.diagonal(factors)[:, 0])
         _refuse_any(is_singular, singular_covariance_message, counts, prior)
         covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
-        has_collapsed = ~np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
-        _refuse_any(has_collapsed, singular_covariance_message, counts, prior)
+        if prior.flat:
+            has_collapsed = ~np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
+            _refuse_any(has_collapsed, singular_covariance_message, counts, prior)
         centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
         return VariationalPosterior(prior, counts, centred_means, covariance_cholesky)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import polygamma
+from scipy.special import zeta
 
 from sklearn_lrvb.exponential_families import dirichlet
 
@@ -23,15 +23,15 @@ class BrokenStick:
     """Weights in stick-breaking form; a subclass defines `sticks`, the beta parameters of its breaks."""
 
     def logit_variance(self, counts):
-        """Var log(v/(1 - v)), a number for every break."""
+        """Var log(v/(1 - v)), a number for every break; the trigamma function is zeta(2, x)."""
         stick, rest = self.sticks(counts)
-        return polygamma(1, stick) + polygamma(1, rest)
+        return zeta(2.0, stick) + zeta(2.0, rest)
 
     def logit_covariance_with_log(self, counts):
         """Cov(log(v/(1 - v)), log pi), (number of breaks, K)."""
         stick, rest = self.sticks(counts)
         first, later = np.eye(len(stick), len(counts)), np.tri(len(counts), len(stick), k=-1).T
-        return first * polygamma(1, stick)[:, None] - later * polygamma(1, rest)[:, None]
+        return first * zeta(2.0, stick)[:, None] - later * zeta(2.0, rest)[:, None]
 
     def from_sticks(self, stick, rest):
         """pi from v and 1 - v, scaled to sum to one: (..., number of breaks) -> (..., K)."""
@@ -97,9 +97,11 @@ class DirichletWeights(BrokenStick):
         """The components in their present order, because the evidence is the same in all: (..., K) of int."""
         return np.broadcast_to(np.arange(self.n_components), np.shape(counts))
 
-    def kl_divergence(self, counts):
-        """KL(q(pi) || p(pi)); a flat prior's density counts as 1."""
-        return dirichlet.kl_divergence(self.concentration(counts), *self._prior)
+    def expectations(self, counts):
+        """E log pi (K,), and KL(q(pi) || p(pi)); a flat prior's density counts as 1."""
+        concentration = self.concentration(counts)
+        expected_log = dirichlet.expected_log(concentration)
+        return expected_log, dirichlet.kl_divergence(concentration, expected_log, *self._prior)
 
     @cached_property
     def _prior(self):
@@ -134,7 +136,10 @@ class StickBreakingWeights(BrokenStick):
         return self.concentration(counts)
 
     def _sticks(self, counts):
-        return np.stack(self.concentration(counts), axis=-1)
+        """The same as one array, (..., K, 2)."""
+        sticks = np.empty((*np.shape(counts), 2))
+        sticks[..., 0], sticks[..., 1] = self.concentration(counts)
+        return sticks
 
     def expected_log(self, counts):
         """E log pi, (..., K)."""
@@ -142,15 +147,21 @@ class StickBreakingWeights(BrokenStick):
 
     def expected_log_at(self, concentration):
         """E log pi at the two beta parameters of every stick, a pair of (..., K)."""
-        log_sticks = dirichlet.expected_log(np.stack(concentration, axis=-1))
+        return self._of_sticks(dirichlet.expected_log(np.stack(concentration, axis=-1)))
+
+    def _of_sticks(self, log_sticks):
+        """E log pi from E log v and E log(1 - v): (..., K, 2) -> (..., K)."""
         return log_sticks[..., 0] + log_sticks[..., 1] @ self._earlier.T
 
     def covariance_of_log(self, counts):
         """V_pi = Cov(log pi) = d E log pi / d counts, (K, K)."""
-        blocks = dirichlet.covariance_of_log(self._sticks(counts))
+        stick, rest = self.concentration(counts)
+        own, of_rest, of_both = zeta(2.0, np.stack([stick, rest, stick + rest]))  # trigamma functions
         earlier = self._earlier
-        cross = earlier * blocks[:, 0, 1]
-        return np.diag(blocks[:, 0, 0]) + cross + cross.T + (earlier * blocks[:, 1, 1]) @ earlier.T
+        cross = earlier * of_both
+        covariance = (earlier * (of_rest - of_both)) @ earlier.T - cross - cross.T
+        np.einsum("kk->k", covariance)[...] += own - of_both
+        return covariance
 
     def _unnormalized_mean(self, counts):
         stick, rest = self._sticks(counts).T
@@ -198,9 +209,11 @@ class StickBreakingWeights(BrokenStick):
         """
         return np.argsort(-np.asarray(counts), axis=-1, kind="stable")
 
-    def kl_divergence(self, counts):
-        """Sum over sticks of KL(q(v_k) || p(v_k))."""
-        return dirichlet.kl_divergence(self._sticks(counts), *self._prior).sum()
+    def expectations(self, counts):
+        """E log pi (K,), and the sum over sticks of KL(q(v_k) || p(v_k))."""
+        sticks = self._sticks(counts)
+        log_sticks = dirichlet.expected_log(sticks)
+        return self._of_sticks(log_sticks), dirichlet.kl_divergence(sticks, log_sticks, *self._prior).sum()
 
     @cached_property
     def _prior(self):

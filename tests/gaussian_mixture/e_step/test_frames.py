@@ -61,9 +61,10 @@ def test_the_common_frame_is_left_where_it_would_lose_digits(covariance_type):
     start = np.eye(2)[np.arange(600) // 300]
     model = {"covariance_type": covariance_type, "prior": "flat"}
     posterior, _ = state(model, np.concatenate([near, far]), init_params=start)
-    assert isinstance(frames_of(posterior), OwnFrames)
+    assert isinstance(frames_of(posterior, 10**6), OwnFrames)
     posterior, _ = state(model, np.concatenate([near, near + 4]))
-    assert isinstance(frames_of(posterior), CommonFrame)
+    assert isinstance(frames_of(posterior, 10**6), CommonFrame)
+    assert isinstance(frames_of(posterior, 600), OwnFrames)
 
 
 @every_type
@@ -117,7 +118,7 @@ def test_many_features_and_few_components_take_their_own_frames():
     posterior, _ = state(
         {}, np.random.default_rng(0).normal(size=(200, 12)) + 3 * np.eye(2, 12)[[0, 1] * 100]
     )
-    assert isinstance(frames_of(posterior), OwnFrames)
+    assert isinstance(frames_of(posterior, 10**6), OwnFrames)
 
 
 # Blocks.

@@ -98,7 +98,7 @@ def test_newton_is_bought_where_sweeps_have_cost_as_much_and_more_is_foreseen():
 
 STEPS = {
     # rows, most steps of the default, least of plain sweeps to a gain of 1e-8
-    "plane-equal": (4000, 45, 1500),
+    "plane-equal": (4000, 55, 1500),
     "plane-unequal": (4000, 20, 300),
     "plane": (4000, 14, 120),
     "plane-separated": (4000, 7, 4),

@@ -118,7 +118,7 @@ def test_an_emptied_component_is_what_no_rows_make_of_it(model):
 def test_divergences_of_parts_add_up(model):
     rows, prior = rows_and_prior(model)
     posterior = posterior_from_responsibilities(rows, prior, responsibilities())
-    of_weights = prior.weights.kl_divergence(posterior.counts)
+    of_weights = posterior.weight_divergence
     parts = posterior.mean_divergences.sum() + posterior.precision_divergences.sum()
     assert posterior.kl_divergence == pytest.approx(of_weights + parts, rel=1e-14)
     assert posterior.mean_divergences.min() >= 0
