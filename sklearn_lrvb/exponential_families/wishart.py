@@ -28,7 +28,6 @@ from sklearn_lrvb.symmetric_matrices import (
     symmetrized,
 )
 
-
 _LOG_2, _LOG_PI = math.log(2.0), math.log(math.pi)
 
 
@@ -49,9 +48,14 @@ def log_partition(degrees_of_freedom, log_det_inverse_scale, n_features):
     definite matrices.
     """
     nu = np.asarray(degrees_of_freedom, dtype=float)
-    log_gamma = gammaln(_half_degrees_of_freedom(nu, n_features)).sum(axis=-1)
-    log_gamma += 0.25 * n_features * (n_features - 1) * _LOG_PI
+    log_gamma = _log_gamma(_half_degrees_of_freedom(nu, n_features))
     return 0.5 * nu * (n_features * _LOG_2 - log_det_inverse_scale) + log_gamma
+
+
+def _log_gamma(half):
+    """log Gamma_P(nu/2), from (nu - i)/2 for i = 0..P-1: (..., P) -> (...)."""
+    n_features = half.shape[-1]
+    return gammaln(half).sum(axis=-1) + 0.25 * n_features * (n_features - 1) * _LOG_PI
 
 
 def expected_log_determinant(degrees_of_freedom, log_det_inverse_scale, n_features):
@@ -61,6 +65,12 @@ def expected_log_determinant(degrees_of_freedom, log_det_inverse_scale, n_featur
         + n_features * _LOG_2
         - log_det_inverse_scale
     )
+
+
+def log_gamma_and_digamma(degrees_of_freedom, n_features):
+    """log Gamma_P(nu/2) and its derivative in nu/2, E log|A Lambda/2|: (...) -> (...), (...)."""
+    half = _half_degrees_of_freedom(degrees_of_freedom, n_features)
+    return _log_gamma(half), digamma(half).sum(axis=-1)
 
 
 def log_determinant_excess_variance(degrees_of_freedom, n_features):

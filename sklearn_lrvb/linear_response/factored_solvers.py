@@ -104,7 +104,7 @@ class _FactoredInformation(ObservedInformation):
         return blas.dsymv(1.0, self._matrix.T, vector[:, 0], lower=0)[:, None]
 
     def _function_times(self, vector, function):
-        """``function`` (of eigenvalues) of the matrix, which is indefinite, times a vector: (m, 1) -> (m, 1)."""
+        """A function of the matrix's eigenvalues, in its eigenvectors, times a vector: (m, 1) -> (m, 1)."""
         times_vector = function_times_vector(self._matrix_product, vector[:, 0], function, _SADDLE_PRODUCTS)
         return times_vector[:, None]
 

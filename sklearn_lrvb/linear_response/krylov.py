@@ -86,15 +86,16 @@ def _inverse_square_root_product(product, vector, tolerance, max_products):
     norm = np.linalg.norm(vector)
     if norm == 0:
         return vector, 0.0
-    last, change, basis = np.zeros(0), np.inf, np.zeros((0, len(vector)))
+    last, change, space = np.zeros(0), np.inf, np.zeros((0, len(vector)))
     for basis, tridiagonal, is_exhausted in _lanczos(product, vector / norm, max_products):
+        space = basis
         coordinates = _first_column(tridiagonal, _inverse_square_root)
         change = np.linalg.norm(coordinates - np.append(last, 0.0)) / np.linalg.norm(coordinates)
         last = coordinates
         if change < tolerance or is_exhausted:
             change = 0.0
             break
-    return norm * (last @ basis), change
+    return norm * (last @ space), change
 
 
 def _inverse_square_root(eigenvalues):

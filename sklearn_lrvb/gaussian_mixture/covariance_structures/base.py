@@ -73,6 +73,7 @@ class CovarianceStructure(ABC):
         self.n_components, self.n_features = n_components, n_features
         self.identity, self.identity_statistic = identity, identity_statistic
         self.prior_shape, self.power = prior_shape, power
+        self._with_trailing_axes = (..., *[None] * identity.ndim)
         self.n_quadratic = len(entry_counts)
         self._entry_counts, self.entry_weights = entry_counts, np.sqrt(entry_counts)
         self.layout = CoefficientLayout(n_components, n_features, self.n_quadratic, self.shares_precision)
@@ -221,7 +222,7 @@ class CovarianceStructure(ABC):
 
     def expand(self, by_group):
         """Add trailing axes of length one, to broadcast with the statistics of groups."""
-        return np.reshape(by_group, (*np.shape(by_group), *[1] * self.identity.ndim))
+        return np.asarray(by_group)[self._with_trailing_axes]
 
     def flattened(self, statistics):
         """Vectors whose inner products are those of the statistics: (..., ...) -> (..., Q)."""

@@ -6,11 +6,14 @@ numbers ("diag"; a Wishart matrix of size 1 is a gamma variable with shape nu/2)
 is |Lambda| ("spherical"). The formulas of one Wishart distribution are in `exponential_families.wishart`.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from sklearn_lrvb.exponential_families import wishart
+
+_LOG_2 = math.log(2.0)
 
 
 @dataclass(frozen=True)
@@ -84,31 +87,31 @@ class PrecisionFactors:
             degrees_of_freedom, log_det_inverse_scale / self.n_blocks, self.block_size
         )
 
-    def divergence(
-        self,
-        degrees_of_freedom,
-        log_det_inverse_scale,
-        expected_log_determinant,
-        expected_prior_trace,
-        prior_degrees_of_freedom,
-        prior_log_partition,
+    def expectations(
+        self, degrees_of_freedom, log_determinants, prior_degrees_of_freedom, prior_log_partition
     ):
-        """KL divergence of the Wishart factors from their prior, (S,).
+        """E log|Lambda|, and the KL divergence of the Wishart factors from their prior, (S,) each.
+
+        The divergence is without the term E trace(C0 Lambda)/2. The terms that are proportional to nu and to
+        log|A| cancel in it, and are left out from the start.
 
         Parameters
         ----------
-        degrees_of_freedom, log_det_inverse_scale, expected_log_determinant : (S,)
-        expected_prior_trace : (S,), E trace(C0 Lambda)
+        degrees_of_freedom : (S,), nu
+        log_determinants : (S,), log|E(Lambda)^-1|
         prior_degrees_of_freedom : float, nu0
         prior_log_partition : float, `log_partition` of the prior
         """
-        freedom = degrees_of_freedom - prior_degrees_of_freedom
-        return (
-            0.5 * (freedom * (expected_log_determinant / self.power) + expected_prior_trace)
-            - 0.5 * self._size * degrees_of_freedom
-            - self.log_partition(degrees_of_freedom, log_det_inverse_scale)
+        log_gamma, digamma = wishart.log_gamma_and_digamma(degrees_of_freedom, self.block_size)
+        log_det_inverse_scale = self.log_det_inverse_scale(log_determinants, degrees_of_freedom)
+        expected = self.n_blocks * digamma + self._size * _LOG_2 - log_det_inverse_scale
+        divergence = (
+            0.5 * degrees_of_freedom * (self.n_blocks * digamma - self._size)
+            - 0.5 * prior_degrees_of_freedom * expected
+            - self.n_blocks * log_gamma
             + prior_log_partition
         )
+        return self.power * expected, divergence
 
     def log_evidence(self, effective_degrees_of_freedom, log_determinants, independent):
         """Contribution of the precisions to the lower bound, maximized over q.

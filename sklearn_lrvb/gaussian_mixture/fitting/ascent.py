@@ -134,7 +134,7 @@ class Fit:
         """Lower bound gained by the last step."""
         return self.path[-1] - self.path[-2]
 
-    @property
+    @cached_property
     def residual(self):
         """EM(s) - s, (D,)."""
         return statistics_residual(self.posterior, self.e_step_result.moments)

@@ -113,17 +113,19 @@ class VariationalPosterior:
         )
 
     @cached_property
-    def _log_det_inverse_scale(self):
-        return self.structure.precision_factors.log_det_inverse_scale(
-            self.structure.log_determinants(self.covariance_cholesky), self.degrees_of_freedom
+    def _precision_expectations(self):
+        prior, factors = self.prior, self.structure.precision_factors
+        return factors.expectations(
+            self.degrees_of_freedom,
+            self.structure.log_determinants(self.covariance_cholesky),
+            factors.constant_degrees_of_freedom if prior.flat else prior.degrees_of_freedom,
+            prior.log_partition_of_precision,
         )
 
-    @cached_property
+    @property
     def expected_log_determinant(self):
         """E log|Lambda|, (S,)."""
-        return self.structure.precision_factors.expected_log_determinant(
-            self.degrees_of_freedom, self._log_det_inverse_scale
-        )
+        return self._precision_expectations[0]
 
     @cached_property
     def _weight_expectations(self):
@@ -222,15 +224,10 @@ class VariationalPosterior:
     @cached_property
     def precision_divergences(self):
         """Contributions of the precisions to `kl_divergence`, (S,)."""
-        prior, factors = self.prior, self.structure.precision_factors
-        return factors.divergence(
-            self.degrees_of_freedom,
-            self._log_det_inverse_scale,
-            self.expected_log_determinant,
-            0.0 if prior.flat else self.structure.trace(self.whitened_prior_scatter),
-            factors.constant_degrees_of_freedom if prior.flat else prior.degrees_of_freedom,
-            prior.log_partition_of_precision,
-        )
+        divergences = self._precision_expectations[1]
+        if self.prior.flat:
+            return divergences
+        return divergences + 0.5 * self.structure.trace(self.whitened_prior_scatter)
 
     def reordered(self, order):
         """The same q with its components in another order, int array (K,)."""
