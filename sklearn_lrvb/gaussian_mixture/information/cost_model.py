@@ -126,7 +126,13 @@ def _cost_by_pairs(n_samples, structure, n_pair_rows):
 
 def _cost_from_features(n_samples, structure):
     """Cost of the missing information as one product of the features of all components."""
-    size = structure.n_components * (1 + structure.n_features + structure.n_quadratic)
+    n_quadratic = 0 if structure.shares_precision else structure.n_quadratic
+    size = structure.n_components * (1 + structure.n_features + n_quadratic)
     per_row = _SLOWDOWN_OF_FEATURE_PRODUCTS * 2 * size**2 + _FLOPS_TO_FORM_A_FEATURE * size
     one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
-    return one_pass + n_samples * per_row + _FLOPS_PER_FEATURE_PRODUCT + _FLOPS_PER_ENTRY * size**2
+    return (
+        one_pass
+        + n_samples * per_row
+        + _FLOPS_PER_FEATURE_PRODUCT
+        + _FLOPS_PER_ENTRY * max(size, structure.n_coefficients) ** 2
+    )

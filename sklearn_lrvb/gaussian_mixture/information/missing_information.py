@@ -183,43 +183,83 @@ def _pair_moments_of_block(ambiguity, pairs, block):
 def missing_information_from_features(rows, posterior):
     """G, (D, D), by its definition: one Gram matrix of the features of all components.
 
-    It takes 2 (K F)^2 flops a row, with F features a component, and a few calls a block of rows, where
-    `missing_information` takes many calls for every pair of components.
+    It takes 2 (K f)^2 flops a row and a few calls a block of rows, where `missing_information` takes many
+    calls for every pair of components. Components of their own precisions have f = F features each. Those
+    that share one differ by features that are linear in y: they have f = 1 + P.
     """
-    structure, n_components = posterior.structure, posterior.n_components
-    n_features = 1 + structure.n_features + structure.n_quadratic
-    origins = structure.layout.per_component(posterior.second_moment_origin)
-    function = functools.partial(_feature_products_of_block, structure, OwnFrames(posterior), origins)
-    within, between = rows.total(function, 3 * n_components * n_features)
+    structure = posterior.structure
+    features = _LinearFeatures(posterior) if structure.shares_precision else _AllFeatures(posterior)
+    function = functools.partial(_feature_products_of_block, features, OwnFrames(posterior))
+    within, between = rows.total(function, 3 * structure.n_components * features.n_features)
     missing = np.negative(between, out=between)
-    each = np.arange(n_components)
-    by_component = missing.reshape(n_components, n_features, n_components, n_features)
+    n_features, each = features.n_features, np.arange(structure.n_components)
+    by_component = missing.reshape(len(each), n_features, len(each), n_features)
     by_component[each, :, each] = within  # Computed from r (1 - r), since r - r^2 would cancel.
-    return _of_coefficients(structure, missing)
+    return features.in_coefficients(missing)
 
 
-def _feature_products_of_block(structure, frames, origins, block):
-    """Sums of r_k (1 - r_k) h_k h_k' (K, F, F), and of r_k r_l h_k h_l' (K F, K F)."""
+def _feature_products_of_block(features, frames, block):
+    """Sums of r_k (1 - r_k) h_k h_k' (K, f, f), and of r_k r_l h_k h_l' (K f, K f)."""
     expectation = expect(frames, block)
-    r = expectation.responsibilities
-    own_frames = zip(expectation.whitened, origins, strict=True)
-    h = np.stack([structure.component_features(*own) for own in own_frames])
+    r, h = expectation.responsibilities, features.of_rows(expectation.whitened)
     within = np.matmul(h * block.weighted(r * complements(r))[:, None], h.transpose(0, 2, 1))
     h *= (r * np.sqrt(block.counts))[:, None]
     stacked = h.reshape(-1, h.shape[2])
     return within, stacked @ stacked.T
 
 
-def _of_coefficients(structure, matrix):
-    """A matrix of features, component by component, as one of coefficients: (K F, K F) -> (D, D).
+class _AllFeatures:
+    """The features h of all components, each with a precision of its own."""
 
-    Entries of coefficients that components share are added up.
+    def __init__(self, posterior):
+        structure = self._structure = posterior.structure
+        self._origins = posterior.second_moment_origin
+        self.n_features = structure.layout.n_component_features
+
+    def of_rows(self, whitened):
+        """h, (K, P, n) -> (K, F, n)."""
+        own_frames = zip(whitened, self._origins, strict=True)
+        return np.stack([self._structure.component_features(*own) for own in own_frames])
+
+    def in_coefficients(self, matrix):
+        """A matrix of features, component by component, in the order of the coefficients: (D, D)."""
+        layout = self._structure.layout
+        order = np.argsort(np.concatenate([layout.coefficient_index(k) for k in range(layout.n_components)]))
+        return matrix[order][:, order]
+
+
+class _LinearFeatures:
+    """The features (1, y) of all components that share a precision.
+
+    With u = y_k + d_k the rows in one frame, s(y_k) = s(u) - (a function that is linear in y_k), and s(u),
+    which all components share, is no part of the missing information.
     """
-    of_components = [structure.layout.coefficient_index(k) for k in range(structure.n_components)]
-    index = np.ix_(*2 * [np.concatenate(of_components)])
-    summed = np.zeros(2 * (structure.n_coefficients,))
-    if structure.has_own_precisions:
-        summed[index] = matrix
-    else:
-        np.add.at(summed, index, matrix)
-    return summed
+
+    def __init__(self, posterior):
+        structure = posterior.structure
+        n_components, n_features = structure.n_components, structure.n_features
+        self.n_features = 1 + n_features
+        center = posterior.counts @ posterior.centred_means / posterior.counts.sum()
+        shifts = structure.transformed(posterior.whiteners, posterior.centred_means - center)
+        self._map = np.zeros((structure.n_coefficients, n_components, self.n_features))
+        axes = np.eye(n_features)
+        for k, shift in enumerate(shifts):
+            own, linear, quadratic = structure.layout.coefficient_slices(k)
+            square = structure.statistic_by_row(shift[:, None])
+            mixed = (
+                structure.statistic_by_row(axes + shift[:, None]) - structure.statistic_by_row(axes) - square
+            )
+            self._map[own, k, :1] = 1.0
+            self._map[linear, k, 1:] = axes
+            self._map[quadratic, k] = -structure.quadratic_features(np.concatenate([square, mixed])).T
+
+    def of_rows(self, whitened):
+        """(1, y), (K, P, n) -> (K, 1 + P, n)."""
+        features = np.empty((len(whitened), self.n_features, whitened.shape[2]))
+        features[:, 0], features[:, 1:] = 1.0, whitened
+        return features
+
+    def in_coefficients(self, matrix):
+        """A matrix of features, component by component, as one of coefficients: (D, D)."""
+        to_coefficients = self._map.reshape(len(self._map), -1)
+        return to_coefficients @ matrix @ to_coefficients.T
