@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, blas, cholesky, eigh, lapack, solve_triangular
+from scipy.linalg import blas, eigh, lapack, solve_triangular
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
 from sklearn_lrvb.linear_response.krylov import function_times_vector, inverse_square_root_columns
@@ -59,11 +59,9 @@ class _FactoredInformation(ObservedInformation):
         """Lower factor, or None where the matrix is not positive definite to working precision."""
         if not len(self._matrix):
             return self._matrix
-        try:
-            factor = cholesky(self._matrix, lower=True)
-        except LinAlgError:
-            return None
-        return None if is_numerically_singular(factor) else factor
+        # LAPACK sees the transpose, in its own memory order, and leaves the other triangle as it is.
+        transposed, failed = lapack.dpotrf(self._matrix.T, lower=False, clean=True)
+        return None if failed or is_numerically_singular(transposed) else transposed.T
 
     @property
     def nbytes(self) -> int:

@@ -339,9 +339,13 @@ class Ascent:
         """The state after one sweep, after Newton's steps or at the end; and the acceleration from there."""
         if at_fixed_point and self._seems_optimum(fit):
             return self._finished(fit), acceleration
-        offer = None if at_fixed_point else self._newton_offer(fit)
-        if at_fixed_point or offer.pays(acceleration):
-            return self._newton_phase(fit, offer), Acceleration()
+        if at_fixed_point:
+            return self._newton_phase(fit), Acceleration()
+        # A Newton step costs about a sweep or more, so that there is nothing to compare for fewer sweeps to go.
+        if acceleration.steps_to_go(_FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN:
+            offer = self._newton_offer(fit)
+            if offer.pays(acceleration):
+                return self._newton_phase(fit, offer), Acceleration()
         return self._accelerated_sweep(fit, acceleration), acceleration
 
     def _moved(self, fit, at_fixed_point=False):

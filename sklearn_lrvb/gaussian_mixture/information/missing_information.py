@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.certainty import NEGLIGIBLE_INFORMATION
-from sklearn_lrvb.gaussian_mixture.e_step.common_frame import frames_of
+from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION, frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, complements, expect
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
@@ -186,9 +186,12 @@ def missing_information_from_features(rows, posterior):
     It takes 2 (K f)^2 flops a row and a few calls a block of rows, where `missing_information` takes many
     calls for every pair of components. Components of their own precisions have f = F features each. Those
     that share one differ by features that are linear in y: they have f = 1 + P.
+    Where these lose digits, `missing_information` is used.
     """
     structure = posterior.structure
     features = _LinearFeatures(posterior) if structure.shares_precision else _AllFeatures(posterior)
+    if features.amplification > MAX_AMPLIFICATION:
+        return missing_information(rows, posterior)
     function = functools.partial(_feature_products_of_block, features, OwnFrames(posterior))
     within, between = rows.total(function, 3 * structure.n_components * features.n_features)
     missing = np.negative(between, out=between)
@@ -210,6 +213,8 @@ def _feature_products_of_block(features, frames, block):
 
 class _AllFeatures:
     """The features h of all components, each with a precision of its own."""
+
+    amplification = 1.0
 
     def __init__(self, posterior):
         structure = self._structure = posterior.structure
@@ -241,6 +246,8 @@ class _LinearFeatures:
         self.n_features = 1 + n_features
         center = posterior.counts @ posterior.centred_means / posterior.counts.sum()
         shifts = structure.transformed(posterior.whiteners, posterior.centred_means - center)
+        # Far from the common center, differences between components that are near each other lose digits.
+        self.amplification = np.square(shifts).sum(axis=1).max()
         self._map = np.zeros((structure.n_coefficients, n_components, self.n_features))
         axes = np.eye(n_features)
         for k, shift in enumerate(shifts):
