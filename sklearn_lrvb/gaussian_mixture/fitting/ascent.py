@@ -341,7 +341,7 @@ class Ascent:
             return self._finished(fit), acceleration
         if at_fixed_point:
             return self._newton_phase(fit), Acceleration()
-        # A Newton step costs about a sweep or more, so that there is nothing to compare for fewer sweeps to go.
+        # A Newton step costs a sweep or more: with fewer sweeps to go there is nothing to compare.
         if acceleration.steps_to_go(_FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN:
             offer = self._newton_offer(fit)
             if offer.pays(acceleration):
