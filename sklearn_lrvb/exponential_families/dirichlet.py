@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma, gammaln, logsumexp, polygamma
+from scipy.special import digamma, logsumexp, polygamma
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, require_count
-
-_STIRLING_FROM = 16.0  # Shape from which five terms of Stirling's series are exact to round-off.
+from sklearn_lrvb.exponential_families.log_gamma import CANCELS_FROM, log_gamma_rise, stirling_remainder
 
 
 def log_partition(concentration):
@@ -32,17 +31,8 @@ def log_partition(concentration):
     )
     leading = ((concentration - 0.5) * log_share).sum(axis=-1)
     n_free = concentration.shape[-1] - 1
-    remainders = _stirling_remainder(concentration).sum(axis=-1) - _stirling_remainder(total[..., 0])
+    remainders = stirling_remainder(concentration).sum(axis=-1) - stirling_remainder(total[..., 0])
     return leading - 0.5 * n_free * np.log(total[..., 0] / (2.0 * np.pi)) + remainders
-
-
-def _stirling_remainder(x):
-    """log Gamma(x) - (x - 1/2) log x + x - log(2 pi)/2."""
-    small, large = np.minimum(x, _STIRLING_FROM), np.maximum(x, _STIRLING_FROM)
-    exact = gammaln(small) - (small - 0.5) * np.log(small) + small - 0.5 * np.log(2.0 * np.pi)
-    z = large**-2.0
-    series = (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z / 1188)))) / large
-    return np.where(x < _STIRLING_FROM, exact, series)
 
 
 def expected_log(concentration):
@@ -65,13 +55,18 @@ def prior_log_partition(concentration):
 
 
 def kl_divergence(concentration, prior_concentration, prior_constant):
-    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)) in nats: (..., K), (..., K), (...) -> (...).
+    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)) in nats: (..., K), (K,), float -> (...).
 
     ``prior_constant`` is `prior_log_partition` of alpha_0; the normalizing constant of a flat prior counts
     as 1.
     """
-    drift = ((concentration - prior_concentration) * expected_log(concentration)).sum(axis=-1)
-    return drift - log_partition(concentration) + prior_constant
+    rise = concentration - prior_concentration
+    drift = (rise * expected_log(concentration)).sum(axis=-1)
+    total = prior_concentration.sum()
+    if total < CANCELS_FROM:
+        return drift - log_partition(concentration) + prior_constant
+    of_total = log_gamma_rise(total, rise.sum(axis=-1))
+    return drift - log_gamma_rise(prior_concentration, rise).sum(axis=-1) + of_total
 
 
 @dataclass(frozen=True)

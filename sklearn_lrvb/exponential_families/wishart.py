@@ -19,6 +19,7 @@ from sklearn_lrvb.exponential_families.family import (
     refuse_indefinite,
     require_count,
 )
+from sklearn_lrvb.exponential_families.log_gamma import log_gamma_rise
 from sklearn_lrvb.symmetric_matrices import (
     inverse_root,
     log_determinant_of_triangular,
@@ -68,6 +69,25 @@ def expected_log_density(
         - 0.5 * expected_trace
         - log_partition(degrees_of_freedom, log_det_inverse_scale, n_features)
     )
+
+
+def kl_divergence(degrees_of_freedom, prior_degrees_of_freedom, scale_divergence, n_features):
+    """KL(Wishart(nu, A) || Wishart(nu_0, C)) in nats, with terms that are rounded relative to nu - nu_0.
+
+    Parameters
+    ----------
+    degrees_of_freedom : array (...), nu
+    prior_degrees_of_freedom : float, nu_0
+    scale_divergence : array (...)
+        trace(R) - log|R| - P with R = (nu/nu_0) A^-1 C, which is the identity where the means agree.
+    n_features : int, P
+    """
+    half = _half_degrees_of_freedom(degrees_of_freedom, n_features)
+    prior_half = _half_degrees_of_freedom(prior_degrees_of_freedom, n_features)
+    rise = 0.5 * (degrees_of_freedom - prior_degrees_of_freedom)
+    of_log_gammas = (rise[..., None] * digamma(half) - log_gamma_rise(prior_half, rise[..., None])).sum(axis=-1)
+    growth = 0.5 * prior_degrees_of_freedom * np.log1p(2.0 * rise / prior_degrees_of_freedom)
+    return 0.5 * prior_degrees_of_freedom * scale_divergence + of_log_gammas + n_features * (growth - rise)
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,11 @@ class MatrixStructure(CovarianceStructure):
         stacked = np.sqrt(shares)[:, None, None] * self.transposed(covariance_cholesky)
         return np.linalg.qr(stacked.reshape(-1, self.n_features), mode="r").T[None]
 
+    def scale_divergences(self, roots):
+        """trace(R) - log|R| - P with R = M M' and M lower triangular: (S, P, P) -> (S,)."""
+        below = np.tril(roots, k=-1)
+        return super().scale_divergences(roots) + np.einsum("spq,spq->s", below, below)
+
     # Rows.
 
     def whiten_into(self, whitener, center, block, rows):

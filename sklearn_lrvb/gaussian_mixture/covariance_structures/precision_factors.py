@@ -73,21 +73,30 @@ class PrecisionFactors:
         of_block = wishart.log_determinant_excess_variance(degrees_of_freedom, self.block_size)
         return self.power**2 * self.n_blocks * of_block
 
-    def expected_log_density(
-        self, degrees_of_freedom, log_det_inverse_scale, expected_log_determinant, expected_trace
-    ):
+    def expected_log_density(self, degrees_of_freedom, log_det_inverse_scale, expected_log_determinant):
         """E log density of the Wishart factors."""
         return self.n_blocks * wishart.expected_log_density(
             degrees_of_freedom,
             log_det_inverse_scale / self.n_blocks,
             expected_log_determinant / (self.power * self.n_blocks),
-            expected_trace / self.n_blocks,
+            self.block_size * degrees_of_freedom,
             self.block_size,
         )
 
-    def expected_own_trace(self, degrees_of_freedom):
-        """E trace(A Lambda) of the factors themselves."""
-        return self._size * degrees_of_freedom
+    def kl_divergence(self, degrees_of_freedom, prior_degrees_of_freedom, scale_divergence):
+        """KL divergence of the Wishart factors from those of the prior, (S,).
+
+        Parameters
+        ----------
+        degrees_of_freedom : (S,), nu
+        prior_degrees_of_freedom : float, nu0
+        scale_divergence : (S,)
+            Sum over the blocks of trace(R) - log|R| - size, with R = E Lambda C0/nu0.
+        """
+        of_block = wishart.kl_divergence(
+            degrees_of_freedom, prior_degrees_of_freedom, scale_divergence / self.n_blocks, self.block_size
+        )
+        return self.n_blocks * of_block
 
     def log_evidence(self, effective_degrees_of_freedom, log_determinants, independent):
         """Contribution of the precisions to the lower bound, maximized over q.

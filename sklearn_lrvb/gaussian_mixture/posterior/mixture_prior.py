@@ -41,9 +41,9 @@ class MixturePrior:
         return self.mean_precision == 0
 
     @cached_property
-    def log_det_covariance(self):
-        """Sum of log|C0| over a group's blocks, of a proper prior."""
-        return self.structure.prior_log_determinant(self.covariance)
+    def covariance_cholesky(self):
+        """Lower factor of C0, of a proper prior, in the shape of one group's map: (1, ...)."""
+        return self.structure.cholesky(self.covariance[None])
 
     def effective_degrees_of_freedom(self, counts):
         """c, with E Lambda = c A^-1, given expected counts: (..., K) -> (..., S)."""

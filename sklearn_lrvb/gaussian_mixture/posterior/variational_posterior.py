@@ -166,9 +166,19 @@ class VariationalPosterior:
         return self.structure.transformed(self.whiteners, self.prior.mean - self.centred_means)
 
     @cached_property
+    def whitened_prior_root(self):
+        """M with M M' the prior's C0 in the precision groups' frames, lower triangular, (S, ...)."""
+        return self.structure.composed(self.whiteners, self.prior.covariance_cholesky)
+
+    @cached_property
     def whitened_prior_scatter(self):
-        """s of C0 in the precision groups' frames, (S, ...)."""
-        return self.structure.congruence(self.whiteners, self.prior.covariance)
+        """s of C0 in the precision groups' frames, (S, ...).
+
+        It is computed from factors: where C0 is nearly singular, its own rounding would count in the frames.
+        """
+        if self.prior.flat:
+            return np.zeros((self.structure.layout.n_precision_groups, *self.prior.covariance.shape))
+        return self.structure.congruence(self.whitened_prior_root, self.structure.identity)
 
     @cached_property
     def kl_divergence(self):
@@ -201,21 +211,14 @@ class VariationalPosterior:
     @cached_property
     def precision_divergences(self):
         """Contributions of the precisions to `kl_divergence`, (S,)."""
-        prior, structure = self.prior, self.structure
-        densities = structure.precision_factors.expected_log_density(
-            self.degrees_of_freedom,
-            self._log_det_inverse_scale,
-            self.expected_log_determinant,
-            structure.precision_factors.expected_own_trace(self.degrees_of_freedom),
-        )
+        prior, factors = self.prior, self.structure.precision_factors
         if prior.flat:
-            return densities
-        return densities - structure.precision_factors.expected_log_density(
-            prior.degrees_of_freedom,
-            prior.log_det_covariance,
-            self.expected_log_determinant,
-            structure.trace(self.whitened_prior_scatter),
-        )
+            return factors.expected_log_density(
+                self.degrees_of_freedom, self._log_det_inverse_scale, self.expected_log_determinant
+            )
+        relative_root = self.whitened_prior_root / np.sqrt(prior.degrees_of_freedom)
+        scale_divergences = self.structure.scale_divergences(relative_root)
+        return factors.kl_divergence(self.degrees_of_freedom, prior.degrees_of_freedom, scale_divergences)
 
     def reordered(self, order):
         """The same q with its components in another order, int array (K,)."""
