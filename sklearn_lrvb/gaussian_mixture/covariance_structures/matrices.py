@@ -18,6 +18,16 @@ from sklearn_lrvb.symmetric_matrices import (
 _SQUARE_FROM_FEATURES = 64
 
 
+# Distance of a component from the origin, in its own standard deviations, from which its mean is subtracted from
+# the rows before they are whitened: the difference of two whitened vectors would lose more than three digits.
+_FAR = 1000.0
+
+
+def _are_far(shifts):
+    """Whether some component is far from the origin, given W_k m_k, (K, P)."""
+    return np.linalg.norm(shifts) > _FAR
+
+
 class MatrixStructure(CovarianceStructure):
     """Precision matrices (P, P)."""
 
@@ -238,6 +248,8 @@ class FullCovariance(MatrixStructure):
     def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame, by one product for all: (P, n) -> (K, P, n)."""
         shifts = self.transformed(whiteners, centred_means)
+        if _are_far(shifts):
+            return whiteners @ (block - centred_means[:, :, None])
         maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
         with_one = np.concatenate([np.ones((1, block.shape[1])), block])
         return (maps @ with_one).reshape(len(centred_means), self.n_features, -1)
@@ -270,7 +282,10 @@ class TiedCovariance(MatrixStructure):
 
     def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame: (P, n) -> (K, P, n)."""
-        return (whiteners[0] @ block)[None] - self.transformed(whiteners, centred_means)[:, :, None]
+        shifts = self.transformed(whiteners, centred_means)
+        if _are_far(shifts):
+            return whiteners @ (block - centred_means[:, :, None])
+        return (whiteners[0] @ block)[None] - shifts[:, :, None]
 
     def second_moments(self, whitened, weights):
         """`signed_second_moments` for weights >= 0, exactly symmetric."""
