@@ -5,8 +5,8 @@ from scipy.special import gammaln
 
 _STIRLING_FROM = 16.0  # Argument from which five terms of Stirling's series are exact to round-off.
 
-# Argument from which log gamma functions are not subtracted from each other. Below it their own rounding, which
-# stays when they cancel, is at most 1e-13. The default priors of fewer than 200 features stay below it.
+# Argument from which log gamma functions are not subtracted from each other. Below it their own rounding,
+# which stays when they cancel, is at most 1e-13. Default priors of fewer than 200 features stay below it.
 CANCELS_FROM = 100.0
 
 

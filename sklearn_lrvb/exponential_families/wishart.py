@@ -85,7 +85,8 @@ def kl_divergence(degrees_of_freedom, prior_degrees_of_freedom, scale_divergence
     half = _half_degrees_of_freedom(degrees_of_freedom, n_features)
     prior_half = _half_degrees_of_freedom(prior_degrees_of_freedom, n_features)
     rise = 0.5 * (degrees_of_freedom - prior_degrees_of_freedom)
-    of_log_gammas = (rise[..., None] * digamma(half) - log_gamma_rise(prior_half, rise[..., None])).sum(axis=-1)
+    of_log_gammas = rise * digamma(half).sum(axis=-1)
+    of_log_gammas -= log_gamma_rise(prior_half, rise[..., None]).sum(axis=-1)
     growth = 0.5 * prior_degrees_of_freedom * np.log1p(2.0 * rise / prior_degrees_of_freedom)
     return 0.5 * prior_degrees_of_freedom * scale_divergence + of_log_gammas + n_features * (growth - rise)
 

@@ -20,8 +20,8 @@ from sklearn_lrvb.exponential_families import (
     Wishart,
     check_family,
 )
-from sklearn_lrvb.exponential_families.log_gamma import stirling_remainder
 from sklearn_lrvb.exponential_families.dirichlet import log_partition as dirichlet_log_partition
+from sklearn_lrvb.exponential_families.log_gamma import stirling_remainder
 
 normal, gamma, beta = UnivariateNormal(), Gamma(), Beta()
 trivariate, dirichlet = MultivariateNormal(3), Dirichlet(4)

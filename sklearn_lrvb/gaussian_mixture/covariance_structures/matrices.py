@@ -18,8 +18,8 @@ from sklearn_lrvb.symmetric_matrices import (
 _SQUARE_FROM_FEATURES = 64
 
 
-# Distance of a component from the origin, in its own standard deviations, from which its mean is subtracted from
-# the rows before they are whitened: the difference of two whitened vectors would lose more than three digits.
+# Distance of a component from the origin, in its own standard deviations, from which its mean is subtracted
+# from the rows before they are whitened: a difference of whitened vectors would lose more than three digits.
 _FAR = 1000.0
 
 

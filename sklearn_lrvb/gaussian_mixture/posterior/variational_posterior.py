@@ -90,6 +90,12 @@ class VariationalPosterior:
         """W with y = W_k (x - m_k), W' W = E Lambda, (S, ...)."""
         return self.structure.whiteners(self.covariance_cholesky)
 
+    @property
+    def amplification(self):
+        """Largest factor by which whitening amplifies the rounding of a component's rows; at least one."""
+        deviations = self.structure.deviations(self.covariance_cholesky)
+        return self.structure.transformed(np.abs(self.whiteners), deviations).max()
+
     @cached_property
     def second_moment_origin(self):
         """O of the features (`covariance_structures`), (S, ...)."""
