@@ -28,7 +28,7 @@ def log_gamma_rise(start, rise):
     rise : array (...), above ``-start``
     """
     end = start + rise
-    if np.max(start) < CANCELS_FROM:
+    if start.max() < CANCELS_FROM:
         return gammaln(end) - gammaln(start)
     leading = (start - 0.5) * np.log1p(rise / start) + rise * (np.log(end) - 1.0)
     return leading + stirling_remainder(end) - stirling_remainder(start)

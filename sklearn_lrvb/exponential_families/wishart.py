@@ -82,13 +82,11 @@ def kl_divergence(degrees_of_freedom, prior_degrees_of_freedom, scale_divergence
         trace(R) - log|R| - P with R = (nu/nu_0) A^-1 C, which is the identity where the means agree.
     n_features : int, P
     """
-    half = _half_degrees_of_freedom(degrees_of_freedom, n_features)
-    prior_half = _half_degrees_of_freedom(prior_degrees_of_freedom, n_features)
-    rise = 0.5 * (degrees_of_freedom - prior_degrees_of_freedom)
-    of_log_gammas = rise * digamma(half).sum(axis=-1)
-    of_log_gammas -= log_gamma_rise(prior_half, rise[..., None]).sum(axis=-1)
-    growth = 0.5 * prior_degrees_of_freedom * np.log1p(2.0 * rise / prior_degrees_of_freedom)
-    return 0.5 * prior_degrees_of_freedom * scale_divergence + of_log_gammas + n_features * (growth - rise)
+    prior_half, rise = 0.5 * prior_degrees_of_freedom, 0.5 * (degrees_of_freedom - prior_degrees_of_freedom)
+    start, rises = prior_half - 0.5 * np.arange(n_features), rise[..., None]
+    of_log_gammas = (rises * digamma(start + rises) - log_gamma_rise(start, rises)).sum(axis=-1)
+    growth = prior_half * np.log1p(rise / prior_half)
+    return prior_half * scale_divergence + of_log_gammas + n_features * (growth - rise)
 
 
 @dataclass(frozen=True)

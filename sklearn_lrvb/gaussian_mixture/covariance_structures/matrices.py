@@ -129,7 +129,8 @@ class MatrixStructure(CovarianceStructure):
 
     def scale_divergences(self, roots):
         """trace(R) - log|R| - P with R = M M' and M lower triangular: (S, P, P) -> (S,)."""
-        below = np.tril(roots, k=-1)
+        below = roots.copy()
+        self.diagonal(below)[...] = 0.0
         return super().scale_divergences(roots) + np.einsum("spq,spq->s", below, below)
 
     # Rows.
