@@ -9,6 +9,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import AllFullPai
 from sklearn_lrvb.symmetric_matrices import (
     cholesky_factors,
     from_unique_entries,
+    scaled_to_unit_diagonal,
     symmetrized,
     unique_entries,
     upper_triangle,
@@ -17,6 +18,9 @@ from sklearn_lrvb.symmetric_matrices import (
 # Number of features from which on a product of one array with itself, which takes half the flops, is faster.
 _SQUARE_FROM_FEATURES = 64
 
+
+# Ratio of two columns' standard deviations below which the eigenvectors of a covariance keep all columns.
+_MAX_RATIO_OF_UNITS = 1e4
 
 # Distance of a component from the origin, in its own standard deviations, from which its mean is subtracted
 # from the rows before they are whitened: a difference of whitened vectors would lose more than three digits.
@@ -228,8 +232,15 @@ class MatrixStructure(CovarianceStructure):
     # Random numbers and names.
 
     def draw(self, random_state, mean, covariance, n_rows):
-        """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
-        return random_state.multivariate_normal(mean, covariance, n_rows)
+        """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P).
+
+        Where the columns' units differ so much that the eigenvectors of the covariance would lose the small
+        ones, those of the correlations are used instead.
+        """
+        correlations, scale = scaled_to_unit_diagonal(covariance)
+        if scale.max() < _MAX_RATIO_OF_UNITS * scale.min():
+            return random_state.multivariate_normal(mean, covariance, n_rows)
+        return mean + scale * random_state.multivariate_normal(np.zeros_like(mean), correlations, n_rows)
 
     def random_factors(self, changes, deviations, degrees_of_freedom):
         """Factors of random precisions in their own frames (`bartlett_factors`), (n, S, P, P)."""
