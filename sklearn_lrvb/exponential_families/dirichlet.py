@@ -14,11 +14,11 @@ from scipy.special import digamma, gammaln, logsumexp, zeta
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, require_count
+from sklearn_lrvb.exponential_families.log_gamma import CANCELS_FROM, log_gamma_rise, stirling_remainder
 
-# Total concentration from which the large parts of the log gamma functions cancel visibly: below it their
-# rounding is less than 1e-12.
-_CANCELS_FROM = 1000.0
-_STIRLING_FROM = 16.0  # Shape from which five terms of Stirling's series are exact to round-off.
+# Total concentration below which the log gamma functions are subtracted from each other: their own rounding,
+# which stays when their large parts cancel, is then less than 1e-12.
+_SMALL_TOTAL = 1000.0
 
 
 def log_partition(concentration):
@@ -27,12 +27,12 @@ def log_partition(concentration):
     The large parts x log x - x of the log gamma functions cancel; they are left out from the start.
     """
     total = concentration.sum(axis=-1, keepdims=True)
-    if total.max(initial=0.0) < _CANCELS_FROM:
+    if total.max(initial=0.0) < _SMALL_TOTAL:
         return gammaln(concentration).sum(axis=-1) - gammaln(total)[..., 0]
     # The sum of the others is not the total less one's own, which would cancel for a share close to one.
     others = concentration @ _all_others(concentration.shape[-1])
     leading = ((0.5 - concentration) * np.log1p(others / concentration)).sum(axis=-1)
-    remainders = _stirling_remainder(np.concatenate([concentration, total], axis=-1))
+    remainders = stirling_remainder(np.concatenate([concentration, total], axis=-1))
     n_free = concentration.shape[-1] - 1
     leading -= 0.5 * n_free * np.log(total[..., 0] / (2.0 * np.pi))
     return leading + remainders[..., :-1].sum(axis=-1) - remainders[..., -1]
@@ -42,15 +42,6 @@ def log_partition(concentration):
 def _all_others(size):
     """Matrix with ones off its diagonal."""
     return 1.0 - np.eye(size)
-
-
-def _stirling_remainder(x):
-    """log Gamma(x) - (x - 1/2) log x + x - log(2 pi)/2."""
-    small, large = np.minimum(x, _STIRLING_FROM), np.maximum(x, _STIRLING_FROM)
-    exact = gammaln(small) - (small - 0.5) * np.log(small) + small - 0.5 * np.log(2.0 * np.pi)
-    z = 1.0 / np.square(large)
-    series = (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z / 1188)))) / large
-    return np.where(x < _STIRLING_FROM, exact, series)
 
 
 def expected_log(concentration):
@@ -74,13 +65,18 @@ def prior_log_partition(concentration):
 
 
 def kl_divergence(concentration, mean_log, prior_concentration, prior_constant):
-    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)) in nats: (..., K), (..., K), (..., K), (...) -> (...).
+    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)) in nats: (..., K), (..., K), (K,), float -> (...).
 
     ``mean_log`` is `expected_log` of alpha, and ``prior_constant`` `prior_log_partition` of alpha_0; the
     normalizing constant of a flat prior counts as 1.
     """
-    drift = ((concentration - prior_concentration) * mean_log).sum(axis=-1)
-    return drift - log_partition(concentration) + prior_constant
+    rise = concentration - prior_concentration
+    drift = (rise * mean_log).sum(axis=-1)
+    total = prior_concentration.sum()
+    if total < CANCELS_FROM:
+        return drift - log_partition(concentration) + prior_constant
+    of_total = log_gamma_rise(total, rise.sum(axis=-1))
+    return drift - log_gamma_rise(prior_concentration, rise).sum(axis=-1) + of_total
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from sklearn_lrvb.exponential_families.family import (
     refuse_indefinite,
     require_count,
 )
+from sklearn_lrvb.exponential_families.log_gamma import log_gamma_rise
 from sklearn_lrvb.symmetric_matrices import (
     inverse_root,
     log_determinant_of_triangular,
@@ -48,29 +49,20 @@ def log_partition(degrees_of_freedom, log_det_inverse_scale, n_features):
     definite matrices.
     """
     nu = np.asarray(degrees_of_freedom, dtype=float)
-    log_gamma = _log_gamma(_half_degrees_of_freedom(nu, n_features))
+    log_gamma = gammaln(_half_degrees_of_freedom(nu, n_features)).sum(axis=-1)
+    log_gamma += 0.25 * n_features * (n_features - 1) * _LOG_PI
     return 0.5 * nu * (n_features * _LOG_2 - log_det_inverse_scale) + log_gamma
-
-
-def _log_gamma(half):
-    """log Gamma_P(nu/2), from (nu - i)/2 for i = 0..P-1: (..., P) -> (...)."""
-    n_features = half.shape[-1]
-    return gammaln(half).sum(axis=-1) + 0.25 * n_features * (n_features - 1) * _LOG_PI
 
 
 def expected_log_determinant(degrees_of_freedom, log_det_inverse_scale, n_features):
     """E log|Lambda|, the mean parameter of log|Lambda|, from nu (...) and log|A| (...): (...)."""
-    return (
-        digamma(_half_degrees_of_freedom(degrees_of_freedom, n_features)).sum(axis=-1)
-        + n_features * _LOG_2
-        - log_det_inverse_scale
-    )
+    of_unit_scale = multivariate_digamma(degrees_of_freedom, n_features) + n_features * _LOG_2
+    return of_unit_scale - log_det_inverse_scale
 
 
-def log_gamma_and_digamma(degrees_of_freedom, n_features):
-    """log Gamma_P(nu/2) and its derivative in nu/2, E log|A Lambda/2|: (...) -> (...), (...)."""
-    half = _half_degrees_of_freedom(degrees_of_freedom, n_features)
-    return _log_gamma(half), digamma(half).sum(axis=-1)
+def multivariate_digamma(degrees_of_freedom, n_features):
+    """Derivative of log Gamma_P(nu/2) in nu/2, which is E log|A Lambda/2|: (...) -> (...)."""
+    return digamma(_half_degrees_of_freedom(degrees_of_freedom, n_features)).sum(axis=-1)
 
 
 def log_determinant_excess_variance(degrees_of_freedom, n_features):
@@ -78,6 +70,27 @@ def log_determinant_excess_variance(degrees_of_freedom, n_features):
     half = _half_degrees_of_freedom(degrees_of_freedom, n_features)
     trigamma = zeta(2.0, half)
     return trigamma.sum(axis=-1) - 2.0 * n_features / np.asarray(degrees_of_freedom)
+
+
+def kl_divergence(
+    degrees_of_freedom, mean_log_determinant, prior_degrees_of_freedom, scale_divergence, n_features
+):
+    """KL(Wishart(nu, A) || Wishart(nu_0, C)) in nats, with terms that are rounded relative to nu - nu_0.
+
+    Parameters
+    ----------
+    degrees_of_freedom : array (...), nu
+    mean_log_determinant : array (...), E log|A Lambda/2|, `multivariate_digamma` of nu
+    prior_degrees_of_freedom : float, nu_0
+    scale_divergence : array (...)
+        trace(R) - log|R| - P with R = (nu/nu_0) A^-1 C, which is the identity where the means agree.
+    n_features : int, P
+    """
+    prior_half, rise = 0.5 * prior_degrees_of_freedom, 0.5 * (degrees_of_freedom - prior_degrees_of_freedom)
+    starts = prior_half - 0.5 * _range(n_features)
+    log_gammas = log_gamma_rise(starts, rise[..., None]).sum(axis=-1)
+    growth = n_features * (prior_half * np.log1p(rise / prior_half) - rise)
+    return prior_half * scale_divergence + rise * mean_log_determinant - log_gammas + growth
 
 
 @dataclass(frozen=True)

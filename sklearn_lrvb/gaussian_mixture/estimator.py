@@ -40,6 +40,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import Informa
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
 from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
+from sklearn_lrvb.gaussian_mixture.value_range import check_largest
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
 
 
@@ -412,7 +413,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows, at least as many as components, finite; float64 or float32.
+            Training rows, at least as many as components; float64 or float32. Values of up to 1e70, and
+            columns that are constant or vary by at least 1e-70: fourth powers of the units must not
+            overflow.
 
         y : Ignored
             Present for API consistency by convention.
@@ -484,6 +487,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
                     "Expected n_samples >= n_components but got n_components = "
                     f"{self.n_components}, n_samples = {counted.shape[0]}"
                 )
+            check_largest(counted)
             rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
             best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept), moves)

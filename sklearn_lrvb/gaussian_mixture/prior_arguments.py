@@ -12,6 +12,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUC
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
+from sklearn_lrvb.gaussian_mixture.value_range import check_argument, check_smallest
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
 PRIOR_ARGUMENTS = (
@@ -36,7 +37,9 @@ def _check_shape(array, shape, name):
 def _given_mean(mean_prior, n_features):
     """`mean_prior`, checked: (P,)."""
     _check_shape(mean_prior, (n_features,), "means")
-    return check_array(mean_prior, dtype=np.float64, ensure_2d=False, input_name="mean_prior")
+    mean = check_array(mean_prior, dtype=np.float64, ensure_2d=False, input_name="mean_prior")
+    check_argument("mean_prior", np.abs(mean).max())
+    return mean
 
 
 def _given_degrees_of_freedom(degrees_of_freedom, n_features):
@@ -69,12 +72,15 @@ def _given_covariance(covariance_prior, structure, covariance_type):
     if not is_symmetric or structure.prior_log_determinant(covariance) is None:
         wanted = "symmetric, positive-definite" if is_matrix else "positive"
         raise ValueError(f"'{covariance_type} precision' should be {wanted}")
+    deviations = np.sqrt(structure.diagonal(covariance))
+    check_argument("The root of covariance_prior", deviations.max(), deviations.min())
     return covariance
 
 
 def _resolution(rows):
     """Standard deviation that rounding alone gives to a constant column, (P,)."""
     squares = rows.total(_squares_of_block) / rows.n_samples
+    check_smallest(rows, squares)
     return _ROUNDING * np.sqrt(squares + np.square(rows.origin))
 
 
@@ -101,6 +107,7 @@ def _empirical_covariance(rows, structure, reg_covar):
         return np.diag(covariance) if covariance.ndim == 2 else covariance
 
     covariance = rows.total(functools.partial(_scatter_of_block, structure)) / (rows.total_weight - 1)
+    check_smallest(rows, diagonal(covariance))
     # The variance that rounding alone gives to a constant column.
     resolution = np.square(_ROUNDING) * structure.scatter(rows.origin[:, None], None)
     constant = np.flatnonzero(diagonal(covariance) <= diagonal(resolution))
@@ -139,6 +146,7 @@ def resolve_prior(estimator, rows):
         Where an argument is outside its domain, has the wrong shape, or contradicts ``prior="flat"``.
     """
     n_components, n_features = estimator.n_components, rows.n_features
+    check_argument("The root of reg_covar", np.sqrt(float(estimator.reg_covar)))
     structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features)
     choices = {
         "structure": structure,

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.special import betaln, gammaln
+from scipy.special import betaln, digamma, gammaln
 
 from sklearn_lrvb.exponential_families import dirichlet, wishart
+from sklearn_lrvb.exponential_families.log_gamma import log_gamma_rise
 
 CONCENTRATIONS = [np.array([0.3, 1.0, 4.0]), np.array([2.0, 900.0]), np.array([5.0])]
 
@@ -63,6 +64,62 @@ def test_dirichlet_divergence():
         )
         < 4 * noise
     )
+
+
+@pytest.mark.parametrize("start", [0.3, 40.0, 150.0, 3e5])
+@pytest.mark.parametrize("rise", [-0.2, 1e-3, 2.0, 7e4])
+def test_rise_of_log_gamma_is_the_integral_of_digamma(start, rise):
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    ends = start * np.expm1(np.linspace(0.0, np.log1p(rise / start), 21))  # panels of equal ratios
+    middles, halves = 0.5 * (ends[1:] + ends[:-1]), 0.5 * (ends[1:] - ends[:-1])
+    points = start + middles[:, None] + halves[:, None] * nodes
+    integral = (halves[:, None] * weights * digamma(points)).sum()
+    found = log_gamma_rise(np.array([start]), np.array([rise]))[0]
+    assert found == pytest.approx(integral, rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize("prior", [0.4, 30.0, 2e6])
+def test_dirichlet_divergence_of_a_small_step_is_its_curvature(prior):
+    # KL(a + d || a) = d' V d / 2 to second order. With large a, log partitions hold no digit of it.
+    prior = prior * np.array([1.0, 2.0, 0.5])
+    step = 1e-4 * np.sqrt(prior) * np.array([1.0, -0.7, 0.2])
+    found = dirichlet.kl_divergence(
+        prior + step, dirichlet.expected_log(prior + step), prior, dirichlet.prior_log_partition(prior)
+    )
+    expected = 0.5 * step @ dirichlet.covariance_of_log(prior) @ step
+    assert found == pytest.approx(expected, rel=1e-3, abs=2e-15 + 1e-17 * np.abs(step).sum())
+
+
+@pytest.mark.parametrize("n_features", [1, 4])
+@pytest.mark.parametrize("nu", [6.5, 300.0, 2e6])
+def test_wishart_divergence_is_that_of_the_densities(n_features, nu):
+    # The divergence by its definition, from log densities in which everything is added up as it comes.
+    nu_0, rng = 1.3 * nu, np.random.default_rng(0)
+    A, C = (nu * np.cov(rng.normal(size=(n_features, 50))).reshape(n_features, n_features) for _ in "AC")
+    log_dets = np.linalg.slogdet(A)[1], np.linalg.slogdet(C)[1]
+    mean_log_det = wishart.expected_log_determinant(nu, log_dets[0], n_features)
+    traces = n_features * nu, nu * np.trace(np.linalg.solve(A, C))
+    densities = [
+        0.5 * (freedom - n_features - 1) * mean_log_det
+        - 0.5 * trace
+        - wishart.log_partition(freedom, log_det, n_features)
+        for freedom, log_det, trace in zip((nu, nu_0), log_dets, traces, strict=True)
+    ]
+    ratio = nu / nu_0 * np.linalg.solve(A, C)
+    excess = np.trace(ratio) - np.linalg.slogdet(ratio)[1] - n_features
+    mean_log_det = wishart.multivariate_digamma(np.array([nu]), n_features)
+    found = wishart.kl_divergence(np.array([nu]), mean_log_det, nu_0, np.array([excess]), n_features)[0]
+    assert found == pytest.approx(densities[0] - densities[1], rel=1e-11, abs=1e-14 * nu * np.log(nu))
+
+
+@pytest.mark.parametrize("nu", [6.5, 300.0, 2e6])
+def test_wishart_divergence_of_a_small_step_is_its_curvature(nu):
+    # At equal means it is the variance of log|Lambda| around its regression on Lambda that counts.
+    step = 1e-3 * np.sqrt(nu)
+    above = np.array([nu + step])
+    found = wishart.kl_divergence(above, wishart.multivariate_digamma(above, 3), nu, np.zeros(1), 3)[0]
+    expected = 0.125 * step**2 * wishart.log_determinant_excess_variance(nu, 3)
+    assert found == pytest.approx(expected, rel=1e-2, abs=2e-14 * (1 + step))
 
 
 @pytest.mark.parametrize("n_features", [1, 3])

@@ -20,8 +20,8 @@ from sklearn_lrvb.exponential_families import (
     Wishart,
     check_family,
 )
-from sklearn_lrvb.exponential_families.dirichlet import _stirling_remainder
 from sklearn_lrvb.exponential_families.dirichlet import log_partition as dirichlet_log_partition
+from sklearn_lrvb.exponential_families.log_gamma import stirling_remainder
 
 normal, gamma, beta = UnivariateNormal(), Gamma(), Beta()
 trivariate, dirichlet = MultivariateNormal(3), Dirichlet(4)
@@ -300,7 +300,7 @@ def test_dirichlet_log_partition_keeps_its_digits(small, large):
 
 def test_stirling_remainder_is_continuous():
     """The series takes over from the log gamma function without a step."""
-    below, above = _stirling_remainder(np.array([np.nextafter(16.0, 0.0), 16.0]))
+    below, above = stirling_remainder(np.array([np.nextafter(16.0, 0.0), 16.0]))
     assert below == pytest.approx(above, abs=3e-14)
 
 

@@ -287,6 +287,14 @@ class CovarianceStructure(ABC):
         pivots = self.diagonal(self.cholesky(covariance[None]))
         return None if np.isnan(pivots).any() else 2.0 * np.log(pivots).sum()
 
+    def scale_divergences(self, roots):
+        """trace(R) - log|R| - trace(I) with R = M M' and M lower triangular: (S, ...) -> (S,).
+
+        All terms that are added are non-negative: close to the identity they keep their digits.
+        """
+        squares = np.square(self.diagonal(roots))
+        return (squares - 1.0 - np.log(squares)).sum(axis=-1)
+
     def deviations(self, covariance_cholesky):
         """Standard deviations of the features, one each or one for all: (S, ...) -> (S, P or 1)."""
         rows = covariance_cholesky.reshape(*covariance_cholesky.shape[:2], -1)

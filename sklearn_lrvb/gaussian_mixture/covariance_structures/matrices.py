@@ -9,6 +9,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import AllFullPai
 from sklearn_lrvb.symmetric_matrices import (
     cholesky_factors,
     from_unique_entries,
+    scaled_to_unit_diagonal,
     symmetrized,
     unique_entries,
     upper_triangle,
@@ -16,6 +17,19 @@ from sklearn_lrvb.symmetric_matrices import (
 
 # Number of features from which on a product of one array with itself, which takes half the flops, is faster.
 _SQUARE_FROM_FEATURES = 64
+
+
+# Ratio of two columns' standard deviations below which the eigenvectors of a covariance keep all columns.
+_MAX_RATIO_OF_UNITS = 1e4
+
+# Distance of a component from the origin, in its own standard deviations, from which its mean is subtracted
+# from the rows before they are whitened: a difference of whitened vectors would lose more than three digits.
+_FAR = 1000.0
+
+
+def _are_far(shifts):
+    """Whether some component is far from the origin, given W_k m_k, (K, P)."""
+    return np.linalg.norm(shifts) > _FAR
 
 
 class MatrixStructure(CovarianceStructure):
@@ -122,6 +136,12 @@ class MatrixStructure(CovarianceStructure):
         stacked = np.sqrt(shares)[:, None, None] * self.transposed(covariance_cholesky)
         return np.linalg.qr(stacked.reshape(-1, self.n_features), mode="r").T[None]
 
+    def scale_divergences(self, roots):
+        """trace(R) - log|R| - P with R = M M' and M lower triangular: (S, P, P) -> (S,)."""
+        below = roots.copy()
+        self.diagonal(below)[...] = 0.0
+        return super().scale_divergences(roots) + np.einsum("spq,spq->s", below, below)
+
     # Rows.
 
     def whiten_into(self, whitener, center, block, rows):
@@ -217,8 +237,15 @@ class MatrixStructure(CovarianceStructure):
     # Random numbers and names.
 
     def draw(self, random_state, mean, covariance, n_rows):
-        """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
-        return random_state.multivariate_normal(mean, covariance, n_rows)
+        """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P).
+
+        Where the columns' units differ so much that the eigenvectors of the covariance would lose the small
+        ones, those of the correlations are used instead.
+        """
+        correlations, scale = scaled_to_unit_diagonal(covariance)
+        if scale.max() < _MAX_RATIO_OF_UNITS * scale.min():
+            return random_state.multivariate_normal(mean, covariance, n_rows)
+        return mean + scale * random_state.multivariate_normal(np.zeros_like(mean), correlations, n_rows)
 
     def random_factors(self, changes, deviations, degrees_of_freedom):
         """Factors of random precisions in their own frames (`bartlett_factors`), (n, S, P, P)."""
@@ -238,6 +265,8 @@ class FullCovariance(MatrixStructure):
     def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame, by one product for all: (P, n) -> (K, P, n)."""
         shifts = self.transformed(whiteners, centred_means)
+        if _are_far(shifts):
+            return whiteners @ (block - centred_means[:, :, None])
         maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
         with_one = np.concatenate([np.ones((1, block.shape[1])), block])
         return (maps @ with_one).reshape(len(centred_means), self.n_features, -1)
@@ -263,7 +292,10 @@ class TiedCovariance(MatrixStructure):
 
     def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame: (P, n) -> (K, P, n)."""
-        return (whiteners[0] @ block)[None] - self.transformed(whiteners, centred_means)[:, :, None]
+        shifts = self.transformed(whiteners, centred_means)
+        if _are_far(shifts):
+            return whiteners @ (block - centred_means[:, :, None])
+        return (whiteners[0] @ block)[None] - shifts[:, :, None]
 
     def second_moments(self, whitened, weights):
         """`signed_second_moments` for weights >= 0, exactly symmetric."""

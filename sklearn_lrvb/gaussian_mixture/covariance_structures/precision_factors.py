@@ -47,11 +47,6 @@ class PrecisionFactors:
         """nu0 of the improper prior that is constant in means and precisions."""
         return float(self.block_size + 1 - self._freedom_of_means)
 
-    @property
-    def constant_degrees_of_freedom(self):
-        """Degrees of freedom at which the Wishart densities are constant in the precisions alone."""
-        return float(self.block_size + 1)
-
     def effective_degrees_of_freedom(self, group_counts, prior_degrees_of_freedom):
         """c, with E Lambda = c A^-1: (..., S) -> (..., S)."""
         return prior_degrees_of_freedom + self.power * group_counts
@@ -69,49 +64,45 @@ class PrecisionFactors:
         """Sum of log|A| over the blocks, from log|E(Lambda)^-1|."""
         return log_determinants / self.power + self._size * np.log(degrees_of_freedom)
 
-    def expected_log_determinant(self, degrees_of_freedom, log_det_inverse_scale):
-        """E log|Lambda|."""
-        of_block = wishart.expected_log_determinant(
-            degrees_of_freedom, log_det_inverse_scale / self.n_blocks, self.block_size
-        )
-        return self.power * self.n_blocks * of_block
+    def digamma(self, degrees_of_freedom):
+        """Derivative of log Gamma_P(nu/2) in nu/2, for one block."""
+        return wishart.multivariate_digamma(degrees_of_freedom, self.block_size)
+
+    def expected_log_determinant(self, digamma, log_det_inverse_scale):
+        """E log|Lambda|, from `digamma` of nu."""
+        return self.power * (self.n_blocks * digamma + self._size * _LOG_2 - log_det_inverse_scale)
 
     def log_determinant_excess_variance(self, degrees_of_freedom):
         """The part of Var log|Lambda| that Lambda does not explain linearly."""
         of_block = wishart.log_determinant_excess_variance(degrees_of_freedom, self.block_size)
         return self.power**2 * self.n_blocks * of_block
 
-    def log_partition(self, degrees_of_freedom, log_det_inverse_scale):
-        """Log of the normalizing constant of the Wishart factors, summed over the blocks."""
-        return self.n_blocks * wishart.log_partition(
+    def expected_log_density(self, degrees_of_freedom, log_det_inverse_scale, expected_log_determinant):
+        """E log density of the Wishart factors."""
+        log_partition = self.n_blocks * wishart.log_partition(
             degrees_of_freedom, log_det_inverse_scale / self.n_blocks, self.block_size
         )
+        exponent = (degrees_of_freedom - self.block_size - 1) * expected_log_determinant / self.power
+        return 0.5 * (exponent - self._size * degrees_of_freedom) - log_partition
 
-    def expectations(
-        self, degrees_of_freedom, log_determinants, prior_degrees_of_freedom, prior_log_partition
-    ):
-        """E log|Lambda|, and the KL divergence of the Wishart factors from their prior, (S,) each.
-
-        The divergence is without the term E trace(C0 Lambda)/2. The terms that are proportional to nu and to
-        log|A| cancel in it, and are left out from the start.
+    def kl_divergence(self, degrees_of_freedom, digamma, prior_degrees_of_freedom, scale_divergence):
+        """KL divergence of the Wishart factors from those of the prior, (S,).
 
         Parameters
         ----------
         degrees_of_freedom : (S,), nu
-        log_determinants : (S,), log|E(Lambda)^-1|
+        digamma : (S,), `digamma` of nu
         prior_degrees_of_freedom : float, nu0
-        prior_log_partition : float, `log_partition` of the prior
+        scale_divergence : (S,)
+            Sum over the blocks of trace(R) - log|R| - size, with R = E Lambda C0/nu0.
         """
-        log_gamma, digamma = wishart.log_gamma_and_digamma(degrees_of_freedom, self.block_size)
-        log_det_inverse_scale = self.log_det_inverse_scale(log_determinants, degrees_of_freedom)
-        expected = self.n_blocks * digamma + self._size * _LOG_2 - log_det_inverse_scale
-        divergence = (
-            0.5 * degrees_of_freedom * (self.n_blocks * digamma - self._size)
-            - 0.5 * prior_degrees_of_freedom * expected
-            - self.n_blocks * log_gamma
-            + prior_log_partition
+        return self.n_blocks * wishart.kl_divergence(
+            degrees_of_freedom,
+            digamma,
+            prior_degrees_of_freedom,
+            scale_divergence / self.n_blocks,
+            self.block_size,
         )
-        return self.power * expected, divergence
 
     def log_evidence(self, effective_degrees_of_freedom, log_determinants, independent):
         """Contribution of the precisions to the lower bound, maximized over q.

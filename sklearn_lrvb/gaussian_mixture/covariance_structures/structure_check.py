@@ -392,7 +392,9 @@ class _Check:
         log_determinants = structure.log_determinants(roots)
         self._agree(
             log_determinants.mean(axis=0),
-            factors.expected_log_determinant(nu, factors.log_det_inverse_scale(np.zeros(self._n_groups), nu)),
+            factors.expected_log_determinant(
+                factors.digamma(nu), factors.log_det_inverse_scale(np.zeros(self._n_groups), nu)
+            ),
             "random_factors have E log|Lambda|",
             error * log_determinants.std(axis=0),
         )

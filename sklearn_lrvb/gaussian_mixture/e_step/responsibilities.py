@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_LOG_RESPONSIBILITY
+from sklearn_lrvb.gaussian_mixture.e_step.certainty import (
+    LEAST_LOG_RESPONSIBILITY,
+    LEAST_LOG_RESPONSIBILITY_RAISED,
+)
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,14 @@ def expect(frames, block, without=None, keep_log_densities=False):
 def normalized(log_densities):
     """Responsibilities (K, n), which overwrite the log densities, and log sum_k exp(rho_nk), (n,).
 
-    Responsibilities below 1e-100 are raised to it.
+    Responsibilities below 1e-100 are raised to it, or set to zero where raising would show.
     """
     largest = log_densities.max(axis=0)
     log_densities -= largest
-    if log_densities.min(initial=0.0) < LEAST_LOG_RESPONSIBILITY:
+    least = log_densities.min(initial=0.0)
+    if least < LEAST_LOG_RESPONSIBILITY_RAISED:
+        log_densities[log_densities < LEAST_LOG_RESPONSIBILITY] = -np.inf
+    elif least < LEAST_LOG_RESPONSIBILITY:
         np.maximum(log_densities, LEAST_LOG_RESPONSIBILITY, out=log_densities)
     responsibilities = np.exp(log_densities, out=log_densities)
     total = responsibilities.sum(axis=0)

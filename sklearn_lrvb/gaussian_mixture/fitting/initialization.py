@@ -24,6 +24,9 @@ _MIN_PRODUCTS_FOR_THREADS = 10**6
 # Number of responsibilities up to which they are a dense array: 1 MiB.
 _MAX_DENSE_RESPONSIBILITIES = 2**17
 
+# Size of float32 rows between whose reciprocal and itself sums of squares stay in the range of float32.
+_LARGEST_SINGLE = 1e12
+
 # Tolerance for the sums of a user's responsibilities, which may be in float32.
 _SUM_TOLERANCE = 1e-5
 
@@ -62,7 +65,17 @@ def _nearest_of_block(centers, block):
     return pairwise_distances_argmin(block.rows.T, centers)
 
 
+def _with_squares(X):
+    """X, in float64 where squares of float32 would overflow or underflow."""
+    if X.dtype == np.float32:
+        largest = max(X.max(), -X.min())
+        if not 1.0 / _LARGEST_SINGLE < largest < _LARGEST_SINGLE:
+            return X.astype(np.float64)
+    return X
+
+
 def _fitted_kmeans(X, n_components, random_state, weights):
+    X = _with_squares(X)
     kmeans = KMeans(n_clusters=n_components, n_init=1, random_state=random_state)
     if weights is not None:
         # KMeans scales its tolerance by the unweighted variances of X; repeated rows have the weighted ones.
@@ -88,7 +101,9 @@ def _random_seeds(rows, n_components, random_state):
 
 def _kmeans_plusplus_seeds(rows, n_components, random_state):
     weights = rows.sample_weight
-    return kmeans_plusplus(rows.X, n_components, sample_weight=weights, random_state=random_state)[1]
+    return kmeans_plusplus(
+        _with_squares(rows.X), n_components, sample_weight=weights, random_state=random_state
+    )[1]
 
 
 def _one_hot(n_samples, rows, components, n_components):

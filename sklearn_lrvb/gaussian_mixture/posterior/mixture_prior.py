@@ -41,17 +41,9 @@ class MixturePrior:
         return self.mean_precision == 0
 
     @cached_property
-    def log_det_covariance(self):
-        """Sum of log|C0| over a group's blocks, of a proper prior."""
-        return self.structure.prior_log_determinant(self.covariance)
-
-    @cached_property
-    def log_partition_of_precision(self):
-        """Log of the normalizing constant of a group's Wishart factors; 0 of a flat prior."""
-        if self.flat:
-            return 0.0
-        factors = self.structure.precision_factors
-        return float(factors.log_partition(self.degrees_of_freedom, self.log_det_covariance))
+    def covariance_cholesky(self):
+        """Lower factor of C0, of a proper prior, in the shape of one group's map: (1, ...)."""
+        return self.structure.cholesky(self.covariance[None])
 
     def effective_degrees_of_freedom(self, counts):
         """c, with E Lambda = c A^-1, given expected counts: (..., K) -> (..., S)."""

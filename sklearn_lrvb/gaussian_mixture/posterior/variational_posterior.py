@@ -90,6 +90,12 @@ class VariationalPosterior:
         """W with y = W_k (x - m_k), W' W = E Lambda, (S, ...)."""
         return self.structure.whiteners(self.covariance_cholesky)
 
+    @property
+    def amplification(self):
+        """Largest factor by which whitening amplifies the rounding of a component's rows; at least one."""
+        deviations = self.structure.deviations(self.covariance_cholesky)
+        return self.structure.transformed(np.abs(self.whiteners), deviations).max()
+
     @cached_property
     def second_moment_origin(self):
         """O of the features (`covariance_structures`), (S, ...)."""
@@ -113,19 +119,21 @@ class VariationalPosterior:
         )
 
     @cached_property
-    def _precision_expectations(self):
-        prior, factors = self.prior, self.structure.precision_factors
-        return factors.expectations(
-            self.degrees_of_freedom,
-            self.structure.log_determinants(self.covariance_cholesky),
-            factors.constant_degrees_of_freedom if prior.flat else prior.degrees_of_freedom,
-            prior.log_partition_of_precision,
+    def _digamma(self):
+        return self.structure.precision_factors.digamma(self.degrees_of_freedom)
+
+    @cached_property
+    def _log_det_inverse_scale(self):
+        return self.structure.precision_factors.log_det_inverse_scale(
+            self.structure.log_determinants(self.covariance_cholesky), self.degrees_of_freedom
         )
 
-    @property
+    @cached_property
     def expected_log_determinant(self):
         """E log|Lambda|, (S,)."""
-        return self._precision_expectations[0]
+        return self.structure.precision_factors.expected_log_determinant(
+            self._digamma, self._log_det_inverse_scale
+        )
 
     @cached_property
     def _weight_expectations(self):
@@ -192,9 +200,19 @@ class VariationalPosterior:
         return self.structure.transformed(self.whiteners, self.prior.mean - self.centred_means)
 
     @cached_property
+    def whitened_prior_root(self):
+        """M with M M' the prior's C0 in the precision groups' frames, lower triangular, (S, ...)."""
+        return self.structure.composed(self.whiteners, self.prior.covariance_cholesky)
+
+    @cached_property
     def whitened_prior_scatter(self):
-        """s of C0 in the precision groups' frames, (S, ...)."""
-        return self.structure.congruence(self.whiteners, self.prior.covariance)
+        """s of C0 in the precision groups' frames, (S, ...).
+
+        It is computed from factors: where C0 is nearly singular, its own rounding would count in the frames.
+        """
+        if self.prior.flat:
+            return np.zeros((self.structure.layout.n_precision_groups, *self.prior.covariance.shape))
+        return self.structure.congruence(self.whitened_prior_root, self.structure.identity)
 
     @cached_property
     def kl_divergence(self):
@@ -224,10 +242,18 @@ class VariationalPosterior:
     @cached_property
     def precision_divergences(self):
         """Contributions of the precisions to `kl_divergence`, (S,)."""
-        divergences = self._precision_expectations[1]
-        if self.prior.flat:
-            return divergences
-        return divergences + 0.5 * self.structure.trace(self.whitened_prior_scatter)
+        prior, factors = self.prior, self.structure.precision_factors
+        if prior.flat:
+            return factors.expected_log_density(
+                self.degrees_of_freedom, self._log_det_inverse_scale, self.expected_log_determinant
+            )
+        relative_root = self.whitened_prior_root / np.sqrt(prior.degrees_of_freedom)
+        return factors.kl_divergence(
+            self.degrees_of_freedom,
+            self._digamma,
+            prior.degrees_of_freedom,
+            self.structure.scale_divergences(relative_root),
+        )
 
     def reordered(self, order):
         """The same q with its components in another order, int array (K,)."""
@@ -244,14 +270,14 @@ class VariationalPosterior:
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
         prior, structure, distance = self.prior, self.structure, self.whitened_prior_mean
-        covariance = prior.covariance
+        second = moments.second + self.whitened_prior_scatter
         if prior.reg_covar > 0:
             noise = prior.reg_covar * structure.layout.per_group(moments.counts)
-            covariance = covariance + structure.expand(noise) * structure.identity_statistic
-        second = structure.congruence(self.whiteners, covariance)
+            second += structure.expand(noise) * structure.congruence(
+                self.whiteners, structure.identity_statistic
+            )
         if not prior.flat:
             second += structure.sum_of_squares(distance, np.full(len(distance), prior.mean_precision))
-        second += moments.second
         return Moments(moments.counts, moments.first + prior.mean_precision * distance, second)
 
     def m_step(self, moments):

@@ -276,7 +276,8 @@ class HandSetDensities:
         log_det_inverse_scale = structure.precision_factors.log_det_inverse_scale(
             log_determinants, degrees_of_freedom
         )
-        return structure.precision_factors.expected_log_determinant(degrees_of_freedom, log_det_inverse_scale)
+        factors = structure.precision_factors
+        return factors.expected_log_determinant(factors.digamma(degrees_of_freedom), log_det_inverse_scale)
 
     @cached_property
     def log_density_constants(self):
