@@ -55,6 +55,8 @@ def _unchanged_on_error(estimator):
         raise
 
 
+# A virtual subclass, so that isinstance holds where other packages ask for scikit-learn's class.
+@BayesianGaussianMixture.register
 class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, BaseEstimator):
     """Bayesian Gaussian mixture with calibrated uncertainty and influence.
 
@@ -559,8 +561,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             setattr(self, name, value)
         self.converged_ = fit.converged
         self.n_iter_ = fit.n_iter
-        self.lower_bound_ = fit.lower_bound
-        self.lower_bounds_ = list(fit.path[1 + fit.n_before :])
+        # NumPy floats, as in scikit-learn: they have the methods that callers use, such as `round`.
+        self.lower_bound_ = np.float64(fit.lower_bound)
+        self.lower_bounds_ = list(np.asarray(fit.path[1 + fit.n_before :], dtype=np.float64))
         self.n_occupied_ = int(np.count_nonzero(occupied(fit.posterior.counts)))
 
     # Copies and pickles.
@@ -779,7 +782,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             On bad input.
         """
         scores = self.score_samples(X)
-        return float(np.average(scores, weights=checked_weights(sample_weight, scores)))
+        kept, weights = checked_counts(sample_weight, scores)
+        # Rows of weight zero are left out: their scores may be minus infinity.
+        return np.average(scores if kept is None else scores[kept], weights=weights)
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Draw rows from the mixture at `weights_`, `means_` and `covariances_`.
