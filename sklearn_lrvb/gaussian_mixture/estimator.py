@@ -34,7 +34,8 @@ from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
-from sklearn_lrvb.gaussian_mixture.sklearn_conversion import fitted_twin, posterior_of
+from sklearn_lrvb.gaussian_mixture.sklearn_conversion import fitted_twin, parameters_of, posterior_of
+from sklearn_lrvb.gaussian_mixture.uncertainty.fit_course import FitCourse
 from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import FittedMixture, checked_array, model_of
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
@@ -420,9 +421,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             Present for API consistency by convention.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts, non-negative: weight 2 is the row twice, for the priors' defaults, the
-            start and the posterior alike; weight 0 is no row. Weights need not be whole numbers, but
-            their sum is the number of rows that the posterior takes for observed: do not normalise it away.
+            How often each row counts, non-negative: weight 2 is the row twice, for the priors' defaults and
+            the posterior alike; weight 0 is no row. Weights need not be whole numbers, but their sum is the
+            number of rows that the posterior takes for observed: do not normalise it away. The starts of
+            'kmeans' and 'k-means++' are those of the repeated rows under the same `random_state`; 'random' and
+            'random_from_data' draw once for every given row, so that their starts, and where there are
+            several optima the fit, may be others.
 
         Returns
         -------
@@ -478,6 +482,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """
         with _unchanged_on_error(self), blas_threads(self.n_jobs):
             moves = resolve_moves(self) if starts is None else None
+            is_drawn = starts is None and self._draws_starts()
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset)
             kept, weights = checked_counts(sample_weight, X)
             counted = X if kept is None else X[kept]
@@ -489,7 +494,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
             best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept), moves)
-            self._unpack(best, rows)
+            self._unpack(best, rows, is_drawn)
         if not self.converged_ and self.max_iter > 0:
             warn_caller(
                 "Best performing initialization did not converge. Try different init parameters, or "
@@ -504,6 +509,14 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         ascent = Ascent(rows, self.tol, self.max_iter, progress.step, moves, progress.move)
         return Starts(ascent, self.solver == "newton", progress).best(starts)
 
+    def _continues(self):
+        """Whether the next fit starts from the fitted attributes."""
+        return self.warm_start and hasattr(self, "converged_")
+
+    def _draws_starts(self):
+        """Whether the next fit draws its starts at random."""
+        return not self._continues() and (isinstance(self.init_params, str) or callable(self.init_params))
+
     def _starts(self, rows, prior, kept):
         """Callables that return the arguments of `Ascent.start`: a posterior, and perhaps its path.
 
@@ -513,10 +526,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         prior : MixturePrior
         kept : bool array, the rows of X that are in ``rows``, or None for all
         """
-        if self.warm_start and hasattr(self, "converged_"):
+        if self._continues():
             return [lambda: self._last_state(rows, prior)]
         init_params, n_components = self.init_params, self.n_components
-        if not (isinstance(init_params, str) or callable(init_params)):
+        if not self._draws_starts():
             n_rows = rows.n_samples if kept is None else len(kept)
             given = checked_responsibilities(init_params, n_rows, n_components, "init_params")
             given = given if kept is None else given[kept]
@@ -545,16 +558,15 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             )
         return last.start(rows, prior)
 
-    def _unpack(self, fit, rows):
+    def _unpack(self, fit, rows, is_drawn):
         """Set every fitted attribute; nothing can fail here."""
-        iterations = (
-            f"n_iter_ = {fit.n_iter}, max_iter = {self.max_iter}, "
-            f"{'converged' if fit.converged else 'not converged'}"
+        course = FitCourse(
+            fit.n_iter, bool(fit.converged), self.max_iter, float(self.tol), self.solver, is_drawn
         )
         fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
         self._last_fit = fitted
         self._last_uncertainty = PosteriorUncertainty(
-            fitted, InformationSource.of_fit(fitted, fit, rows, iterations)
+            fitted, InformationSource.of_fit(fitted, fit, rows, course)
         )
         vars(self).pop("_set_by_hand", None)
         for name, value in fitted.copied_arrays().items():
@@ -605,7 +617,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Parameters
         ----------
         bgm : sklearn.mixture.BayesianGaussianMixture
-            Fitted. Its parameters are taken over, its fitted attributes are the start.
+            Fitted, or an instance of a subclass. Its parameters are taken over, its fitted attributes are the
+            start. Parameters that a subclass adds have no meaning here, and are left behind.
 
         X : array-like of shape (n_samples, n_features)
             The training rows.
@@ -621,16 +634,23 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Raises
         ------
         TypeError
-            If `bgm` is no BayesianGaussianMixture.
+            If `bgm` is no BayesianGaussianMixture of scikit-learn's.
         sklearn.exceptions.NotFittedError
             If it is not fitted.
         ValueError
             On bad input, as :meth:`fit`.
         """
+        if isinstance(bgm, LRVBGaussianMixture):
+            raise TypeError(
+                f"bgm must be scikit-learn's BayesianGaussianMixture, got {type(bgm).__name__}, which has error "
+                "bars of its own. To continue its fit, set warm_start=True and call fit."
+            )
         if not isinstance(bgm, BayesianGaussianMixture):
             raise TypeError(f"bgm must be a fitted BayesianGaussianMixture, got {type(bgm).__name__}.")
         check_is_fitted(bgm)
-        mixture = cls(**bgm.get_params())
+        mixture = cls()
+        for name, value in parameters_of(bgm).items():
+            setattr(mixture, name, value)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(bgm, name):
                 setattr(mixture, name, getattr(bgm, name))
