@@ -40,7 +40,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import FittedMixture, chec
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
-from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
+from sklearn_lrvb.gaussian_mixture.validation import checked_counts
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
 
 
@@ -277,7 +277,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
       in part, its terms.
 
     Linear response is a derivative at the optimum. Where the fit is no strict local optimum the
-    covariance is refused with an error that says why.
+    covariance is refused with an error that says why. Attributes that need it are then missing, for
+    ``hasattr`` and for ``getattr`` with a default: their ValueError is an AttributeError too.
 
     Both solvers climb the same bound from the same start, but where it has several optima they need not end
     in the same one; ``n_init`` chooses among several. The posterior covariance is that of one
@@ -423,10 +424,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts, non-negative: weight 2 is the row twice, for the priors' defaults and
             the posterior alike; weight 0 is no row. Weights need not be whole numbers, but their sum is the
-            number of rows that the posterior takes for observed: do not normalise it away. The starts of
-            'kmeans' and 'k-means++' are those of the repeated rows under the same `random_state`; 'random' and
-            'random_from_data' draw once for every given row, so that their starts, and where there are
-            several optima the fit, may be others.
+            number of rows that the posterior takes for observed: do not normalise it away. Under the same
+            `random_state`, 'kmeans' and 'k-means++' start as from the repeated rows. 'random' and
+            'random_from_data' draw for every given row, whatever its weight, so that they start elsewhere,
+            and where there are several optima may end in another.
 
         Returns
         -------
@@ -642,8 +643,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """
         if isinstance(bgm, LRVBGaussianMixture):
             raise TypeError(
-                f"bgm must be scikit-learn's BayesianGaussianMixture, got {type(bgm).__name__}, which has error "
-                "bars of its own. To continue its fit, set warm_start=True and call fit."
+                f"bgm must be scikit-learn's BayesianGaussianMixture, got {type(bgm).__name__}, which has "
+                "error bars of its own. To continue its fit, set warm_start=True and call fit."
             )
         if not isinstance(bgm, BayesianGaussianMixture):
             raise TypeError(f"bgm must be a fitted BayesianGaussianMixture, got {type(bgm).__name__}.")

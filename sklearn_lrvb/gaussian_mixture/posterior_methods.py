@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.uncertainty.credible_intervals import credible_interval
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
@@ -50,6 +51,7 @@ class PosteriorMethods(FittedAttributes):
         return True
 
     @property
+    @refused_as_missing
     def newton_decrement_(self) -> float:
         """Distance of the fit from its optimum, in posterior standard deviations.
 
@@ -66,6 +68,7 @@ class PosteriorMethods(FittedAttributes):
         return float(self._uncertainty.source.decrement)
 
     @property
+    @refused_as_missing
     def posterior_mean_(self) -> NDArray[np.float64]:
         """Posterior mean of theta = (log weights; means; unique precision entries), shape (D,).
 
@@ -83,6 +86,7 @@ class PosteriorMethods(FittedAttributes):
         return np.concatenate([target.flat(value) for target, value in named])
 
     @property
+    @refused_as_missing
     def posterior_covariance_(self) -> NDArray[np.float64]:
         """Posterior covariance of theta by linear response, shape (D, D), in products of the units of theta.
 
@@ -101,6 +105,7 @@ class PosteriorMethods(FittedAttributes):
         return self._uncertainty.parameter_covariance
 
     @property
+    @refused_as_missing
     def posterior_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of theta by linear response, shape (D,), in units of theta.
 
@@ -115,6 +120,7 @@ class PosteriorMethods(FittedAttributes):
         return self._uncertainty.parameter_std
 
     @property
+    @refused_as_missing
     def posterior_names_(self) -> NDArray[np.str_]:
         """Names of the entries of theta, array of str of shape (D,).
 
@@ -135,6 +141,7 @@ class PosteriorMethods(FittedAttributes):
         return getattr(self, "feature_names_in_", [f"x{p}" for p in range(self.n_features_in_)])
 
     @property
+    @refused_as_missing
     def weights_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `weights_`, shape (n_components,), without unit.
 
@@ -148,6 +155,7 @@ class PosteriorMethods(FittedAttributes):
         return self._uncertainty.std("weights")
 
     @property
+    @refused_as_missing
     def means_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `means_`, shape (n_components, n_features), in units of X.
 
@@ -162,6 +170,7 @@ class PosteriorMethods(FittedAttributes):
         return self._uncertainty.std("means")
 
     @property
+    @refused_as_missing
     def covariances_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `covariances_`, in its shape and unit, that of X squared.
 
@@ -175,6 +184,7 @@ class PosteriorMethods(FittedAttributes):
         return self._uncertainty.std("covariances")
 
     @property
+    @refused_as_missing
     def precisions_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `precisions_`, in its shape and unit, one over that of X squared.
 

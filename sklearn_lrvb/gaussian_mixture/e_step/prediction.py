@@ -71,7 +71,5 @@ def _of_far_rows(posterior, rows):
     least = squares.min(axis=0)
     with np.errstate(over="ignore"):
         beyond_least = 0.5 * size * (size * (squares - least))
-        responsibilities, log_normalizer = normalized(
-            posterior.log_density_constants[:, None] - beyond_least
-        )
+        responsibilities, log_normalizer = normalized(posterior.log_density_constants[:, None] - beyond_least)
         return responsibilities, log_normalizer - 0.5 * size * (size * least)
