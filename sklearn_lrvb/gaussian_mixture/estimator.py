@@ -185,7 +185,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Posterior means of the component means.
 
     covariances_ : ndarray
-        Inverses of `precisions_`.
+        Inverses of `precisions_`, as in scikit-learn. (Posterior means of covariances, which are larger, are
+        in :meth:`posterior_summary`.)
 
     precisions_ : ndarray
         Posterior means of the precisions, of shape (n_components, n_features, n_features) for 'full',
@@ -247,7 +248,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
     weights_std_, means_std_, covariances_std_, precisions_std_ : ndarray
         LRVB standard deviations, in the shape and units of the attribute; of weights and covariances by the
-        delta method.
+        delta method. (:meth:`posterior_summary` has posterior means and intervals of covariances.)
 
     n_features_in_ : int
         Number of features seen during fit.
