@@ -427,8 +427,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             the posterior alike; weight 0 is no row. Weights need not be whole numbers, but their sum is the
             number of rows that the posterior takes for observed: do not normalise it away. Under the same
             `random_state`, 'kmeans' and 'k-means++' start as from the repeated rows. 'random' and
-            'random_from_data' draw for every given row, whatever its weight, so that they start elsewhere,
-            and where there are several optima may end in another.
+            'random_from_data' draw for the rows as given, so that they start elsewhere than from the repeated
+            rows, and where there are several optima may end in another.
 
         Returns
         -------
