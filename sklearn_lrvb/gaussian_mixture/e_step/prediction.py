@@ -4,6 +4,7 @@ The estimator's ``predict_proba``, ``predict`` and ``score_samples`` return them
 """
 
 import functools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -48,9 +49,9 @@ def _expected(posterior, frames, block):
     """The E-step of a block whose rows may be so far away that their squared distances overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         expectation = expect(frames, block)
-    far = np.flatnonzero(~np.isfinite(expectation.log_normalizer))
-    if not far.size:
-        return expectation
+        if math.isfinite(expectation.log_normalizer.sum()):
+            return expectation
+    far = np.flatnonzero(~np.isfinite(expectation.log_normalizer))  # The sum alone may have overflowed.
     responsibilities, log_normalizer = expectation.responsibilities, expectation.log_normalizer
     responsibilities[:, far], log_normalizer[far] = _of_far_rows(posterior, block.rows[:, far])
     return replace(expectation, responsibilities=responsibilities, log_normalizer=log_normalizer)

@@ -58,6 +58,17 @@ def test_the_far_formula_agrees_where_squares_are_still_numbers(covariance_type)
     np.testing.assert_allclose(scores[inside] / scores[0], 100.0 ** np.arange(inside.sum()), rtol=1e-9)
 
 
+@catalogue
+def test_scores_near_the_end_of_the_range_may_add_up_to_more(model):
+    estimator = fitted(model)
+    rows = np.tile([[2e153, 3e153]], (3000, 1))
+    scores = estimator.score_samples(rows)
+    assert np.all(np.isfinite(scores))
+    with np.errstate(over="ignore"):
+        assert np.isinf(scores.sum())
+    np.testing.assert_allclose(scores, estimator.score_samples(rows[:1])[0], rtol=1e-12)
+
+
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_a_far_row_of_weight_zero_does_not_score(covariance_type):
     estimator = fitted({**MODELS[0], "covariance_type": covariance_type})
