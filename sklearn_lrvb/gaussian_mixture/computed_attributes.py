@@ -30,16 +30,21 @@ def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Valu
     def refusing(estimator: Any) -> _Value:
         try:
             return getter(estimator)
-        except AttributeError:  # So are NotFittedErrors.
-            raise
-        except (ValueError, MemoryError) as error:
-            refusal = _attribute_error(type(error), error.args, vars(error))
+        except (AttributeError, ValueError, MemoryError) as error:
+            # NotFittedErrors already are AttributeErrors.
+            refusal = (
+                error
+                if isinstance(error, AttributeError)
+                else _attribute_error(type(error), error.args, vars(error))
+            )
+            # With a name, Python ends the message by asking whether a similar attribute was meant.
+            refusal.name, refusal.obj = None, estimator
             raise refusal.with_traceback(error.__traceback__) from error.__cause__
 
     return refusing
 
 
-def _attribute_error(kind, arguments, attributes):
+def _attribute_error(kind: type, arguments: tuple, attributes: dict) -> AttributeError:
     """An error of a class derived from a given one and from AttributeError."""
     error = _also_attribute_error(kind)(*arguments)
     vars(error).update(attributes)

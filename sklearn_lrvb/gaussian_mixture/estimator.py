@@ -121,8 +121,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     covariance_prior : float or array-like, default=None
         C0, in squared units of X: the inverse of the Wishart's scale matrix, symmetric positive definite, of
         shape (n_features, n_features) for 'full' and 'tied'; twice the gamma's rate, positive, of shape
-        (n_features,) for 'diag' and one number for 'spherical'. None means the covariance of X, its diagonal or
-        the mean of that, with `reg_covar` added where it is singular.
+        (n_features,) for 'diag' and one number for 'spherical'. None means the covariance of X, its diagonal
+        or the mean of that, with `reg_covar` added where it is singular.
 
     random_state : int, RandomState instance or None, default=None
         Seeds the starts and :meth:`sample`. The same state gives scikit-learn's starts, except for "kmeans"

@@ -42,6 +42,8 @@ def assert_missing(estimator, names, kind, message):
         with pytest.raises(kind, match=message) as caught:
             getattr(estimator, name)
         assert isinstance(caught.value, AttributeError)
+        # Python suggests similar names only for errors that name an attribute.
+        assert caught.value.name is None
 
 
 def test_attributes_of_an_undefined_covariance_are_missing():
