@@ -8,6 +8,7 @@ and the diagonal entries of precisions gamma, and means and precisions off the d
 nonlinear function of them, so that its posterior mean is not its value at the mean precision.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ _LEAST_RELATIVE_RECIPROCAL = 0.5
 # Variances of sums and differences of standardized features below which they count as zero, because they are
 # differences of numbers of order one: the correlation is then one, and an interval changes by less than this.
 _LEAST_VARIANCE = 1e-6
+_SIGNS = (2.0, -2.0)  # Factor of a covariance in the variances of a sum and of a difference.
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class FamilyMargins:
 
     mean: np.ndarray
     deviation: np.ndarray
-    quantile: object
+    quantile: Callable
     on_diagonal: np.ndarray
 
     def interval(self, probability):
@@ -154,7 +156,10 @@ class CovarianceMargins:
         middle = plus[1] - minus[1]
         down = _of_difference(plus[1] - plus[0], minus[2] - minus[1], self.correlation)
         up = _of_difference(plus[2] - plus[1], minus[1] - minus[0], self.correlation)
-        return self.unit * (middle - np.sqrt(down)), self.unit * (middle + np.sqrt(up))
+        is_variance = self.minus.scale == 0  # Its ends are exact, also where the middle is larger by far.
+        lower = np.where(is_variance, plus[0], middle - np.sqrt(down))
+        upper = np.where(is_variance, plus[2], middle + np.sqrt(up))
+        return self.unit * lower, self.unit * upper
 
 
 def _of_difference(deviation, other, correlation):
@@ -199,40 +204,62 @@ def _margins_of_units(target, information, units):
     row, column = upper_triangle(size)
     covariances = cholesky @ cholesky.transpose(0, 2, 1)
     scale = np.sqrt(np.einsum("bpp->bp", covariances))
-    correlations = covariances / (scale[:, :, None] * scale[:, None, :])
     unit = scale[:, row] * scale[:, column]
-    whiteners = whiteners * scale[:, None, :]  # F with F'F the inverse of the correlations.
-
-    variance, second_order = np.zeros((2, *unit.shape)), np.zeros(covariances.shape)
-    of_entries = np.zeros(unit.shape)
-    on_diagonal = np.flatnonzero(row == column)
+    correlations = covariances[:, row, column] / unit
     root = information.covariance_root(target.coordinates(units))
-    for responses in target.response_batches(root, units):
-        changes = responses.reshape(-1, *unit.shape) / unit
-        matrices = np.empty((len(changes), *covariances.shape))
-        matrices[:, :, row, column] = matrices[:, :, column, row] = changes
-        whitened = (whiteners @ matrices).swapaxes(0, 1).reshape(len(covariances), -1, size)
-        second_order += whitened.transpose(0, 2, 1) @ whitened
-        diagonal = changes[:, :, on_diagonal]
-        sums = diagonal[:, :, row] + diagonal[:, :, column]
-        of_entries += np.square(changes).sum(axis=0)
-        for own, sign in zip(variance, (2.0, -2.0), strict=True):
-            own += np.square(sums + sign * changes).sum(axis=0)
+    changes = (
+        responses.reshape(-1, *unit.shape) / unit for responses in target.response_batches(root, units)
+    )
+    # The inverse of the correlation matrices is F'F with F the whiteners of standardized features.
+    entries, directions, products = _moments_of_changes(changes, whiteners * scale[:, None, :])
 
     under_q = 1.0 - (size - 1) / posterior.degrees_of_freedom[units]
-    least = _LEAST_RELATIVE_RECIPROCAL * np.repeat(under_q, unit.size // len(under_q))
-    sums = np.einsum("bpp->bp", second_order)
+    least_reciprocal = _LEAST_RELATIVE_RECIPROCAL * np.repeat(under_q, unit.size // len(under_q))
+    sums = np.einsum("bpp->bp", products)
     sums = sums[:, row] + sums[:, column]
-    sides = [
+    plus, minus = (
         _Variances.by_moments(
-            np.where(row == column, 2.0 + sign, 2.0 + sign * correlations[:, row, column]).ravel(),
-            own.ravel(),
-            (sums + sign * second_order[:, row, column]).ravel(),
-            least,
+            np.where(row == column, 2.0 + sign, 2.0 + sign * correlations).ravel(),
+            variance.ravel(),
+            (sums + sign * products[:, row, column]).ravel(),
+            least_reciprocal,
         )
-        for own, sign in zip(variance, (2.0, -2.0), strict=True)
-    ]
-    product = np.sqrt(variance[0] * variance[1])
-    crossed = 0.5 * (variance.sum(axis=0) - 16.0 * of_entries)
-    correlation = np.divide(crossed, product, out=np.zeros_like(product), where=product > 0)
-    return CovarianceMargins(0.25 * unit.ravel(), *sides, np.clip(correlation, -1.0, 1.0).ravel())
+        for sign, variance in zip(_SIGNS, directions, strict=True)
+    )
+    # V_+ - V_- is four times the entry.
+    crossed = 0.5 * (directions.sum(axis=0) - 16.0 * entries)
+    scales = np.sqrt(directions[0] * directions[1])
+    correlation = np.divide(crossed, scales, out=np.zeros_like(scales), where=scales > 0)
+    return CovarianceMargins(0.25 * unit.ravel(), plus, minus, np.clip(correlation, -1.0, 1.0).ravel())
+
+
+def _moments_of_changes(batches, whiteners):
+    """Second moments of the first-order changes C of correlation matrices, over all rows of a root.
+
+    Parameters
+    ----------
+    batches : iterable of arrays (n, B, p (p + 1) / 2), unique entries of C
+    whiteners : (B, p, p), F
+
+    Returns
+    -------
+    entries : (B, p (p + 1) / 2), variances of C_ij
+    directions : (2, B, p (p + 1) / 2), variances of C_ii + C_jj + 2 C_ij and of C_ii + C_jj - 2 C_ij
+    products : (B, p, p), mean of C F'F C
+    """
+    n_blocks, size = whiteners.shape[:2]
+    row, column = upper_triangle(size)
+    on_diagonal = np.flatnonzero(row == column)
+    entries, directions = np.zeros((n_blocks, len(row))), np.zeros((2, n_blocks, len(row)))
+    products = np.zeros_like(whiteners)
+    for changes in batches:
+        entries += np.square(changes).sum(axis=0)
+        diagonal = changes[:, :, on_diagonal]
+        sums = diagonal[:, :, row] + diagonal[:, :, column]
+        for sign, variances in zip(_SIGNS, directions, strict=True):
+            variances += np.square(sums + sign * changes).sum(axis=0)
+        matrices = np.empty((len(changes), *whiteners.shape))
+        matrices[:, :, row, column] = matrices[:, :, column, row] = changes
+        whitened = (whiteners @ matrices).swapaxes(0, 1).reshape(n_blocks, -1, size)
+        products += whitened.transpose(0, 2, 1) @ whitened
+    return entries, directions, products
