@@ -93,22 +93,33 @@ def negative_gamma_quantile(normal: ArrayLike, mean: ArrayLike, deviation: Array
     return -gamma_quantile(np.negative(normal), np.negative(mean), deviation)
 
 
-def inverse_gamma_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:
-    """Quantile of the inverse gamma variable with a given mean and standard deviation.
+def inverse_gamma_quantile(normal: ArrayLike, shape: ArrayLike, scale: ArrayLike) -> NDArray[np.float64]:
+    """Quantile of an inverse gamma variable, whose reciprocal is a gamma variable of this shape.
 
-    Its reciprocal is a gamma variable with shape 2 + (mean/deviation)^2. Parameters and returns as in
-    `normal_quantile`.
+    It is given by its shapes, because a mean and a standard deviation need not exist.
+
+    Parameters
+    ----------
+    normal : array-like
+        Standard normal variable z: the quantile is that of the probability Phi(z).
+    shape : array-like
+        Positive.
+    scale : array-like
+        Rate of the reciprocal, non-negative; zero is the variable that is always zero.
+
+    Returns
+    -------
+    quantiles : ndarray
+        In the broadcast shape.
 
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families.quantiles import inverse_gamma_quantile
-    >>> inverse_gamma_quantile([-2.0, 0.0, 2.0], mean=3.0, deviation=0.6).round(4)
+    >>> inverse_gamma_quantile([-2.0, 0.0, 2.0], shape=27.0, scale=78.0).round(4)
     array([2.0335, 2.9249, 4.4226])
     """
-    shape = 2.0 + np.minimum(np.divide(mean, deviation), _LARGEST_RATIO) ** 2
-    return np.multiply(mean, 1.0 - 1.0 / shape) / gamma_quantile(
-        np.negative(normal), 1.0, 1.0 / np.sqrt(shape)
-    )
+    reciprocal = gamma_quantile(np.negative(normal), shape, np.sqrt(shape))
+    return np.divide(scale, reciprocal)
 
 
 def beta_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:

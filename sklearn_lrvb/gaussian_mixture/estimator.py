@@ -34,12 +34,13 @@ from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
-from sklearn_lrvb.gaussian_mixture.sklearn_conversion import fitted_twin, posterior_of
+from sklearn_lrvb.gaussian_mixture.sklearn_conversion import fitted_twin, parameters_of, posterior_of
+from sklearn_lrvb.gaussian_mixture.uncertainty.fit_course import FitCourse
 from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import FittedMixture, checked_array, model_of
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
-from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
+from sklearn_lrvb.gaussian_mixture.validation import checked_counts
 from sklearn_lrvb.gaussian_mixture.value_range import check_largest
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
 
@@ -56,6 +57,8 @@ def _unchanged_on_error(estimator):
         raise
 
 
+# A virtual subclass, so that isinstance holds where other packages ask for scikit-learn's class.
+@BayesianGaussianMixture.register
 class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, BaseEstimator):
     """Bayesian Gaussian mixture with calibrated uncertainty and influence.
 
@@ -119,8 +122,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     covariance_prior : float or array-like, default=None
         C0, in squared units of X: the inverse of the Wishart's scale matrix, symmetric positive definite, of
         shape (n_features, n_features) for 'full' and 'tied'; twice the gamma's rate, positive, of shape
-        (n_features,) for 'diag' and a float for 'spherical'. None means the covariance of X, its diagonal or
-        the mean of that, with `reg_covar` added where it is singular.
+        (n_features,) for 'diag' and one number for 'spherical'. None means the covariance of X, its diagonal
+        or the mean of that, with `reg_covar` added where it is singular.
 
     random_state : int, RandomState instance or None, default=None
         Seeds the starts and :meth:`sample`. The same state gives scikit-learn's starts, except for "kmeans"
@@ -183,7 +186,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Posterior means of the component means.
 
     covariances_ : ndarray
-        Inverses of `precisions_`.
+        Inverses of `precisions_`, as in scikit-learn. (Posterior means of covariances, which are larger, are
+        in :meth:`posterior_summary`.)
 
     precisions_ : ndarray
         Posterior means of the precisions, of shape (n_components, n_features, n_features) for 'full',
@@ -245,7 +249,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
     weights_std_, means_std_, covariances_std_, precisions_std_ : ndarray
         LRVB standard deviations, in the shape and units of the attribute; of weights and covariances by the
-        delta method.
+        delta method. (:meth:`posterior_summary` has posterior means and intervals of covariances.)
 
     n_features_in_ : int
         Number of features seen during fit.
@@ -275,7 +279,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
       in part, its terms.
 
     Linear response is a derivative at the optimum. Where the fit is no strict local optimum the
-    covariance is refused with an error that says why.
+    covariance is refused with an error that says why. Attributes that need it are then missing, for
+    ``hasattr`` and for ``getattr`` with a default: their ValueError is an AttributeError too.
 
     Both solvers climb the same bound from the same start, but where it has several optima they need not end
     in the same one; ``n_init`` chooses among several. The posterior covariance is that of one
@@ -421,9 +426,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             Present for API consistency by convention.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts, non-negative: weight 2 is the row twice, for the priors' defaults, the
-            start and the posterior alike; weight 0 is no row. Weights need not be whole numbers, but
-            their sum is the number of rows that the posterior takes for observed: do not normalise it away.
+            How often each row counts, non-negative: weight 2 is the row twice, for the priors' defaults and
+            the posterior alike; weight 0 is no row. Weights need not be whole numbers, but their sum is the
+            number of rows that the posterior takes for observed: do not normalise it away. Under the same
+            `random_state`, 'kmeans' and 'k-means++' start as from the repeated rows. 'random' and
+            'random_from_data' draw for the rows as given, so that they start elsewhere than from the repeated
+            rows, and where there are several optima may end in another.
 
         Returns
         -------
@@ -479,6 +487,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """
         with _unchanged_on_error(self), blas_threads(self.n_jobs):
             moves = resolve_moves(self) if starts is None else None
+            is_drawn = starts is None and self._draws_starts()
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset)
             kept, weights = checked_counts(sample_weight, X)
             counted = X if kept is None else X[kept]
@@ -491,7 +500,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
             best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept), moves)
-            self._unpack(best, rows)
+            self._unpack(best, rows, is_drawn)
         if not self.converged_ and self.max_iter > 0:
             warn_caller(
                 "Best performing initialization did not converge. Try different init parameters, or "
@@ -506,6 +515,14 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         ascent = Ascent(rows, self.tol, self.max_iter, progress.step, moves, progress.move)
         return Starts(ascent, self.solver == "newton", progress).best(starts)
 
+    def _continues(self):
+        """Whether the next fit starts from the fitted attributes."""
+        return self.warm_start and hasattr(self, "converged_")
+
+    def _draws_starts(self):
+        """Whether the next fit draws its starts at random."""
+        return not self._continues() and (isinstance(self.init_params, str) or callable(self.init_params))
+
     def _starts(self, rows, prior, kept):
         """Callables that return the arguments of `Ascent.start`: a posterior, and perhaps its path.
 
@@ -515,10 +532,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         prior : MixturePrior
         kept : bool array, the rows of X that are in ``rows``, or None for all
         """
-        if self.warm_start and hasattr(self, "converged_"):
+        if self._continues():
             return [lambda: self._last_state(rows, prior)]
         init_params, n_components = self.init_params, self.n_components
-        if not (isinstance(init_params, str) or callable(init_params)):
+        if not self._draws_starts():
             n_rows = rows.n_samples if kept is None else len(kept)
             given = checked_responsibilities(init_params, n_rows, n_components, "init_params")
             given = given if kept is None else given[kept]
@@ -547,24 +564,24 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             )
         return last.start(rows, prior)
 
-    def _unpack(self, fit, rows):
+    def _unpack(self, fit, rows, is_drawn):
         """Set every fitted attribute; nothing can fail here."""
-        iterations = (
-            f"n_iter_ = {fit.n_iter}, max_iter = {self.max_iter}, "
-            f"{'converged' if fit.converged else 'not converged'}"
+        course = FitCourse(
+            fit.n_iter, bool(fit.converged), self.max_iter, float(self.tol), self.solver, is_drawn
         )
         fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
         self._last_fit = fitted
         self._last_uncertainty = PosteriorUncertainty(
-            fitted, InformationSource.of_fit(fitted, fit, rows, iterations)
+            fitted, InformationSource.of_fit(fitted, fit, rows, course)
         )
         vars(self).pop("_set_by_hand", None)
         for name, value in fitted.copied_arrays().items():
             setattr(self, name, value)
         self.converged_ = fit.converged
         self.n_iter_ = fit.n_iter
-        self.lower_bound_ = fit.lower_bound
-        self.lower_bounds_ = list(fit.path[1 + fit.n_before :])
+        # NumPy floats, as in scikit-learn: they have the methods that callers use, such as `round`.
+        self.lower_bound_ = np.float64(fit.lower_bound)
+        self.lower_bounds_ = list(np.asarray(fit.path[1 + fit.n_before :], dtype=np.float64))
         self.n_occupied_ = int(np.count_nonzero(occupied(fit.posterior.counts)))
 
     # Copies and pickles.
@@ -606,7 +623,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Parameters
         ----------
         bgm : sklearn.mixture.BayesianGaussianMixture
-            Fitted. Its parameters are taken over, its fitted attributes are the start.
+            Fitted, or an instance of a subclass. Its parameters are taken over, its fitted attributes are the
+            start. Parameters that a subclass adds have no meaning here, and are left behind.
 
         X : array-like of shape (n_samples, n_features)
             The training rows.
@@ -622,16 +640,23 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Raises
         ------
         TypeError
-            If `bgm` is no BayesianGaussianMixture.
+            If `bgm` is no BayesianGaussianMixture of scikit-learn's.
         sklearn.exceptions.NotFittedError
             If it is not fitted.
         ValueError
             On bad input, as :meth:`fit`.
         """
+        if isinstance(bgm, LRVBGaussianMixture):
+            raise TypeError(
+                f"bgm must be scikit-learn's BayesianGaussianMixture, got {type(bgm).__name__}, which has "
+                "error bars of its own. To continue its fit, set warm_start=True and call fit."
+            )
         if not isinstance(bgm, BayesianGaussianMixture):
             raise TypeError(f"bgm must be a fitted BayesianGaussianMixture, got {type(bgm).__name__}.")
         check_is_fitted(bgm)
-        mixture = cls(**bgm.get_params())
+        mixture = cls()
+        for name, value in parameters_of(bgm).items():
+            setattr(mixture, name, value)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(bgm, name):
                 setattr(mixture, name, getattr(bgm, name))
@@ -783,7 +808,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             On bad input.
         """
         scores = self.score_samples(X)
-        return float(np.average(scores, weights=checked_weights(sample_weight, scores)))
+        kept, weights = checked_counts(sample_weight, scores)
+        # Rows of weight zero are left out: their scores may be minus infinity.
+        return np.average(scores if kept is None else scores[kept], weights=weights)
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Draw rows from the mixture at `weights_`, `means_` and `covariances_`.

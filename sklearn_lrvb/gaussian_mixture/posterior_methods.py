@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
-from sklearn_lrvb.gaussian_mixture.uncertainty.credible_intervals import credible_interval
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
 from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
@@ -50,6 +50,7 @@ class PosteriorMethods(FittedAttributes):
         return True
 
     @property
+    @refused_as_missing
     def newton_decrement_(self) -> float:
         """Distance of the fit from its optimum, in posterior standard deviations.
 
@@ -66,6 +67,7 @@ class PosteriorMethods(FittedAttributes):
         return float(self._uncertainty.source.decrement)
 
     @property
+    @refused_as_missing
     def posterior_mean_(self) -> NDArray[np.float64]:
         """Posterior mean of theta = (log weights; means; unique precision entries), shape (D,).
 
@@ -83,6 +85,7 @@ class PosteriorMethods(FittedAttributes):
         return np.concatenate([target.flat(value) for target, value in named])
 
     @property
+    @refused_as_missing
     def posterior_covariance_(self) -> NDArray[np.float64]:
         """Posterior covariance of theta by linear response, shape (D, D), in products of the units of theta.
 
@@ -101,6 +104,7 @@ class PosteriorMethods(FittedAttributes):
         return self._uncertainty.parameter_covariance
 
     @property
+    @refused_as_missing
     def posterior_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of theta by linear response, shape (D,), in units of theta.
 
@@ -115,6 +119,7 @@ class PosteriorMethods(FittedAttributes):
         return self._uncertainty.parameter_std
 
     @property
+    @refused_as_missing
     def posterior_names_(self) -> NDArray[np.str_]:
         """Names of the entries of theta, array of str of shape (D,).
 
@@ -135,6 +140,7 @@ class PosteriorMethods(FittedAttributes):
         return getattr(self, "feature_names_in_", [f"x{p}" for p in range(self.n_features_in_)])
 
     @property
+    @refused_as_missing
     def weights_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `weights_`, shape (n_components,), without unit.
 
@@ -148,6 +154,7 @@ class PosteriorMethods(FittedAttributes):
         return self._uncertainty.std("weights")
 
     @property
+    @refused_as_missing
     def means_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `means_`, shape (n_components, n_features), in units of X.
 
@@ -162,6 +169,7 @@ class PosteriorMethods(FittedAttributes):
         return self._uncertainty.std("means")
 
     @property
+    @refused_as_missing
     def covariances_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `covariances_`, in its shape and unit, that of X squared.
 
@@ -175,6 +183,7 @@ class PosteriorMethods(FittedAttributes):
         return self._uncertainty.std("covariances")
 
     @property
+    @refused_as_missing
     def precisions_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `precisions_`, in its shape and unit, one over that of X squared.
 
@@ -331,14 +340,25 @@ class PosteriorMethods(FittedAttributes):
             A row for every parameter, by names as in `posterior_names_` ("weight[0]",
             "covariance[0,x0,x1]"), and the columns, all but the ratio in units of the parameter:
 
-            * mean: its posterior mean; of covariances the value at the mean precision, `covariances_`.
-            * sd: its standard deviation by linear response; of weights and covariances by the delta method.
-            * mean_field_sd: the same under q itself, as ``get_posterior_covariance(method="mean_field")``.
-            * ratio: sd / mean_field_sd; 1 where both are 0.
-            * lower, upper: ends of the interval, within the parameter's range. They are quantiles of the
-              distribution with this mean and sd that is beta for weights, minus a gamma variable for log
-              weights, and normal for means; for entries on the diagonal gamma for precisions and inverse
-              gamma for covariances, and normal for those off the diagonal.
+            * mean: its posterior mean. Of a covariance that is above `covariances_`, which is the inverse of
+              the mean precision, by a relative P + 1 over the rows of its component.
+            * sd: its standard deviation by linear response; of weights by the delta method.
+            * mean_field_sd: the same under q itself.
+            * ratio: sd / mean_field_sd; 1 where both are 0, or the latter is infinite.
+            * lower, upper: ends of the central interval, within the parameter's range.
+
+            The ends are quantiles. Of weights, log weights, means and precisions they are those of the
+            distribution with this mean and sd: beta for weights, minus a gamma variable for log weights,
+            normal for means and for precisions off the diagonal, gamma for precisions on it. Mean and sd are
+            those of the attributes and of :meth:`get_posterior_covariance`.
+
+            Covariances are nonlinear functions of the precisions, and their mean, sd and ends come from the
+            distribution of these: under q a precision is a Wishart matrix or a gamma variable, and every
+            variance therefore an inverse gamma variable, here with the moments of linear response. A
+            covariance off the diagonal is the difference of two such. With the fewest rows (an inverse gamma
+            shape of at most 1 or 2, as for components that hold no rows) mean and sd are infinite, and means
+            off the diagonal NaN; the ends are finite. `covariances_` and `covariances_std_`, as
+            ``get_posterior_covariance``, keep the value at the mean precision and the delta method.
 
             ``summary.attrs["prior"]`` is a sentence on whether the prior matters: how far, to first order,
             doubling a hyperparameter would move any of these means (:meth:`prior_sensitivity`).
@@ -371,16 +391,16 @@ class PosteriorMethods(FittedAttributes):
 
     def _summary_of(self, uncertainty, name, interval):
         """Columns and row names of the summary of one target."""
-        target = uncertainty.map[name]
-        mean = target.flat_value()
-        sd, mean_field_sd = uncertainty.flat_std(name), uncertainty.flat_mean_field_std(name)
-        lower, upper = credible_interval(target.quantile, mean, sd, target.on_diagonal(), interval)
+        lrvb, mean_field = (uncertainty.margins(name, method) for method in ("lrvb", "mean_field"))
+        sd, mean_field_sd = lrvb.deviation, mean_field.deviation
+        lower, upper = lrvb.interval(interval)
+        comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
         columns = {
-            "mean": mean,
+            "mean": lrvb.mean,
             "sd": sd,
             "mean_field_sd": mean_field_sd,
-            "ratio": np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=mean_field_sd > 0),
+            "ratio": np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=comparable),
             "lower": lower,
             "upper": upper,
         }
-        return columns, target.labels(self._feature_names)
+        return columns, uncertainty.map[name].labels(self._feature_names)

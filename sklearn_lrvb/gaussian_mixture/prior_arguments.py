@@ -55,6 +55,8 @@ def _given_degrees_of_freedom(degrees_of_freedom, n_features):
 def _given_covariance(covariance_prior, structure, covariance_type):
     """`covariance_prior` in the structure's shape, checked and exactly symmetric."""
     shape = structure.prior_shape
+    if shape == () and np.size(covariance_prior) == 1:
+        covariance_prior = np.reshape(covariance_prior, ())  # scikit-learn also takes [2.0] for 2.0.
     _check_shape(covariance_prior, shape, f"{covariance_type} covariance_prior")
     covariance = check_array(
         np.atleast_1d(covariance_prior),

@@ -31,6 +31,19 @@ _SHARED_ATTRIBUTES = (
 )
 
 
+def parameters_of(mixture):
+    """The parameters of BayesianGaussianMixture by which a mixture was or would be fitted: dict by name.
+
+    They are read from its attributes, because the constructor of a subclass may take fewer parameters, which
+    are then all that `get_params` knows, and others of its own.
+
+    Parameters
+    ----------
+    mixture : BayesianGaussianMixture or LRVBGaussianMixture, or an instance of a subclass
+    """
+    return {name: getattr(mixture, name) for name in BayesianGaussianMixture().get_params()}
+
+
 def posterior_of(mixture, rows, prior):
     """The posterior to start from, at the fitted attributes of a BayesianGaussianMixture.
 
@@ -92,10 +105,10 @@ def fitted_twin(estimator, fitted):
     -------
     twin : BayesianGaussianMixture
     """
-    names = set(BayesianGaussianMixture().get_params())
+    parameters = parameters_of(estimator)
     # The parameters of the fit count, also where others have been set since.
-    given = estimator.get_params() | fitted.model | {"n_components": fitted.posterior.n_components}
-    parameters = {name: value for name, value in given.items() if name in names}
+    given = fitted.model | {"n_components": fitted.posterior.n_components}
+    parameters |= {name: value for name, value in given.items() if name in parameters}
     if not isinstance(parameters["init_params"], str):
         parameters["init_params"] = "kmeans"
     if fitted.model["prior"] == "flat":

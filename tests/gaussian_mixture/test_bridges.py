@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 import pickle
 import warnings
 
@@ -331,6 +332,89 @@ def test_subclasses_travel():
     assert type(ours.to_sklearn()) is BayesianGaussianMixture
 
 
+class WithOwnInit(BayesianGaussianMixture):
+    """A subclass as projects write them: some parameters fixed, one added, the others out of reach."""
+
+    def __init__(self, n_components=3, sharpness=1.0):
+        super().__init__(
+            n_components=n_components, reg_covar=0.07, random_state=5, max_iter=500, covariance_type="diag"
+        )
+        self.sharpness = sharpness
+
+
+class OursWithOwnInit(LRVBGaussianMixture):
+    """The same of ours."""
+
+    def __init__(self, n_components=3, sharpness=1.0):
+        super().__init__(n_components=n_components, reg_covar=0.07, random_state=5, covariance_type="diag")
+        self.sharpness = sharpness
+
+
+@pytest.mark.parametrize("kind", [LRVBGaussianMixture, OursWithOwnInit])
+def test_parameters_that_a_subclass_fixes_are_taken_over(kind):
+    bgm = WithOwnInit(sharpness=2.0).fit(X)
+    ours = kind.from_sklearn(bgm, X)
+    for name in SHARED:
+        assert getattr(ours, name) == getattr(bgm, name), name
+    plain = BayesianGaussianMixture(**{name: getattr(bgm, name) for name in SHARED}).fit(X)
+    expected = LRVBGaussianMixture.from_sklearn(plain, X)
+    np.testing.assert_array_equal(ours.means_, expected.means_)
+    assert ours.lower_bound_ == expected.lower_bound_
+
+
+def test_parameters_that_our_subclass_fixes_are_handed_on():
+    ours = OursWithOwnInit().fit(X)
+    theirs = ours.to_sklearn()
+    for name in SHARED:
+        assert getattr(theirs, name) == getattr(ours, name), name
+    assert_predicts_the_same(theirs, ours)
+
+
+# In scikit-learn's place.
+
+
+def test_it_counts_as_scikit_learns_class():
+    class Derived(LRVBGaussianMixture):
+        pass
+
+    ours = fitted(MODELS[0])
+    for own in (ours, Derived(), pickle.loads(pickle.dumps(ours)), copy.copy(ours), clone(ours)):
+        assert isinstance(own, BayesianGaussianMixture)
+        assert not isinstance(own, GaussianMixture)
+    assert issubclass(LRVBGaussianMixture, BayesianGaussianMixture)
+    assert not issubclass(BayesianGaussianMixture, LRVBGaussianMixture)
+    described = functools.singledispatch(lambda mixture: "any")
+    described.register(BayesianGaussianMixture, lambda mixture: "Bayesian mixture")
+    assert described(ours) == "Bayesian mixture"
+
+
+def test_it_has_all_that_is_public_there():
+    plain = BayesianGaussianMixture(n_components=2, random_state=0, max_iter=500).fit(X)
+    ours = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    public = {name for name in dir(plain) if not name.startswith("_")}
+    assert public - set(dir(ours)) == set()
+    for name in public:
+        theirs = getattr(plain, name)
+        if inspect.ismethod(theirs):
+            given = inspect.signature(getattr(ours, name)).parameters
+            assert set(inspect.signature(theirs).parameters) <= set(given), name
+
+
+@every_type
+def test_its_numbers_have_the_methods_of_theirs(covariance_type):
+    # Where scikit-learn's are NumPy's, code may call `round` and other methods of them.
+    plain = theirs_fitted(covariance_type, "dirichlet_process")
+    ours = LRVBGaussianMixture(n_components=3, covariance_type=covariance_type, random_state=1).fit(X)
+    for name in ("lower_bound_", "degrees_of_freedom_"):
+        assert isinstance(getattr(ours, name), (np.float64, np.ndarray))
+    assert ours.lower_bound_.round(2) == pytest.approx(ours.lower_bound_, abs=0.01)
+    assert ours.score(X).round(2) == pytest.approx(ours.score(X), abs=0.01)
+    assert {type(bound) for bound in ours.lower_bounds_} == {np.float64}
+    for name in ("weights_", "means_", "covariances_", "precisions_", "mean_precision_", "covariance_prior_"):
+        assert np.asarray(getattr(ours, name)).dtype == np.asarray(getattr(plain, name)).dtype
+        assert np.shape(getattr(ours, name)) == np.shape(getattr(plain, name))
+
+
 # What cannot travel.
 
 
@@ -353,8 +437,9 @@ def test_an_unfitted_mixture_of_scikit_learns_stays():
 def test_other_estimators_stay(other):
     if hasattr(other, "fit") and not isinstance(other, type):
         other = clone(other).fit(X)
-    with pytest.raises(TypeError, match=rf"BayesianGaussianMixture, got {type(other).__name__}"):
+    with pytest.raises(TypeError, match=rf"BayesianGaussianMixture, got {type(other).__name__}") as caught:
         LRVBGaussianMixture.from_sklearn(other, X)
+    assert ("warm_start=True" in str(caught.value)) == isinstance(other, LRVBGaussianMixture)
 
 
 BAD_ROWS = {

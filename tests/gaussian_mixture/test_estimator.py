@@ -653,3 +653,25 @@ def test_rounding_in_a_given_covariance_prior_does_not_matter(covariance_type):
     one, other = (mixture(model, covariance_prior=C).fit(overlapping()) for C in (rounded, rounded.T))
     np.testing.assert_array_equal(one.posterior_mean_, other.posterior_mean_)
     np.testing.assert_array_equal(one.covariance_prior_, one.covariance_prior_.T)
+
+
+@pytest.mark.parametrize("one", [[2.0], (2.0,), [[2.0]], np.array(2.0), np.array([2.0]), np.float32(2.0), 2])
+def test_one_number_may_come_in_a_list(one):
+    X, model = overlapping(40), {"covariance_type": "spherical"}
+    expected = mixture({**model, "covariance_prior": 2.0}).fit(X)
+    given = mixture({**model, "covariance_prior": one}).fit(X)
+    np.testing.assert_array_equal(given.means_, expected.means_)
+    assert given.covariance_prior_ == 2.0
+    twin = BayesianGaussianMixture(max_iter=500, covariance_prior=one, **model).fit(X)
+    assert np.reshape(twin.covariance_prior_, ()) == given.covariance_prior_
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_priors_of_other_shapes_are_refused(covariance_type):
+    X = overlapping(40)
+    shapes = {"full": (2, 2), "tied": (2, 2), "diag": (2,), "spherical": ()}
+    for shape in ((2, 2), (2,), (1, 2), (3,), (2, 2, 2)):
+        estimator = mixture({"covariance_type": covariance_type, "covariance_prior": np.ones(shape)})
+        if shape != shapes[covariance_type]:
+            with pytest.raises(ValueError, match="should have the shape of"):
+                estimator.fit(X)

@@ -127,6 +127,20 @@ def test_starts_count_weights_as_repetitions(covariance_type, init_params, seed)
         np.testing.assert_allclose(getattr(counted, name), getattr(repeated, name), rtol=1e-9)
 
 
+@pytest.mark.parametrize("init_params", ["random", "random_from_data"])
+def test_random_starts_are_drawn_for_the_rows_as_given(init_params):
+    # As documented under sample_weight.
+    estimator = mixture({"init_params": init_params}, 3, max_iter=0).set_params(random_state=1)
+    counted = clone(estimator).fit(X, sample_weight=1 + WHOLE)
+    repeated = clone(estimator).fit(np.repeat(X, 1 + WHOLE, axis=0))
+    assert not np.allclose(counted.means_, repeated.means_, rtol=1e-3)
+    if init_params == "random":
+        shares = np.random.RandomState(1).uniform(size=(90, 3))
+        given = estimator.set_params(init_params=shares / shares.sum(axis=1, keepdims=True))
+        expected = clone(given).fit(X, sample_weight=1 + WHOLE)
+        np.testing.assert_allclose(counted.means_, expected.means_, rtol=1e-12)
+
+
 def test_default_priors_are_those_of_the_repeated_rows():
     repeated = np.repeat(X, WHOLE, axis=0)
     full, tied, diag, spherical = (

@@ -39,7 +39,7 @@ class Reporting:
 
     def reported_number(self, by_group):
         """A number for every group in the shape of the attribute: (S,) -> (K,), or a float if shared."""
-        return float(by_group[0]) if self.layout.shares_precision else by_group.copy()
+        return by_group[0] if self.layout.shares_precision else by_group.copy()
 
     def entry_labels(self, entry_names):
         """Labels of all groups' unique entries ("0,x1,x2"), given the names within a group ("x1,x2")."""

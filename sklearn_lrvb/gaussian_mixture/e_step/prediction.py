@@ -4,9 +4,13 @@ The estimator's ``predict_proba``, ``predict`` and ``score_samples`` return them
 """
 
 import functools
+import math
+from dataclasses import replace
+
+import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normalized
 
 
 def responsibilities_of_rows(rows, posterior):
@@ -20,22 +24,53 @@ def most_probable_components(rows, posterior):
 
 
 def scores_of_rows(rows, posterior):
-    """log sum_k exp(rho_nk) of every row, (n_samples,)."""
+    """log sum_k exp(rho_nk) of every row, (n_samples,); minus infinity where that is beyond all numbers."""
     return _predicted(rows, posterior, _scores)
 
 
 def _predicted(rows, posterior, function):
     frames = OwnFrames(posterior)
-    return rows.concatenated(functools.partial(function, frames), frames.numbers_per_row)
+    return rows.concatenated(functools.partial(function, posterior, frames), frames.numbers_per_row)
 
 
-def _responsibilities(frames, block):
-    return expect(frames, block).responsibilities
+def _responsibilities(posterior, frames, block):
+    return _expected(posterior, frames, block).responsibilities
 
 
-def _most_probable(frames, block):
-    return expect(frames, block).responsibilities.argmax(axis=0)
+def _most_probable(posterior, frames, block):
+    return _expected(posterior, frames, block).responsibilities.argmax(axis=0)
 
 
-def _scores(frames, block):
-    return expect(frames, block).log_normalizer
+def _scores(posterior, frames, block):
+    return _expected(posterior, frames, block).log_normalizer
+
+
+def _expected(posterior, frames, block):
+    """The E-step of a block whose rows may be so far away that their squared distances overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        expectation = expect(frames, block)
+        if math.isfinite(expectation.log_normalizer.sum()):
+            return expectation
+    far = np.flatnonzero(~np.isfinite(expectation.log_normalizer))  # The sum alone may have overflowed.
+    responsibilities, log_normalizer = expectation.responsibilities, expectation.log_normalizer
+    responsibilities[:, far], log_normalizer[far] = _of_far_rows(posterior, block.rows[:, far])
+    return replace(expectation, responsibilities=responsibilities, log_normalizer=log_normalizer)
+
+
+def _of_far_rows(posterior, rows):
+    """Responsibilities (K, n) and log normalizers (n,) of rows whose squares overflow: (P, n).
+
+    The rows are divided by their size before they are squared. Differences between the components' squared
+    distances are multiplied by it again, where they may overflow to infinity.
+    """
+    structure = posterior.structure
+    size = np.abs(rows).max(axis=0)
+    centres = structure.transformed(posterior.whiteners, posterior.centred_means)
+    whitened = structure.whiten(posterior.whiteners, np.zeros_like(posterior.centred_means), rows / size)
+    whitened = whitened - centres[:, :, None] / size
+    squares = np.einsum("kpn,kpn->kn", whitened, whitened)
+    least = squares.min(axis=0)
+    with np.errstate(over="ignore"):
+        beyond_least = 0.5 * size * (size * (squares - least))
+        responsibilities, log_normalizer = normalized(posterior.log_density_constants[:, None] - beyond_least)
+        return responsibilities, log_normalizer - 0.5 * size * (size * least)

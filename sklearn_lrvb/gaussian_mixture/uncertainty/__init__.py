@@ -2,6 +2,6 @@
 
 `fitted` has the fitted state and `information_source` the observed information at it; `posterior_uncertainty`
 answers from both. `targets` are the parameters that users ask for, with `target_covariances` and
-`credible_intervals`. `influence_functions`, `row_covariances`, `leverage` and `leave_one_out` are about rows,
+`margins`. `influence_functions`, `row_covariances`, `leverage` and `leave_one_out` are about rows,
 `prior_sensitivity` and `prior_reading` about the prior, and `posterior_draws` draws random parameters.
 """

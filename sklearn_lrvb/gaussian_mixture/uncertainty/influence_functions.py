@@ -15,7 +15,8 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_RESPONSIVE_RESPONSIBILITY
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, expect
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average
+from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
 from sklearn_lrvb.row_blocks import rows_of_size, slices
 
 
@@ -48,7 +49,7 @@ class InfluenceFunctions:
 
     def values(self, block, out):
         """Weight influence of a block of n rows, written to (n, d)."""
-        expectation = expect(self._frames, block)
+        expectation = expect_in_range(self._frames, block)
         total = np.zeros((self.n_functions, len(out)))
         components = zip(self._polynomials, expectation.responsibilities, expectation.whitened, strict=True)
         for polynomials, r, rows in components:
@@ -57,7 +58,7 @@ class InfluenceFunctions:
 
     def gradients(self, block, out):
         """Location influence of a block of n rows, written to (n, d, P)."""
-        expectation = expect(self._frames, block)
+        expectation = expect_in_range(self._frames, block)
         r, whitened = expectation.responsibilities, expectation.whitened
         self._write_gradients(r, whitened, out)
         ambiguous = np.flatnonzero(np.count_nonzero(r > LEAST_RESPONSIVE_RESPONSIBILITY, axis=0) > 1)

@@ -6,6 +6,7 @@ is formed from them at first need, by the cheapest solver.
 """
 
 import contextlib
+from dataclasses import asdict
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     observed_information,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import statistics_residual
+from sklearn_lrvb.gaussian_mixture.uncertainty.fit_course import FitCourse
 from sklearn_lrvb.linear_response import (
     MAX_DENSE_SIZE,
     IndefiniteInformationError,
@@ -41,7 +43,7 @@ class InformationSource:
     ----------
     fitted : FittedMixture
     rows : CentredRows or None, the training rows
-    iterations : str, the number of iterations of the fit in words, for messages
+    course : FitCourse, for messages
     n_jobs : int or None, threads of matrix factorizations
     decrement : float or None, default=None
         The Newton decrement, if it is known; required with ``information`` or ``packed``.
@@ -51,10 +53,10 @@ class InformationSource:
         The information as its ``to_arrays`` packs it; unpacked at first need.
     """
 
-    def __init__(self, fitted, rows, iterations, n_jobs, decrement=None, information=None, packed=None):
+    def __init__(self, fitted, rows, course, n_jobs, decrement=None, information=None, packed=None):
         self.fitted = fitted
         self._rows = rows
-        self._iterations = iterations
+        self._course = course
         self._n_jobs = n_jobs
         self._matrix = None  # The information by the primal or the dual solver.
         self._packed = packed
@@ -63,15 +65,17 @@ class InformationSource:
         self._keep(information)
 
     @classmethod
-    def of_fit(cls, fitted, fit, rows, iterations):
+    def of_fit(cls, fitted, fit, rows, course):
         """The source of a finished fit.
 
         Parameters
         ----------
         fit : Fit
+        rows : CentredRows, the training rows
+        course : FitCourse
         """
         decrement = None if np.isnan(fit.decrement) else fit.decrement
-        return cls(fitted, rows, iterations, rows.n_jobs, decrement, fit.information)
+        return cls(fitted, rows, course, rows.n_jobs, decrement, fit.information)
 
     def _keep(self, information):
         """Keep a matrix that was formed, and release the rows."""
@@ -209,8 +213,8 @@ class InformationSource:
             self._has_warned = True
             warn_caller(
                 f"The fit is {self._decrement:.2g} posterior standard deviations away from its "
-                f"optimum ({self._iterations}), so the linear response at it is rough. Use "
-                "solver='newton', lower tol, or raise max_iter."
+                f"optimum ({self._course}), so the linear response at it is rough. To come closer, "
+                f"{self._course.ways_closer()}."
             )
 
     def _indefinite_error(self, error):
@@ -233,13 +237,24 @@ class InformationSource:
             error.direction,
             subject="The posterior covariance is undefined, as the fit",
             where=f"mostly in the {kind.replace('_', ' ')} of {owners}",
-            remedies=[
-                f"The fit stopped early ({self._iterations}; {self._decrement:.2g} posterior standard "
-                "deviations from the optimum): raise max_iter, or use solver='newton'.",
-                f"Components {pair} coincide or share one cluster: lower n_components, raise n_init, or "
-                "change random_state.",
-            ],
+            remedies=self._remedies(most),
         )
+
+    def _remedies(self, components):
+        """What to do about a fit that is no strict optimum, mostly in some components: list of str."""
+        course, remedies = self._course, []
+        if not (course.converged and course.is_of_newton and self._decrement < _FAR_FROM_OPTIMUM):
+            remedies.append(
+                f"The fit ended {self._decrement:.2g} posterior standard deviations from an optimum, or at a "
+                f"saddle ({course}): {course.ways_closer()}."
+            )
+        if len(components) > 1:
+            pair = " and ".join(str(k) for k in components)
+            remedies.append(
+                f"Components {pair} coincide or share one cluster: lower n_components, "
+                f"{course.other_starts()}."
+            )
+        return remedies
 
     # Pickling.
 
@@ -254,7 +269,7 @@ class InformationSource:
             with contextlib.suppress(ValueError, MemoryError):
                 information, decrement = self._formed_to_pickle()
         return {
-            "iterations": self._iterations,
+            "course": asdict(self._course),
             "n_jobs": self._n_jobs,
             "decrement": None if decrement is None else float(decrement),
             "information": self._packed if information is None else information.to_arrays(),
@@ -266,7 +281,7 @@ class InformationSource:
         return cls(
             fitted,
             None,
-            state["iterations"],
+            FitCourse(**state["course"]),
             state["n_jobs"],
             decrement=state["decrement"],
             packed=state["information"],

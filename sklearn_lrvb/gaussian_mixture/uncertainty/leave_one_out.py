@@ -21,6 +21,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import Expectation, expect, normalized
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import WithoutResponse
+from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
 from sklearn_lrvb.row_blocks import batches
 
 # Determinant of a component's covariance without the row, relative to that with it, below which the
@@ -44,7 +45,7 @@ def leave_one_out_scores(rows, posterior, responses):
 
 
 def _leave_one_out_of_block(posterior, frames, responses, block):
-    expectation = expect(frames, block, keep_log_densities=True)
+    expectation = expect_in_range(frames, block, keep_log_densities=True)
     whitened, r = expectation.whitened, expectation.responsibilities
     counts = block.counts
     own = responses.of_block(whitened, _used(posterior, r))

@@ -14,7 +14,8 @@ from sklearn_lrvb.gaussian_mixture.e_step.certainty import (
     LEAST_RESPONSIVE_RESPONSIBILITY,
 )
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import complements, expect
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import complements
+from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
 
 
 def leverages(rows, posterior, responses):
@@ -42,14 +43,14 @@ def responsibility_deviations(rows, posterior, responses):
 
 
 def _leverages_of_block(frames, responses, block):
-    expectation = expect(frames, block)
+    expectation = expect_in_range(frames, block)
     r = expectation.responsibilities
     covariances = responses.of_block(expectation.whitened, r > LEAST_RESPONSIBILITY_IN_SCORE).covariances()
     return np.maximum(np.einsum("kn,kln,ln->n", r, covariances, r), 0.0)
 
 
 def _deviations_of_block(frames, responses, block):
-    expectation = expect(frames, block)
+    expectation = expect_in_range(frames, block)
     r = expectation.responsibilities
     covariances = responses.of_block(expectation.whitened, r > LEAST_RESPONSIVE_RESPONSIBILITY).covariances()
     # Row k is e_k - r, whose diagonal would cancel in a subtraction.

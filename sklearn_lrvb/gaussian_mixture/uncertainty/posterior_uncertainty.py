@@ -13,15 +13,17 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import compl
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import robust_covariance
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import leave_one_out_scores
+from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, covariance_margins
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws import PosteriorDraws
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
 from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import (
     covariance,
     n_coordinates,
     n_coordinates_at_once,
+    unit_batches,
     variance,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Covariances
 from sklearn_lrvb.row_blocks import batches
 
 
@@ -125,15 +127,35 @@ class PosteriorUncertainty:
             self._std[target] = _read_only(self._flat_std(target, "lrvb"))
         return self._std[target]
 
-    def flat_mean_field_std(self, target):
-        """Standard deviations under q itself of a flat target, (d,)."""
-        return self._flat_std(target, "mean_field")
-
     def _flat_std(self, name, method):
         target = self.map[name]
         information = self._information(method, n_coordinates_at_once(target))
         with self.source.threads():
             return np.sqrt(variance(target, information))
+
+    def flat_mean_field_std(self, target):
+        """Standard deviations under q itself of a flat target, (d,)."""
+        return self._flat_std(target, "mean_field")
+
+    def margins(self, name, method):
+        """Posterior means, standard deviations and intervals of the flat entries of a target.
+
+        Parameters
+        ----------
+        name : str
+        method : {"lrvb", "mean_field"}
+
+        Returns
+        -------
+        margins : FamilyMargins or CovarianceMargins
+        """
+        target = self.map[name]
+        if isinstance(target, Covariances):
+            information = self._information(method, n_coordinates_at_once(target))
+            with self.source.threads():
+                return covariance_margins(target, information, unit_batches(target))
+        deviation = self.flat_std(name) if method == "lrvb" else self.flat_mean_field_std(name)
+        return FamilyMargins(target.flat_value(), deviation, target.quantile, target.on_diagonal())
 
     @cached_property
     def parameter_std(self):

@@ -41,15 +41,20 @@ def covariance(targets, information):
     return joint
 
 
+def unit_batches(target):
+    """Slices of the target's units whose coordinates of the root are in memory at once."""
+    return target.unit_batches(_COORDINATES_AT_ONCE)
+
+
 def n_coordinates_at_once(target):
     """Largest number of coordinates of a root that `variance` needs."""
-    return len(target.coordinates(target.unit_batches(_COORDINATES_AT_ONCE)[0]))
+    return len(target.coordinates(unit_batches(target)[0]))
 
 
 def variance(target, information):
     """Diagonal of `covariance` for one target, without the matrix, (d,)."""
     variances = []
-    for units in target.unit_batches(_COORDINATES_AT_ONCE):
+    for units in unit_batches(target):
         root = information.covariance_root(target.coordinates(units))
         batches = target.response_batches(root, units)
         variances.append(sum(np.square(responses).sum(axis=0) for responses in batches))

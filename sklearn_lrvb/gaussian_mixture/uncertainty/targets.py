@@ -19,7 +19,6 @@ from scipy.linalg import block_diag, lstsq
 from sklearn_lrvb.exponential_families.quantiles import (
     beta_quantile,
     gamma_quantile,
-    inverse_gamma_quantile,
     negative_gamma_quantile,
     normal_quantile,
 )
@@ -415,11 +414,10 @@ class Precisions(MatrixTarget):
 
 
 class Covariances(MatrixTarget):
-    """(E Lambda)^-1, with the variance of the delta method."""
+    """(E Lambda)^-1, with the variance of the delta method; its intervals are those of `margins`."""
 
     name = "covariances"
     entry_name = "covariance"
-    quantile = staticmethod(inverse_gamma_quantile)
 
     def value(self):
         structure = self.posterior.structure

@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import warnings
 
 import joblib
 import numpy as np
@@ -187,3 +188,53 @@ def test_an_unfitted_estimator_has_only_parameters_to_pickle():
     estimator = LRVBGaussianMixture(n_components=2)
     assert pickle.loads(pickle.dumps(estimator)).get_params() == estimator.get_params()
     assert set(estimator.__getstate__()) == set(estimator.get_params())
+
+
+# What messages advise.
+
+
+def advice(estimator, X):
+    """What the error of an undefined covariance, or the warning of a fit far from its optimum, advises."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(X)
+        try:
+            estimator.means_std_
+        except ValueError as error:
+            return str(error)
+    return next(str(warning.message) for warning in caught if "rough" in str(warning.message))
+
+
+STOPPED = {
+    "few sweeps": ({"solver": "coordinate_ascent", "max_iter": 3}, {"max_iter", "solver"}),
+    "rough sweeps": ({"solver": "coordinate_ascent", "tol": 0.01}, {"tol", "solver"}),
+    "few Newton steps": ({"max_iter": 2}, {"max_iter"}),
+}
+
+
+@pytest.mark.parametrize(("parameters", "expected"), STOPPED.values(), ids=STOPPED)
+@pytest.mark.parametrize("start", ["drawn", "given"])
+def test_advice_is_what_was_not_done(parameters, expected, start):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    leaning = 0.5 + np.multiply.outer(0.3 * np.sign(X[:, 0]), [1, -1])
+    given = {"init_params": leaning} if start == "given" else {}
+    text = advice(LRVBGaussianMixture(n_components=2, random_state=0, **parameters, **given), X)
+    advised = {
+        "max_iter": "raise max_iter" in text,
+        "tol": "lower tol" in text,
+        "solver": "solver='newton'" in text,
+    }
+    assert {name for name, is_advised in advised.items() if is_advised} == expected
+    if "is no strict local optimum" in text:
+        assert ("n_init" in text) == (start == "drawn")
+        assert ("init_params" in text) == (start == "given")
+        assert "n_components" in text
+
+
+def test_advice_stays_with_a_pickle():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0, solver="coordinate_ascent", tol=0.01)
+    text = advice(estimator, X)
+    with pytest.raises(ValueError, match="no strict local optimum") as caught:
+        pickle.loads(pickle.dumps(estimator)).means_std_
+    assert str(caught.value) == text

@@ -11,9 +11,8 @@ from scipy import stats
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.exponential_families.quantiles import beta_quantile
 from sklearn_lrvb.gaussian_mixture.uncertainty import information_source
-from sklearn_lrvb.gaussian_mixture.uncertainty.credible_intervals import credible_interval
+from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import target_class
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -37,11 +36,12 @@ def test_columns_are_what_they_sum_up(model):
     estimator = fitted(model)
     summary = estimator.posterior_summary()
     assert list(summary.columns) == ["mean", "sd", "mean_field_sd", "ratio", "lower", "upper"]
-    means = [estimator.weights_, estimator.posterior_mean_, unique(model, estimator.covariances_)]
-    np.testing.assert_allclose(summary["mean"], np.concatenate(means), rtol=1e-13)
+    attributes = summary[~summary.index.str.startswith("covariance[")]
+    means = np.concatenate([estimator.weights_, estimator.posterior_mean_])
+    np.testing.assert_allclose(attributes["mean"], means, rtol=1e-13)
     for column, method in (("sd", "lrvb"), ("mean_field_sd", "mean_field")):
-        variances = np.diag(estimator.get_posterior_covariance(TARGETS, method))
-        np.testing.assert_allclose(summary[column], np.sqrt(variances), rtol=1e-9)
+        variances = np.diag(estimator.get_posterior_covariance(TARGETS[:-1], method))
+        np.testing.assert_allclose(attributes[column], np.sqrt(variances), rtol=1e-9)
     assert np.all(summary["ratio"] >= 1 - 1e-9)
     np.testing.assert_allclose(summary["ratio"] * summary["mean_field_sd"], summary["sd"], rtol=1e-14)
     parameters = summary.index[2 : 2 + len(estimator.posterior_names_)]
@@ -57,7 +57,8 @@ def test_intervals_stay_in_their_ranges(model):
     for estimator in (fitted(model), mixture(model).fit(overlapping(12, seed=3))):
         for interval in (0.5, 0.999999):
             summary = estimator.posterior_summary(interval)
-            assert np.all(np.isfinite(summary))
+            assert np.all(np.isfinite(summary[["lower", "upper"]]))
+            assert np.all(summary["sd"] > 0)
             assert np.all(summary["lower"] < summary["upper"])
             for kind, low, high in (("weight", 0, 1), ("log_weight", -np.inf, 0)):
                 ends = rows(summary, kind)[["lower", "upper"]].to_numpy()
@@ -74,20 +75,24 @@ def test_a_wider_interval_holds_a_narrower_one(model):
     assert np.all(outer["upper"] > inner["upper"])
 
 
+@pytest.mark.parametrize("n_samples", [120, 3000])
 @pytest.mark.parametrize(
     "covariance_type, weights", list(zip(COVARIANCE_TYPES, 2 * WEIGHT_PRIORS, strict=True))
 )
-def test_intervals_are_those_of_draws(covariance_type, weights):
+def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
-    estimator = mixture(model).fit(overlapping(3000))
+    estimator = mixture(model).fit(overlapping(n_samples))
     draws = estimator.sample_posterior(8000, random_state=0)
     flat = [draws["weights"], np.log(draws["weights"]), draws["means"].reshape(8000, -1)]
     flat += [np.stack([unique(model, own) for own in draws[t]]) for t in ("precisions", "covariances")]
     summary = estimator.posterior_summary(0.8)
+    flat = np.hstack(flat)
+    # The standard errors of quantiles are 0.02 sd.
     for end, probability in (("lower", 0.1), ("upper", 0.9)):
-        error = (np.quantile(np.hstack(flat), probability, axis=0) - summary[end]) / summary["sd"]
-        # their standard error is 0.02 sd
-        assert np.abs(error).max() < 0.12
+        error = (np.quantile(flat, probability, axis=0) - summary[end]) / summary["sd"]
+        assert np.abs(error).max() < 0.1
+    assert np.abs((flat.mean(axis=0) - summary["mean"]) / summary["sd"]).max() < 0.05
+    np.testing.assert_allclose(flat.std(axis=0), summary["sd"], rtol=0.06)
 
 
 def test_one_component_of_diagonal_covariance_has_exactly_qs_intervals():
@@ -99,7 +104,106 @@ def test_one_component_of_diagonal_covariance_has_exactly_qs_intervals():
     np.testing.assert_allclose(rows(summary, "precision")["upper"], q.isf(0.05), rtol=1e-10)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("scale", [1.0, 1e-4])
+def test_one_component_has_exactly_qs_covariances(covariance_type, scale):
+    X = overlapping(12) * [1.0, scale]
+    estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.0}, n_components=1).fit(X)
+    summary = estimator.posterior_summary(0.9, target="covariances")
+    freedom = np.ravel(estimator.degrees_of_freedom_)[0]
+    values = unique({"covariance_type": covariance_type}, estimator.covariances_)
+    is_matrix = covariance_type in ("full", "tied")
+    # The variances of an inverse Wishart matrix are inverse gamma variables with this shape.
+    shape = 0.5 * (freedom - 1.0) if is_matrix else 0.5 * freedom
+    variances = np.array([on_diagonal(name) for name in summary.index])
+    q = stats.invgamma(shape, scale=0.5 * freedom * values[variances])
+    for column, expected in (
+        ("mean", q.mean()),
+        ("sd", q.std()),
+        ("lower", q.ppf(0.05)),
+        ("upper", q.isf(0.05)),
+    ):
+        np.testing.assert_allclose(summary[column][variances], expected, rtol=1e-9)
+    np.testing.assert_allclose(summary["ratio"], 1, rtol=1e-9)
+    if is_matrix:
+        full = np.reshape(estimator.covariances_, (2, 2))
+        q = stats.invwishart(freedom, freedom * full)
+        np.testing.assert_allclose(summary["mean"].iloc[1], q.mean()[0, 1], rtol=1e-9)
+        np.testing.assert_allclose(summary["sd"].iloc[1], np.sqrt(q.var()[0, 1]), rtol=0.03)
+        draws = q.rvs(20_000, random_state=0)[:, 0, 1]
+        for end, probability in (("lower", 0.05), ("upper", 0.95)):
+            assert np.mean(draws < summary[end].iloc[1]) == pytest.approx(probability, abs=0.01)
+
+
+def test_summaries_of_covariances_follow_units():
+    units, X = np.array([1e-3, 1e5]), overlapping(60)
+    model = {"init_params": np.eye(2)[(X[:, 0] > 1.5).astype(int)], "reg_covar": 0.0}
+    own, scaled = (
+        mixture(model).fit(rows).posterior_summary(target="covariances") for rows in (X, X * units)
+    )
+    row, column = np.triu_indices(2)
+    factors = np.tile(units[row] * units[column], 2)
+    for name in ("mean", "sd", "lower", "upper"):
+        np.testing.assert_allclose(scaled[name], own[name] * factors, rtol=1e-5)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_moments_that_do_not_exist_are_infinite(covariance_type):
+    X = np.concatenate([overlapping(60), [[40.0, 40.0], [40.1, 40.3]]])
+    estimator = mixture({"covariance_type": covariance_type}, n_components=4).fit(X)
+    assert estimator.n_occupied_ < 4
+    summary = estimator.posterior_summary(target="covariances")
+    assert np.all(np.isfinite(summary[["lower", "upper"]]))
+    assert np.all(summary["lower"] < summary["upper"])
+    assert np.all(summary["ratio"] > 0.99)
+    assert not summary["sd"].isna().any()
+    variances = summary[[on_diagonal(name) for name in summary.index]]
+    assert not variances["mean"].isna().any()
+    assert np.all(variances["mean"] > 0)
+    if covariance_type == "full":  # An empty component has the prior's two degrees of freedom.
+        last = summary.iloc[-3:]
+        assert np.isinf(last["mean"].iloc[[0, 2]]).all()
+        assert np.isnan(last["mean"].iloc[1])
+        assert np.isinf(last["sd"]).all()
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
+def test_nearly_improper_priors_of_empty_components_have_intervals(covariance_type):
+    X = overlapping(40)[:, :1]
+    prior = {"degrees_of_freedom_prior": 0.03, "covariance_type": covariance_type}
+    estimator = mixture(prior, n_components=3).fit(X)
+    summary = estimator.posterior_summary(0.9, target="covariances")
+    assert np.all(summary["lower"] > 0)
+    assert np.all(np.isfinite(summary["upper"]))
+    assert np.all(summary["lower"] < summary["upper"])
+    # Of one feature every variance is exactly inverse gamma.
+    freedom, values = np.ravel(estimator.degrees_of_freedom_), np.ravel(estimator.covariances_)
+    ratio = summary["ratio"].to_numpy()
+    q = stats.invgamma(freedom / 2, scale=values * freedom / 2)
+    unaffected = np.isclose(ratio, 1)  # as those of empty components
+    assert unaffected.any()
+    np.testing.assert_allclose(summary["lower"][unaffected], q.ppf(0.05)[unaffected], rtol=1e-6)
+
+
+def test_collinear_features_have_intervals():
+    rng = np.random.default_rng(0)
+    for noise in (1e-1, 1e-3, 1e-5):
+        x = rng.normal(size=(50, 1))
+        X = np.hstack([x, x + noise * rng.normal(size=(50, 1)), -x + noise * rng.normal(size=(50, 1))])
+        summary = mixture({"reg_covar": 0.0}, n_components=1).fit(X).posterior_summary(target="covariances")
+        variance = summary.iloc[0]
+        for k, sign in ((1, 1.0), (2, -1.0)):  # Both covariances are plus or minus the first variance.
+            ends = np.sort(sign * summary.iloc[k][["lower", "upper"]].to_numpy(dtype=float))
+            np.testing.assert_allclose(ends, variance[["lower", "upper"]].to_numpy(dtype=float), rtol=noise)
+            assert summary["sd"].iloc[k] == pytest.approx(variance["sd"], rel=noise)
+
+
+def family(target, mean, deviation):
+    """Margins of a target's family."""
+    return FamilyMargins(mean, deviation, target_class(target).quantile, np.ones(len(mean), dtype=bool))
+
+
+@pytest.mark.parametrize("target", ["weights", "log_weights", "means", "precisions"])
 def test_well_determined_parameters_have_normal_intervals(target):
     mean = {"weights": [0.2, 0.7], "log_weights": [-2.0, -0.1], "means": [-3.0, 5.0]}.get(
         target, [1e-3, 50.0]
@@ -107,9 +211,7 @@ def test_well_determined_parameters_have_normal_intervals(target):
     mean = np.array(mean)
     for shrink in (1e-4, 1e-6, 1e-9):
         sd = shrink * np.abs(mean)
-        lower, upper = credible_interval(
-            target_class(target).quantile, mean, sd, np.array([True, True]), 0.95
-        )
+        lower, upper = family(target, mean, sd).interval(0.95)
         # up to the skewness, of the order of the relative sd, and to round-off
         atol = 20 * shrink + 1e-15 / shrink
         np.testing.assert_allclose((lower - mean) / sd, -1.959964, atol=atol)
@@ -118,7 +220,7 @@ def test_well_determined_parameters_have_normal_intervals(target):
 
 def test_parameters_beyond_their_family_stay_in_range():
     mean, sd = np.array([0.5, 1e-9, 1 - 1e-9]), np.array([0.7, 0.2, 0.5])
-    lower, upper = credible_interval(beta_quantile, mean, sd, np.ones(3, dtype=bool), 0.95)
+    lower, upper = family("weights", mean, sd).interval(0.95)
     np.testing.assert_allclose(lower, [0, 0, 1], atol=1e-6)
     np.testing.assert_allclose(upper, [1, 0, 1], atol=1e-6)
 

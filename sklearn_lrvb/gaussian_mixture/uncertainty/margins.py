@@ -1,0 +1,265 @@
+"""Posterior mean, standard deviation and central intervals of every entry of a target.
+
+`FamilyMargins` are those of a distribution with a given mean and standard deviation. Its family is the one
+that q itself has for the entry, or one close to it (`Target.quantile`): weights are beta, minus log weights
+and the diagonal entries of precisions gamma, and means and precisions off the diagonal normal.
+
+`CovarianceMargins` come from the precisions, whose distribution under q is known. A covariance matrix is a
+nonlinear function of them, so that its posterior mean is not its value at the mean precision.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from sklearn_lrvb.exponential_families.quantiles import inverse_gamma_quantile, normal_quantile
+from sklearn_lrvb.symmetric_matrices import upper_triangle
+
+# Least mean of the reciprocal of a variance, relative to its mean under q itself, as for the pivots of random
+# precisions (`covariance_structures.bartlett`). Only components of few rows come near it.
+_LEAST_RELATIVE_RECIPROCAL = 0.5
+
+
+# Variances of sums and differences of standardized features below which they count as zero, because they are
+# differences of numbers of order one: the correlation is then one, and an interval changes by less than this.
+_LEAST_VARIANCE = 1e-6
+_SIGNS = (2.0, -2.0)  # Factor of a covariance in the variances of a sum and of a difference.
+
+
+@dataclass(frozen=True)
+class FamilyMargins:
+    """Margins of entries with known means and standard deviations.
+
+    Attributes
+    ----------
+    mean, deviation : (d,)
+    quantile : function of `exponential_families.quantiles`
+    on_diagonal : bool (d,), the entries whose family is that of ``quantile``; the others are normal
+    """
+
+    mean: np.ndarray
+    deviation: np.ndarray
+    quantile: Callable
+    on_diagonal: np.ndarray
+
+    def interval(self, probability):
+        """Ends of the central intervals, (d,) each; both the mean where the deviation is zero."""
+        z = -ndtri(0.5 * (1.0 - probability))
+        ends = np.repeat(self.mean[None], 2, axis=0)
+        for where, family in ((self.on_diagonal, self.quantile), (~self.on_diagonal, normal_quantile)):
+            uncertain = where & (self.deviation > 0)
+            ends[:, uncertain] = family(
+                np.array([[-z], [z]]), self.mean[uncertain], self.deviation[uncertain]
+            )
+        return ends[0], ends[1]
+
+
+@dataclass(frozen=True)
+class _Variances:
+    """Inverse gamma variables, the variances of x along some directions.
+
+    Attributes
+    ----------
+    shape, scale : (d,); a scale of zero is the variable that is always zero
+    """
+
+    shape: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def by_moments(cls, value, variance, second_order, least_reciprocal):
+        """From the response of the variances to small changes of the precision.
+
+        Let u be the direction in the frame where the mean precision is the identity, T the precision there,
+        and y = 1 / (u' T^-1 u) the reciprocal of the variance along u in units of its ``value`` at the mean
+        precision. By Bartlett's decomposition with u as the last axis, y = T_uu - sum_j L_uj^2 over the other
+        axes j: a gamma variable with mean m = 1 - sum_j Var T_uj and variance Var T_uu m, if the variances
+        are in Wishart's ratios. Under q itself it is that of a Wishart matrix, exactly.
+
+        Parameters
+        ----------
+        value : (d,), variances at the mean precision
+        variance : (d,), of the first-order changes of these, value^2 Var T_uu
+        second_order : (d,), means of their second-order changes, value (Var T_uu + sum_j Var T_uj)
+        least_reciprocal : (d,), least m
+        """
+        varies = value > _LEAST_VARIANCE
+        value = np.where(varies, value, 1.0)
+        relative = np.where(varies, variance / np.square(value), 1.0)
+        mean = np.maximum(1.0 - second_order / value + relative, least_reciprocal)
+        return cls(mean / relative, np.where(varies, value / relative, 0.0))
+
+    @property
+    def mean(self):
+        """Infinite where there is none."""
+        return self._moment(self.shape - 1.0, self.scale)
+
+    @property
+    def variance(self):
+        """Infinite where there is none."""
+        return self._moment(self.shape - 2.0, np.square(self.mean))
+
+    def _moment(self, divisor, numerator):
+        infinite = np.where(self.scale > 0, np.inf, 0.0)
+        return np.divide(numerator, divisor, out=infinite, where=(divisor > 0) & (self.scale > 0))
+
+    def quantile(self, normal):
+        return inverse_gamma_quantile(normal, self.shape, self.scale)
+
+
+@dataclass(frozen=True)
+class CovarianceMargins:
+    """Margins of the entries of covariance matrices.
+
+    With D the standard deviations at the mean precision, a covariance is the difference of the variances
+    along two directions, S_ij = D_i D_j (V_+ - V_-) / 4: V_+ and V_- are the variances of the sum and of
+    the difference of x_i / D_i and x_j / D_j. For a variance, on the diagonal, V_- is zero. Both are inverse
+    gamma variables, uncorrelated under q.
+
+    Attributes
+    ----------
+    unit : (d,), D_i D_j / 4
+    plus, minus : _Variances, V_+ and V_-
+    correlation : (d,), of V_+ and V_-
+    """
+
+    unit: np.ndarray
+    plus: _Variances
+    minus: _Variances
+    correlation: np.ndarray
+
+    @property
+    def mean(self):
+        """Posterior means, (d,): infinite, or NaN off a diagonal, where there is none."""
+        with np.errstate(invalid="ignore"):
+            return self.unit * (self.plus.mean - self.minus.mean)
+
+    @property
+    def deviation(self):
+        """Posterior standard deviations, (d,): infinite where there is none."""
+        plus, minus = self.plus.variance, self.minus.variance
+        return self.unit * np.sqrt(_of_difference(np.sqrt(plus), np.sqrt(minus), self.correlation))
+
+    def interval(self, probability):
+        """Ends of the central intervals, (d,) each.
+
+        On the diagonal they are quantiles. The others follow from the quantiles of V_+ and V_- by the method
+        of variance estimates recovery: G. Y. Zou and A. Donner, "Construction of confidence limits about
+        effect measures: a general approach", Statistics in Medicine 27 (2008), 1693-1702.
+        """
+        z = -ndtri(0.5 * (1.0 - probability))
+        plus, minus = (
+            [variances.quantile(normal) for normal in (-z, 0.0, z)] for variances in (self.plus, self.minus)
+        )
+        middle = plus[1] - minus[1]
+        down = _of_difference(plus[1] - plus[0], minus[2] - minus[1], self.correlation)
+        up = _of_difference(plus[2] - plus[1], minus[1] - minus[0], self.correlation)
+        is_variance = self.minus.scale == 0  # Its ends are exact, also where the middle is larger by far.
+        lower = np.where(is_variance, plus[0], middle - np.sqrt(down))
+        upper = np.where(is_variance, plus[2], middle + np.sqrt(up))
+        return self.unit * lower, self.unit * upper
+
+
+def _of_difference(deviation, other, correlation):
+    """Variance of the difference of two variables with these standard deviations: (d,)."""
+    exist = np.isfinite(deviation) & np.isfinite(other)
+    crossed = np.multiply(deviation, other, out=np.zeros_like(deviation), where=exist)
+    return np.square(deviation) + np.square(other) - 2.0 * correlation * crossed
+
+
+def covariance_margins(target, information, unit_batches):
+    """Margins of the covariances by linear response, or under q itself.
+
+    Parameters
+    ----------
+    target : Covariances
+    information : object with ``covariance_root`` (`target_covariances`)
+    unit_batches : list of slices, the units whose responses are in memory at once
+
+    Returns
+    -------
+    CovarianceMargins
+    """
+    parts = [_margins_of_units(target, information, units) for units in unit_batches]
+    plus, minus = (
+        _Variances(
+            np.concatenate([getattr(part, side).shape for part in parts]),
+            np.concatenate([getattr(part, side).scale for part in parts]),
+        )
+        for side in ("plus", "minus")
+    )
+    unit = np.concatenate([part.unit for part in parts])
+    return CovarianceMargins(unit, plus, minus, np.concatenate([part.correlation for part in parts]))
+
+
+def _margins_of_units(target, information, units):
+    """`CovarianceMargins` of some precision groups."""
+    posterior = target.posterior
+    size = posterior.n_features if posterior.structure.is_matrix else 1  # A variance is a matrix of its own.
+    cholesky, whiteners = (
+        maps[units].reshape(-1, size, size) for maps in (posterior.covariance_cholesky, posterior.whiteners)
+    )
+    row, column = upper_triangle(size)
+    covariances = cholesky @ cholesky.transpose(0, 2, 1)
+    scale = np.sqrt(np.einsum("bpp->bp", covariances))
+    unit = scale[:, row] * scale[:, column]
+    correlations = covariances[:, row, column] / unit
+    root = information.covariance_root(target.coordinates(units))
+    changes = (
+        responses.reshape(-1, *unit.shape) / unit for responses in target.response_batches(root, units)
+    )
+    # The inverse of the correlation matrices is F'F with F the whiteners of standardized features.
+    entries, directions, products = _moments_of_changes(changes, whiteners * scale[:, None, :])
+
+    under_q = 1.0 - (size - 1) / posterior.degrees_of_freedom[units]
+    least_reciprocal = _LEAST_RELATIVE_RECIPROCAL * np.repeat(under_q, unit.size // len(under_q))
+    sums = np.einsum("bpp->bp", products)
+    sums = sums[:, row] + sums[:, column]
+    plus, minus = (
+        _Variances.by_moments(
+            np.where(row == column, 2.0 + sign, 2.0 + sign * correlations).ravel(),
+            variance.ravel(),
+            (sums + sign * products[:, row, column]).ravel(),
+            least_reciprocal,
+        )
+        for sign, variance in zip(_SIGNS, directions, strict=True)
+    )
+    # V_+ - V_- is four times the entry.
+    crossed = 0.5 * (directions.sum(axis=0) - 16.0 * entries)
+    scales = np.sqrt(directions[0] * directions[1])
+    correlation = np.divide(crossed, scales, out=np.zeros_like(scales), where=scales > 0)
+    return CovarianceMargins(0.25 * unit.ravel(), plus, minus, np.clip(correlation, -1.0, 1.0).ravel())
+
+
+def _moments_of_changes(batches, whiteners):
+    """Second moments of the first-order changes C of correlation matrices, over all rows of a root.
+
+    Parameters
+    ----------
+    batches : iterable of arrays (n, B, p (p + 1) / 2), unique entries of C
+    whiteners : (B, p, p), F
+
+    Returns
+    -------
+    entries : (B, p (p + 1) / 2), variances of C_ij
+    directions : (2, B, p (p + 1) / 2), variances of C_ii + C_jj + 2 C_ij and of C_ii + C_jj - 2 C_ij
+    products : (B, p, p), mean of C F'F C
+    """
+    n_blocks, size = whiteners.shape[:2]
+    row, column = upper_triangle(size)
+    on_diagonal = np.flatnonzero(row == column)
+    entries, directions = np.zeros((n_blocks, len(row))), np.zeros((2, n_blocks, len(row)))
+    products = np.zeros_like(whiteners)
+    for changes in batches:
+        entries += np.square(changes).sum(axis=0)
+        diagonal = changes[:, :, on_diagonal]
+        sums = diagonal[:, :, row] + diagonal[:, :, column]
+        for sign, variances in zip(_SIGNS, directions, strict=True):
+            variances += np.square(sums + sign * changes).sum(axis=0)
+        matrices = np.empty((len(changes), *whiteners.shape))
+        matrices[:, :, row, column] = matrices[:, :, column, row] = changes
+        whitened = (whiteners @ matrices).swapaxes(0, 1).reshape(n_blocks, -1, size)
+        products += whitened.transpose(0, 2, 1) @ whitened
+    return entries, directions, products

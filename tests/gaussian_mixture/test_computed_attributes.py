@@ -1,0 +1,101 @@
+"""Attributes that cannot be computed are missing for hasattr and getattr, and say why when read."""
+
+import copy
+import inspect
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+from catalogue import mixture, overlapping, three_blobs
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.uncertainty import information_source
+from sklearn_lrvb.linear_response import IndefiniteInformationError
+
+COMPUTED = [
+    "posterior_covariance_",
+    "posterior_std_",
+    "weights_std_",
+    "means_std_",
+    "covariances_std_",
+    "precisions_std_",
+]
+ALL = [*COMPUTED, "newton_decrement_", "posterior_mean_", "posterior_names_"]
+
+
+def saddle():
+    """A fit on a saddle point: two components on one cloud."""
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    estimator = mixture({"prior": "flat"}, max_iter=1, init_params="random", solver="coordinate_ascent")
+    with pytest.warns(UserWarning, match="did not converge"):
+        return estimator.fit(X)
+
+
+def assert_missing(estimator, names, kind, message):
+    """The attributes raise an error that is an AttributeError too, and are missing for those who ask."""
+    for name in names:
+        assert not hasattr(estimator, name)
+        assert getattr(estimator, name, "default") == "default"
+        with pytest.raises(kind, match=message) as caught:
+            getattr(estimator, name)
+        assert isinstance(caught.value, AttributeError)
+        # Python suggests similar names only for errors that name an attribute.
+        assert caught.value.name is None
+
+
+def test_attributes_of_an_undefined_covariance_are_missing():
+    estimator = saddle()
+    assert_missing(estimator, COMPUTED, IndefiniteInformationError, "no strict local optimum.*raise max_iter")
+    assert hasattr(estimator, "newton_decrement_")
+    # A method is there, and raises an error that is no AttributeError.
+    with pytest.raises(IndefiniteInformationError) as caught:
+        estimator.get_posterior_covariance()
+    assert not isinstance(caught.value, AttributeError)
+
+
+def test_attributes_before_a_fit_or_after_a_change_are_missing():
+    assert_missing(LRVBGaussianMixture(), ALL, NotFittedError, "not fitted yet")
+    estimator = mixture({}).fit(overlapping(60))
+    assert all(hasattr(estimator, name) for name in ALL)
+    estimator.means_ = estimator.means_ + 1.0
+    assert_missing(estimator, COMPUTED, NotFittedError, "Changed since the fit: means_")
+    estimator.means_ = np.zeros(3)
+    assert_missing(estimator, ["posterior_mean_", "posterior_names_"], ValueError, "means_ has shape")
+
+
+def test_attributes_too_large_or_without_rows_are_missing(monkeypatch):
+    X = three_blobs(60)
+    monkeypatch.setattr(information_source, "_FORMED_TO_PICKLE_BYTES", 0)
+    twin = pickle.loads(pickle.dumps(mixture({}, max_iter=1, solver="coordinate_ascent", tol=1e3).fit(X)))
+    assert_missing(twin, COMPUTED, ValueError, "needs the training rows")
+    estimator = mixture({}).fit(X)
+    monkeypatch.setattr(information_source, "MAX_DENSE_SIZE", 4)
+    assert_missing(estimator, ["posterior_covariance_"], MemoryError, "up to 4 are solved")
+
+
+def test_refusals_keep_what_errors_carry_and_travel_between_processes():
+    with pytest.raises(IndefiniteInformationError) as caught:
+        saddle().means_std_
+    error = caught.value
+    assert error.smallest_eigenvalue < 0
+    assert error.direction.shape == (12,)
+    for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(twin) is type(error)
+        assert str(twin) == str(error)
+        np.testing.assert_array_equal(twin.direction, error.direction)
+
+
+def test_nothing_that_looks_at_an_estimator_computes_or_fails():
+    estimator = saddle()
+    names = {name for name, _ in inspect.getmembers(estimator)}
+    assert {"means_", "fit"} <= names
+    assert not names & set(COMPUTED)
+    clone(estimator)
+    for twin in (copy.copy(estimator), copy.deepcopy(estimator), pickle.loads(pickle.dumps(estimator))):
+        np.testing.assert_array_equal(twin.means_, estimator.means_)
+        assert not hasattr(twin, "means_std_")
+    assert "LRVBGaussianMixture" in estimator._repr_html_()
+    assert joblib.hash(estimator) == joblib.hash(copy.deepcopy(estimator))

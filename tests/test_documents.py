@@ -1,0 +1,69 @@
+"""The code on the pages of docs/ runs, its links lead somewhere, and what it says of sizes holds."""
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures.matrices import FullCovariance
+from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import _FORMED_TO_PICKLE_BYTES
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+INSTALLED_WITH_THE_TESTS = {"numpy", "scipy", "sklearn", "joblib", "pandas", "matplotlib", "sklearn_lrvb"}
+
+
+def sections(page):
+    """Headings of a page, with the code under each."""
+    parts = re.split(r"^#+ (.*)$", page.read_text(encoding="utf8"), flags=re.MULTILINE)
+    code = ["\n".join(re.findall(r"```python\n(.*?)```", part, flags=re.DOTALL)) for part in parts[2::2]]
+    return {heading: own for heading, own in zip(parts[1::2], code, strict=True) if own}
+
+
+def imported(code):
+    """Packages that some code imports, in order."""
+    for node in ast.walk(ast.parse(code)):
+        names = [node.module] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        yield from (name.split(".")[0] for name in names)
+
+
+CASES = [(page, heading) for page in PAGES for heading in sections(page)]
+
+
+@pytest.mark.parametrize(("page", "heading"), CASES, ids=[f"{page.stem}-{name}" for page, name in CASES])
+@pytest.mark.filterwarnings("default")  # Other packages' warnings about themselves are no errors here.
+def test_the_code_of_a_section_runs(page, heading, tmp_path, monkeypatch):
+    code = sections(page)
+    for package in imported(code[heading]):
+        if package not in INSTALLED_WITH_THE_TESTS:
+            pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    # A section may use what the first one on its page defines.
+    blocks = dict.fromkeys([next(iter(code)), heading])
+    namespace = {"__name__": "__main__"}
+    for name in blocks:
+        exec(compile(code[name], f"{page.name}, {name}", "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert target.startswith("https://") or (page.parent / target).is_file(), target
+
+
+def test_models_are_small_enough_up_to_the_sizes_that_are_named():
+    text = " ".join((ROOT / "docs" / "deploying.md").read_text(encoding="utf8").split())
+    assert f"at most {_FORMED_TO_PICKLE_BYTES // 2**20} MB" in text
+    most = int(np.sqrt(_FORMED_TO_PICKLE_BYTES / 8))
+    assert f"up to {most:,} unknowns" in text
+
+    def n_unknowns(n_components, n_features):
+        return FullCovariance(n_components, n_features).n_coefficients
+
+    named = re.search(r"one, two or five full components in up to (\d+), (\d+) or (\d+) features", text)
+    for n_components, n_features in zip((1, 2, 5), map(int, named.groups()), strict=True):
+        assert n_unknowns(n_components, n_features) <= most < n_unknowns(n_components, n_features + 1)
