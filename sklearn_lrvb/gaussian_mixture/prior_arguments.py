@@ -104,7 +104,9 @@ def _empirical_covariance(rows, structure, reg_covar):
     # The variance that rounding alone gives to a constant column.
     resolution = np.square(_ROUNDING) * structure.scatter(rows.origin[:, None], None)
     constant = np.flatnonzero(diagonal(covariance) <= diagonal(resolution))
-    if not constant.size and structure.prior_log_determinant(covariance) is not None:
+    has_too_few_rows = structure.is_matrix and rows.n_samples <= rows.n_features
+    is_singular = constant.size or has_too_few_rows or structure.prior_log_determinant(covariance) is None
+    if not is_singular:
         return covariance
     noisy = covariance + reg_covar * structure.identity
     if structure.prior_log_determinant(noisy) is not None:

@@ -19,19 +19,29 @@ _SQUARE_FROM_FEATURES = 64
 
 
 class MatrixStructure(CovarianceStructure):
-    """Precision matrices (P, P)."""
+    """Precision matrices (P, P), or their restrictions to P of ``n_dimensions``."""
 
-    def __init__(self, n_components, n_features):
+    def __init__(self, n_components, n_features, n_dimensions=None):
         row, column = upper_triangle(n_features)
+        identity = np.eye(n_features)
         super().__init__(
             n_components,
             n_features,
-            identity=np.eye(n_features),
-            identity_statistic=np.eye(n_features),
+            identity=identity,
+            identity_statistic=identity,
             entry_counts=np.where(row == column, 1.0, 2.0),
             prior_shape=(n_features, n_features),
-            block_size=n_features,
+            block_size=n_features if n_dimensions is None else n_dimensions,
+            n_dimensions=n_dimensions,
         )
+
+    def resized(self, n_components):
+        """The same structure for another number of components."""
+        return type(self)(n_components, self.n_features, self.n_dimensions)
+
+    def projected(self, n_features):
+        """The structure of the same model for rows that are projected onto a subspace of this size."""
+        return type(self)(self.n_components, n_features, self.n_dimensions)
 
     # Statistics.
 
@@ -109,6 +119,10 @@ class MatrixStructure(CovarianceStructure):
     def congruence(self, maps, statistics):
         """M s M': (S, P, P), (..., S, P, P) -> (..., S, P, P)."""
         return maps @ statistics @ self.transposed(maps)
+
+    def gram(self, maps):
+        """M M', in half the flops of other products: (..., S, P, P) -> (..., S, P, P)."""
+        return maps @ self.transposed(maps)
 
     def average_cholesky(self, covariance_cholesky, shares):
         """Lower factor of the average covariance by a QR decomposition: (S, P, P), (S,) -> (1, P, P)."""

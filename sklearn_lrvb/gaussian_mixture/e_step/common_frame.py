@@ -63,7 +63,7 @@ class CommonFrame:
         shift = structure.transformed(self._to_own_frames, self._offsets)
         back = structure.transposed(self._to_own_frames)
         constants = posterior.log_density_constants - 0.5 * np.einsum("kp,kp->k", shift, shift)
-        curvature = self._monomials.coefficients(structure.congruence(back, structure.identity))
+        curvature = self._monomials.coefficients(structure.gram(back))
         return np.hstack([constants[:, None], structure.transformed(back, shift), -0.5 * curvature])
 
     def log_densities(self, monomials):

@@ -141,7 +141,7 @@ def _prior_of_rows(rows, posterior, component):
     # These rows add the same to C0 alone as to the inverse scale given all other rows.
     alone = _one_component_posterior(rows, prior)
     of_all, of_these = (
-        q.effective_degrees_of_freedom[0] * structure.congruence(q.covariance_cholesky, structure.identity)[0]
+        q.effective_degrees_of_freedom[0] * structure.gram(q.covariance_cholesky)[0]
         for q in (posterior, alone)
     )
     return replace(
@@ -150,6 +150,7 @@ def _prior_of_rows(rows, posterior, component):
             posterior.effective_degrees_of_freedom[0] - structure.power * rows.total_weight
         ),
         covariance=of_all - of_these + prior.covariance,
+        complement=prior.complement.given(posterior.counts.sum() - rows.total_weight),
     )
 
 
@@ -160,7 +161,7 @@ def _one_component_posterior(rows, prior):
 
 def _prior_for(prior, n_components):
     """The same prior for another number of components."""
-    structure = type(prior.structure)(n_components, prior.structure.n_features)
+    structure = prior.structure.resized(n_components)
     is_sticks = isinstance(prior.weights, StickBreakingWeights)
     concentration = 1.0 if is_sticks else prior.weights.prior_concentration
     return replace(prior, structure=structure, weights=DirichletWeights(concentration, n_components))

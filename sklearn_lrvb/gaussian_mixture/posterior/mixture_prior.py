@@ -5,6 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.posterior.complement import Complement
+
 
 @dataclass(frozen=True)
 class MixturePrior:
@@ -23,6 +25,7 @@ class MixturePrior:
     resolution : (P,)
         Standard deviations that rounding of the rows gives to a constant column. A component with smaller
         ones has collapsed. Zero under a proper prior, which bounds variances from below.
+    complement : Complement, the directions that projected rows leave out
     """
 
     weights: object
@@ -34,6 +37,7 @@ class MixturePrior:
     independent: bool
     reg_covar: float
     resolution: np.ndarray
+    complement: Complement = Complement()
 
     @property
     def flat(self):
@@ -43,7 +47,8 @@ class MixturePrior:
     @cached_property
     def log_det_covariance(self):
         """Sum of log|C0| over a group's blocks, of a proper prior."""
-        return self.structure.prior_log_determinant(self.covariance)
+        own = self.structure.prior_log_determinant(self.covariance)
+        return own + self.complement.prior_log_determinant
 
     def effective_degrees_of_freedom(self, counts):
         """c, with E Lambda = c A^-1, given expected counts: (..., K) -> (..., S)."""

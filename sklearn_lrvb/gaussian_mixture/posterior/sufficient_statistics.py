@@ -54,7 +54,7 @@ def statistics_difference(frame, posterior):
     structure = posterior.structure
     shift = structure.transformed(frame.whiteners, posterior.centred_means - frame.centred_means)
     relative = structure.composed(frame.whiteners, posterior.covariance_cholesky)
-    covariances = structure.congruence(relative, structure.identity)
+    covariances = structure.gram(relative)
     scatter = structure.expand(posterior.effective_degrees_of_freedom) * covariances
     own = _own_moments(frame)
     return structure.feature_moments(

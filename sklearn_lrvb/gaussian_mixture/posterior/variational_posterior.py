@@ -32,9 +32,9 @@ _LOG_2_PI = np.log(2.0 * np.pi)
 _EMPTY_COUNT = 1e-6
 
 
-def log_normal_constant(expected_log_determinant, mean_precision, n_features):
+def log_normal_constant(expected_log_determinant, mean_precision, n_dimensions):
     """E log N(x; mu, Lambda^-1) without its term -(x - m)' E(Lambda) (x - m)/2."""
-    return 0.5 * (expected_log_determinant - n_features * (_LOG_2_PI + 1.0 / mean_precision))
+    return 0.5 * (expected_log_determinant - n_dimensions * (_LOG_2_PI + 1.0 / mean_precision))
 
 
 def log_density_constants(posterior, reg_covar):
@@ -45,9 +45,9 @@ def log_density_constants(posterior, reg_covar):
     posterior : VariationalPosterior, or another object with the expectations that are used here
     reg_covar : float, variance of known noise on every coordinate of x
     """
-    noise = reg_covar * posterior.structure.precision_trace(posterior.whiteners)
+    noise = reg_covar * posterior.precision_trace
     constants = log_normal_constant(
-        posterior.expected_log_determinant, posterior.mean_precision, posterior.n_features
+        posterior.expected_log_determinant, posterior.mean_precision, posterior.structure.n_dimensions
     )
     return posterior.expected_log_weights + constants - 0.5 * noise
 
@@ -113,9 +113,27 @@ class VariationalPosterior:
         )
 
     @cached_property
+    def complement_variance(self):
+        """a/c, the eigenvalue of E(Lambda)^-1 in the directions that projected rows leave out, (S,)."""
+        counts = self.structure.layout.per_group(self.counts)
+        return self.prior.complement.inverse_scale(counts) / self.effective_degrees_of_freedom
+
+    @cached_property
+    def _log_determinants(self):
+        """log|E(Lambda)^-1|, (S,)."""
+        own = self.structure.log_determinants(self.covariance_cholesky)
+        return own + self.prior.complement.log_determinant(self.complement_variance)
+
+    @cached_property
+    def precision_trace(self):
+        """trace E Lambda, (S,)."""
+        own = self.structure.precision_trace(self.whiteners)
+        return own + self.prior.complement.precision_trace(self.complement_variance)
+
+    @cached_property
     def _log_det_inverse_scale(self):
         return self.structure.precision_factors.log_det_inverse_scale(
-            self.structure.log_determinants(self.covariance_cholesky), self.degrees_of_freedom
+            self._log_determinants, self.degrees_of_freedom
         )
 
     @cached_property
@@ -142,8 +160,11 @@ class VariationalPosterior:
         log_det_variance = structure.precision_factors.log_determinant_excess_variance(
             self.degrees_of_freedom
         )
-        shared = structure.layout.between_components(0.25 * log_det_variance)
-        return shared + np.diag(0.5 * self.n_features / self.mean_precision**2)
+        of_complement = self.prior.complement.intercept_variance(
+            self.complement_variance, self.effective_degrees_of_freedom
+        )
+        shared = structure.layout.between_components(0.25 * log_det_variance + of_complement)
+        return shared + np.diag(0.5 * structure.n_dimensions / self.mean_precision**2)
 
     @cached_property
     def intercept_root(self):
@@ -181,22 +202,22 @@ class VariationalPosterior:
         """Contributions of the means to `kl_divergence`, given the precisions: (K,)."""
         prior, structure = self.prior, self.structure
         log_determinant = (
-            -structure.log_determinants(self.covariance_cholesky)
-            if prior.independent
-            else self.expected_log_determinant
+            -self._log_determinants if prior.independent else self.expected_log_determinant
         )
-        densities = self._log_density_of_means(self.mean_precision, log_determinant, self.n_features)
+        n_dimensions = structure.n_dimensions
+        densities = self._log_density_of_means(self.mean_precision, log_determinant, n_dimensions)
         if prior.flat:
             return densities
         distance = self.whitened_prior_mean
-        spread = self.n_features / self.mean_precision + np.einsum("kp,kp->k", distance, distance)
+        spread = n_dimensions / self.mean_precision + np.einsum("kp,kp->k", distance, distance)
         return densities - self._log_density_of_means(
             prior.mean_precision, self.expected_log_determinant, prior.mean_precision * spread
         )
 
     def _log_density_of_means(self, mean_precision, log_determinant, spread):
         """E log N(mu_k; tau_k Lambda), (K,), given E log|Lambda| (S,) and E of the squares (K,)."""
-        return 0.5 * (self.n_features * (np.log(mean_precision) - _LOG_2_PI) + log_determinant - spread)
+        log_scale = self.structure.n_dimensions * (np.log(mean_precision) - _LOG_2_PI)
+        return 0.5 * (log_scale + log_determinant - spread)
 
     @cached_property
     def precision_divergences(self):
@@ -210,11 +231,11 @@ class VariationalPosterior:
         )
         if prior.flat:
             return densities
+        complement = prior.complement
+        trace = structure.trace(self.whitened_prior_scatter)
+        trace += complement.prior_variance * complement.precision_trace(self.complement_variance)
         return densities - structure.precision_factors.expected_log_density(
-            prior.degrees_of_freedom,
-            prior.log_det_covariance,
-            self.expected_log_determinant,
-            structure.trace(self.whitened_prior_scatter),
+            prior.degrees_of_freedom, prior.log_det_covariance, self.expected_log_determinant, trace
         )
 
     def reordered(self, order):
