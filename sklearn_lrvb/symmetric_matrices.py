@@ -32,8 +32,10 @@ def _isometry_weights(n_features):
 
 def unique_entries(matrices):
     """Upper triangle of symmetric matrices, unscaled: (..., P, P) -> (..., P(P+1)/2)."""
-    row, column = upper_triangle(matrices.shape[-1])
-    return matrices[..., row, column]
+    n_features = matrices.shape[-1]
+    row, column = upper_triangle(n_features)
+    flat = matrices.reshape(*matrices.shape[:-2], n_features**2)
+    return np.take(flat, row * n_features + column, axis=-1)  # faster than two indices
 
 
 def from_unique_entries(entries, n_features):

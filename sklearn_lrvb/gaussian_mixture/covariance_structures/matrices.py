@@ -96,7 +96,8 @@ class MatrixStructure(CovarianceStructure):
         """Inverses of lower triangular matrices, (n, P, P)."""
         whiteners = np.empty_like(covariance_cholesky, order="C")
         for whitener, factor in zip(whiteners, covariance_cholesky, strict=True):
-            whitener[...] = lapack.dtrtri(factor, lower=True)[0]  # The zeros above the diagonal stay.
+            # LAPACK sees the transposes, in its own memory order. Their zeros below the diagonal stay.
+            whitener[...] = lapack.dtrtri(factor.T, lower=False)[0].T
         return whiteners
 
     def transposed(self, maps):

@@ -40,8 +40,7 @@ class ComponentStatistics:
     def __init__(self, posterior):
         prior, structure = posterior.prior, posterior.structure
         self._posterior, self._prior, self._structure = posterior, prior, structure
-        self._prior_scatter_cholesky = structure.cholesky(prior.covariance[None])
-        whiteners = structure.whiteners(self._prior_scatter_cholesky)
+        whiteners = structure.whiteners(prior.covariance_cholesky)
         self._means = structure.transformed(whiteners, posterior.centred_means - prior.mean)
         self._squares = structure.statistic_by_row(self._means.T)
         covariance_cholesky = structure.composed(whiteners, posterior.covariance_cholesky)
@@ -191,7 +190,7 @@ class ComponentStatistics:
         """Cholesky factors of A/c in the units of the rows, (n, ...)."""
         structure = self._structure
         own = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
-        return structure.composed(self._prior_scatter_cholesky, own)
+        return structure.composed(self._prior.covariance_cholesky, own)
 
 
 def emptied(posterior, components):
@@ -238,4 +237,4 @@ def own_divergences(posterior):
 
 def _prior_cholesky(prior):
     """The Cholesky factor of E(Lambda)^-1 = C0/nu0 under the prior, in the shape of one group."""
-    return prior.structure.cholesky(prior.covariance[None])[0] / np.sqrt(prior.degrees_of_freedom)
+    return prior.covariance_cholesky[0] / np.sqrt(prior.degrees_of_freedom)

@@ -96,7 +96,8 @@ class RowSpan:
 
     def projected(self, posterior):
         """A posterior in P dimensions, that of a sweep, in the span."""
-        factors = [qr(cholesky.T @ self.basis, mode="r")[0] for cholesky in posterior.covariance_cholesky]
+        images = self.basis.T @ posterior.covariance_cholesky
+        factors = np.linalg.qr(images.swapaxes(-1, -2), mode="r")
         return VariationalPosterior(
             self.prior,
             posterior.counts,
@@ -119,18 +120,22 @@ class RowSpan:
 
         It is computed from roots of the two terms, whose sum would lose the digits of a small v.
         """
-        values, vectors = eigh(cholesky @ cholesky.T)
-        root = np.sqrt(np.maximum(values - variance, 0.0))[:, None] * vectors.T
+        beyond = cholesky @ cholesky.T
+        beyond[np.diag_indices_from(beyond)] -= variance
+        factor, order, rank, _ = lapack.dpstrf(beyond, tol=0.0, lower=False)
+        root = np.triu(factor)[:rank] @ self.basis[:, order - 1].T
         small = np.zeros((len(self.basis), len(self.basis)), order="F")
         np.fill_diagonal(small, np.sqrt(variance))
         block = min(_QR_BLOCK, len(small))
-        factor = lapack.dtpqrt(0, block, small, root @ self.basis.T, overwrite_a=True, overwrite_b=True)[0]
-        return _lower_cholesky(factor)
+        return _lower_cholesky(
+            lapack.dtpqrt(0, block, small, root, overwrite_a=True, overwrite_b=True)[0]
+        )
 
 
 def _lower_cholesky(factor):
-    """L = R' with a positive diagonal, and zeros above it, for R of a QR decomposition: (n, n)."""
-    return (factor * np.where(np.diag(factor) < 0, -1.0, 1.0)[:, None]).T
+    """L = R' with a positive diagonal for the triangle R of a QR decomposition, which is used up: (n, n)."""
+    factor[np.diag(factor) < 0] *= -1.0
+    return factor.T
 
 
 def _divided(covariance, basis):

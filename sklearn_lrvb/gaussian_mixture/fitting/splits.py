@@ -178,7 +178,7 @@ def _starting_sides(rows, prior):
     # A prior mean far from the rows would enlarge the component's covariance in its direction.
     mean = rows.total(sum_of_rows) / rows.total_weight
     own_frame = _one_component_posterior(rows, replace(prior, mean=mean))
-    prior_frame = replace(own_frame, covariance_cholesky=own_frame.structure.cholesky(prior.covariance[None]))
+    prior_frame = replace(own_frame, covariance_cholesky=prior.covariance_cholesky)
     variances, _ = _even_moments(rows, prior_frame)
     yield _sides(rows, prior_frame, _eigenvector(variances, len(variances) - 1))
     _, fourth_moments = _even_moments(rows, own_frame)

@@ -45,9 +45,14 @@ class MixturePrior:
         return self.mean_precision == 0
 
     @cached_property
+    def covariance_cholesky(self):
+        """Lower Cholesky factor of C0, of a proper prior, (1, ...)."""
+        return self.structure.cholesky(self.covariance[None])
+
+    @cached_property
     def log_det_covariance(self):
         """Sum of log|C0| over a group's blocks, of a proper prior."""
-        own = self.structure.prior_log_determinant(self.covariance)
+        own = self.structure.log_determinants(self.covariance_cholesky)[0] / self.structure.power
         return own + self.complement.prior_log_determinant
 
     def effective_degrees_of_freedom(self, counts):

@@ -189,7 +189,9 @@ class VariationalPosterior:
     @cached_property
     def whitened_prior_scatter(self):
         """s of C0 in the precision groups' frames, (S, ...)."""
-        return self.structure.congruence(self.whiteners, self.prior.covariance)
+        if self.prior.flat:
+            return np.zeros_like(self.covariance_cholesky)
+        return self.structure.gram(self.structure.composed(self.whiteners, self.prior.covariance_cholesky))
 
     @cached_property
     def kl_divergence(self):
