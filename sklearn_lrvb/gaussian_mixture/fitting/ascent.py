@@ -305,7 +305,8 @@ class Ascent:
         Larger steps from further out would end in another optimum than sweeps do, which is worse as often as
         it is better.
         """
-        if fit.n_steps and fit.gain <= self._round_off(fit):
+        stands_still = fit.n_steps and fit.gain <= self._round_off(fit)
+        if stands_still or fit.distance < _FIXED_POINT_TOLERANCE:
             return True
         if fit.n_steps < _MIN_FIRST_SWEEPS or fit.n_steps >= _MAX_FIRST_SWEEPS:
             return fit.n_steps >= _MAX_FIRST_SWEEPS
@@ -450,10 +451,15 @@ class Ascent:
     def _seems_optimum(self, fit):
         """Whether a few products verify that the end of the sweeps is a strict optimum.
 
-        False where the products leave it undecided, or would cost more than a factorization.
+        False where the products leave it undecided, or would cost more than a factorization. No product is
+        needed where every assignment is certain, so that no information is missing.
         """
+        if fit.distance > _FIXED_POINT_TOLERANCE:
+            return False
+        if not fit.e_step_result.n_alternatives:
+            return True
         n_products = self._solver_costs(fit).products_for_a_matrix()
-        if fit.distance > _FIXED_POINT_TOLERANCE or n_products < 1:
+        if n_products < 1:
             return False
         information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver="matrix_free")
         return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE

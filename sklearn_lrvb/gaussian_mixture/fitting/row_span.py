@@ -67,7 +67,7 @@ class RowSpan:
         """
         structure, n_samples = prior.structure, rows.n_samples
         with_mean = bool(prior.mean.any())
-        if prior.flat or not structure.is_matrix or n_samples + with_mean >= rows.n_features:
+        if prior.flat or not structure.is_matrix or n_samples + with_mean > rows.n_features:
             return None
         columns = rows.block(slice(0, n_samples)).rows
         if with_mean:
@@ -143,6 +143,8 @@ def _divided(covariance, basis):
     image = covariance @ basis
     own = symmetrized(basis.T @ image)
     n_features, size = basis.shape
+    if size == n_features:
+        return None, None
     ridge = float((np.trace(covariance) - np.trace(own)) / (n_features - size))
     beyond = own.copy()
     beyond[np.diag_indices_from(beyond)] -= ridge
