@@ -277,13 +277,13 @@ class CovarianceStructure(ABC):
         return self.signed_second_moments(whitened, weights)
 
     def sum_of_squares(self, vectors, weights):
-        """Sums of weight s(v) within the groups: (K, P), (K,) -> (S, ...)."""
+        """Sums of weight s(v) within the groups, weights >= 0: (K, P), (K,) -> (S, ...)."""
         return self.signed_second_moments(vectors[:, :, None], weights[:, None])
 
     def scatter(self, block, weights):
         """Sum of weight x x' in the shape of a covariance: (P, n), (n,) or None -> (...)."""
         weights = np.ones(block.shape[1]) if weights is None else weights
-        return self.signed_second_moments(block[None], weights[None])[0] / self.power
+        return self.second_moments(block[None], weights[None])[0] / self.power
 
     # Maps, by the methods above.
 

@@ -77,6 +77,13 @@ class MatrixStructure(CovarianceStructure):
             return moments
         return moments.sum(axis=0, keepdims=True)
 
+    def sum_of_squares(self, vectors, weights):
+        """Sums of weight v v' within the groups, exactly symmetric: (K, P), (K,) -> (S, P, P)."""
+        scaled = np.sqrt(weights)[:, None] * vectors
+        if self.shares_precision:
+            return (scaled.T @ scaled)[None]
+        return scaled[:, :, None] * scaled[:, None, :]
+
     def curvature_products(self, curvature, whitened):
         """y' B y: (S, P, P), (K, P, n) -> (K, n)."""
         return np.einsum("kpn,kpn->kn", np.matmul(curvature, whitened), whitened)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh, lapack, qr
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.posterior.complement import Complement
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
@@ -169,8 +169,13 @@ class AscentInSpan(Ascent):
     span: RowSpan | None = None
 
     def start_from(self, responsibilities, prior):
-        """The state after an M-step from given responsibilities."""
-        return super().start_from(responsibilities, self.span.prior)
+        """The state after an M-step from given responsibilities.
+
+        In the frame of the prior all directions have a similar variance, also those of the noise alone.
+        """
+        prior = self.span.prior
+        frames = np.repeat(prior.covariance_cholesky, prior.structure.layout.n_precision_groups, axis=0)
+        return self.start(posterior_from_responsibilities(self.rows, prior, responsibilities, frames))
 
     def start(self, posterior, path=()):
         """The state before the first step.
