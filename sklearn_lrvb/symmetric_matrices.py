@@ -120,7 +120,8 @@ def scaled_to_unit_diagonal(matrices):
     """
     diagonal = np.einsum("...pp->...p", matrices)
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    return matrices / (scale[..., :, None] * scale[..., None, :]), scale
+    products = scale[..., :, None] * scale[..., None, :]
+    return np.divide(matrices, products, out=products), scale
 
 
 def is_numerically_singular(factors):
@@ -160,13 +161,17 @@ def cholesky_factor(matrix):
 
 
 def cholesky_factors(matrices):
-    """`cholesky_factor` of every matrix of a stack, in one call where all have one: (n, P, P) -> list."""
+    """`cholesky_factor` of every matrix of a stack: (n, P, P) -> sequence.
+
+    Where all have one, they are computed in one call and returned as an array.
+    """
     if np.all(np.isfinite(matrices)):
         scaled, scale = scaled_to_unit_diagonal(matrices)
         with contextlib.suppress(np.linalg.LinAlgError):
             factors = np.linalg.cholesky(scaled)
             if not is_numerically_singular(factors):
-                return list(scale[:, :, None] * factors)
+                factors *= scale[:, :, None]
+                return factors
     return [cholesky_factor(matrix) for matrix in matrices]
 
 

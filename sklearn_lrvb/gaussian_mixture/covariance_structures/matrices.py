@@ -92,8 +92,11 @@ class MatrixStructure(CovarianceStructure):
 
     def cholesky(self, covariances):
         """Lower Cholesky factors, NaN where a matrix is singular to working precision: (n, P, P)."""
+        factors = cholesky_factors(covariances)
+        if isinstance(factors, np.ndarray):
+            return factors
         singular = np.full(covariances.shape[1:], np.nan)
-        return np.array([singular if factor is None else factor for factor in cholesky_factors(covariances)])
+        return np.array([singular if factor is None else factor for factor in factors])
 
     def scaled_frames(self, scale):
         """Diagonal matrices of the columns' scale, (P,) -> (S, P, P)."""
