@@ -87,7 +87,7 @@ PAGES = (
     _page(
         "speed",
         "Speed",
-        ("sweep", "fit", "start", "information", "influence", "diagnostics", "growth", "profile"),
+        ("sweep", "fit", "wide", "start", "information", "influence", "diagnostics", "growth", "profile"),
         on_fewest_threads=False,
     ),
     _page("accuracy", "Accuracy", ("coverage", "leave_one_out", "surplus", "peers")),

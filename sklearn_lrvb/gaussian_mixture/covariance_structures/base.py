@@ -48,8 +48,8 @@ class CovarianceStructure(ABC):
     prior_shape : tuple of int, shape of `covariance_prior`
     block_size, n_blocks, power : int, how |Lambda| is made of Wishart determinants (`precision_factors`)
     n_dimensions : int or None, default=None
-        Dimension of the space in which the rows lie, if it is more than P: rows, means and precisions are then
-        given by their projections onto a subspace (`fitting.row_span`).
+        Dimension of the space in which the rows lie, if it is more than P: rows, means and precisions are
+        then given by their projections onto a subspace (`fitting.row_span`).
 
     Attributes
     ----------

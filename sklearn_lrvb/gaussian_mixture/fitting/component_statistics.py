@@ -108,7 +108,9 @@ class ComponentStatistics:
         """Changes of -(P/2) sum_k log tau_k, (n,)."""
         first, second = self._posterior.mean_precision[pairs.T]
         least = self._prior.mean_precision
-        return 0.5 * self._structure.n_dimensions * np.log(first / (first + second - least) * (second / least))
+        return (
+            0.5 * self._structure.n_dimensions * np.log(first / (first + second - least) * (second / least))
+        )
 
     def _gains_of_precisions(self, pairs):
         """Changes of the sum of log Z(c, A), (n,)."""

@@ -127,9 +127,7 @@ class RowSpan:
         small = np.zeros((len(self.basis), len(self.basis)), order="F")
         np.fill_diagonal(small, np.sqrt(variance))
         block = min(_QR_BLOCK, len(small))
-        return _lower_cholesky(
-            lapack.dtpqrt(0, block, small, root, overwrite_a=True, overwrite_b=True)[0]
-        )
+        return _lower_cholesky(lapack.dtpqrt(0, block, small, root, overwrite_a=True, overwrite_b=True)[0])
 
 
 def _lower_cholesky(factor):

@@ -203,9 +203,7 @@ class VariationalPosterior:
     def mean_divergences(self):
         """Contributions of the means to `kl_divergence`, given the precisions: (K,)."""
         prior, structure = self.prior, self.structure
-        log_determinant = (
-            -self._log_determinants if prior.independent else self.expected_log_determinant
-        )
+        log_determinant = -self._log_determinants if prior.independent else self.expected_log_determinant
         n_dimensions = structure.n_dimensions
         densities = self._log_density_of_means(self.mean_precision, log_determinant, n_dimensions)
         if prior.flat:

@@ -133,9 +133,7 @@ def states(covariance_type, factorization, prior, X, rng, responsibilities=None)
     if responsibilities is None:
         responsibilities = rng.dirichlet(np.ones(3), size=len(X))
     ascents = AscentInSpan(span.rows, 1e-9, 1, span=span), Ascent(rows, 1e-9, 1)
-    fits = [
-        ascent.coordinate_ascent(ascent.start_from(responsibilities, whole_prior)) for ascent in ascents
-    ]
+    fits = [ascent.coordinate_ascent(ascent.start_from(responsibilities, whole_prior)) for ascent in ascents]
     return span, ascents, fits
 
 
@@ -298,9 +296,7 @@ def test_the_way_back_keeps_digits(covariance_type, n_samples, rng):
     np.testing.assert_allclose(
         relative, np.broadcast_to(np.eye(len(span.basis.T)), relative.shape), atol=1e-6
     )
-    np.testing.assert_allclose(
-        inside.expected_log_determinant, outside.expected_log_determinant, rtol=2e-8
-    )
+    np.testing.assert_allclose(inside.expected_log_determinant, outside.expected_log_determinant, rtol=2e-8)
     np.testing.assert_allclose(
         responsibilities_of_rows(span.rows, inside), responsibilities_of_rows(rows, outside), atol=1e-6
     )
