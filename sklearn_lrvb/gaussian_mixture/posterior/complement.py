@@ -1,4 +1,4 @@
-"""The directions in which no row and no mean differs from the origin, so that one number describes all of them.
+"""The directions in which no row and no mean differs from the origin: one number describes all of them.
 
 *Mathematics.* Where there are more dimensions than rows, a fit works with the projections of rows, means and
 precisions onto a subspace that holds all rows (`fitting.row_span`). On the d directions orthogonal to it, the
@@ -64,3 +64,6 @@ class Complement:
         """Contribution to the variance of the intercepts, given a/c and c."""
         slope = 1.0 - self.reg_covar / variance
         return 0.5 * self.n_directions * slope**2 / effective_degrees_of_freedom
+
+
+NO_COMPLEMENT = Complement()  # that of rows that are not projected

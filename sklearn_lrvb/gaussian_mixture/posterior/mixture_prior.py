@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.posterior.complement import Complement
+from sklearn_lrvb.gaussian_mixture.posterior.complement import NO_COMPLEMENT, Complement
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class MixturePrior:
     independent: bool
     reg_covar: float
     resolution: np.ndarray
-    complement: Complement = Complement()
+    complement: Complement = NO_COMPLEMENT
 
     @property
     def flat(self):
