@@ -291,6 +291,10 @@ class CovarianceStructure(ABC):
         """M M', the congruence of the identity: (..., S, ...) -> (..., S, ...)."""
         return self.congruence(maps, self.identity)
 
+    def composed_triangles(self, maps, others):
+        """`composed` of Cholesky factors and their inverses: (n, ...), (n, ...) -> (n, ...)."""
+        return self.composed(maps, others)
+
     def log_determinants(self, covariance_cholesky):
         """log|L L'|, (n, ...) -> (n,)."""
         return 2.0 * self.power * np.log(self.diagonal(covariance_cholesky)).sum(axis=-1)

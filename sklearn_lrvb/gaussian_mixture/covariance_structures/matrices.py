@@ -1,7 +1,7 @@
 """Structures whose precisions are matrices with Wishart factors: full and tied."""
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.bartlett import bartlett_factors
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
@@ -14,8 +14,15 @@ from sklearn_lrvb.symmetric_matrices import (
     upper_triangle,
 )
 
-# Number of features from which on a product of one array with itself, which takes half the flops, is faster.
-_SQUARE_FROM_FEATURES = 64
+# Number of features from which on products of half the flops, those of one array with itself or with a
+# triangular matrix, are faster although they are made one by one.
+_HALF_PRODUCTS_FROM_FEATURES = 64
+
+
+def _times_lower(triangle, matrix):
+    """L M of a lower triangular L, written over M where possible: (P, P), (P, n) -> (P, n)."""
+    # BLAS sees the transposes, in its own memory order.
+    return blas.dtrmm(1.0, triangle.T, matrix.T, side=1, lower=0, overwrite_b=1).T
 
 
 class MatrixStructure(CovarianceStructure):
@@ -118,6 +125,16 @@ class MatrixStructure(CovarianceStructure):
         """Matrix products, (n, P, P)."""
         return maps @ others
 
+    def composed_triangles(self, maps, others):
+        """Products of lower triangular matrices, (n, P, P)."""
+        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
+            return maps @ others
+        products = np.empty((max(len(maps), len(others)), *maps.shape[1:]))
+        products[...] = others
+        for triangle, product in zip(np.broadcast_to(maps, products.shape), products, strict=True):
+            product[...] = _times_lower(triangle, product)
+        return products
+
     def transformed(self, maps, vectors):
         """Every component's matrix times its vector: (S, P, P), (..., K, P) -> (..., K, P)."""
         if vectors.ndim == 2:
@@ -146,8 +163,12 @@ class MatrixStructure(CovarianceStructure):
 
     def whiten_into(self, whitener, center, block, rows):
         """Write rows in one frame: (1, P, P), (P,), (P, n) into (P, n)."""
-        np.matmul(whitener[0], block, out=rows)
-        rows -= (whitener[0] @ center)[:, None]
+        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
+            np.matmul(whitener[0], block, out=rows)
+            rows -= (whitener[0] @ center)[:, None]
+            return
+        np.subtract(block, center[:, None], out=rows)
+        rows[...] = _times_lower(whitener[0], rows)
 
     def pulled_back(self, whiteners, whitened):
         """W'y: (K, P, n) -> (K, n, P)."""
@@ -256,7 +277,12 @@ class FullCovariance(MatrixStructure):
     pair_type = FullPair
 
     def whiten(self, whiteners, centred_means, block):
-        """Rows in every component's frame, by one product for all: (P, n) -> (K, P, n)."""
+        """Rows in every component's frame: (P, n) -> (K, P, n)."""
+        if self.n_features >= _HALF_PRODUCTS_FROM_FEATURES:
+            whitened = block - centred_means[:, :, None]
+            for whitener, rows in zip(whiteners, whitened, strict=True):
+                rows[...] = _times_lower(whitener, rows)
+            return whitened
         shifts = self.transformed(whiteners, centred_means)
         maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
         with_one = np.concatenate([np.ones((1, block.shape[1])), block])
@@ -266,7 +292,7 @@ class FullCovariance(MatrixStructure):
         """`signed_second_moments` for weights >= 0."""
         moments = np.empty((len(whitened), self.n_features, self.n_features))
         scaled = np.empty(whitened.shape[1:])
-        if self.n_features < _SQUARE_FROM_FEATURES:
+        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
             for rows, own, moment in zip(whitened, weights, moments, strict=True):
                 np.multiply(own, rows, out=scaled)
                 np.matmul(scaled, rows.T, out=moment)

@@ -39,7 +39,7 @@ class CommonFrame:
         if structure.has_own_precisions:
             average = structure.average_cholesky(posterior.covariance_cholesky, shares)
             self._whitener = structure.whiteners(average)
-            self._to_own_frames = structure.composed(posterior.whiteners, average)
+            self._to_own_frames = structure.composed_triangles(posterior.whiteners, average)
         self._offsets = structure.transformed(self._whitener, posterior.centred_means - self._center)
         self.numbers_per_row = self._monomials.n_monomials + 2 * posterior.n_components
 

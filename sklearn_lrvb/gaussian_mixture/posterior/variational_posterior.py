@@ -191,7 +191,9 @@ class VariationalPosterior:
         """s of C0 in the precision groups' frames, (S, ...)."""
         if self.prior.flat:
             return np.zeros_like(self.covariance_cholesky)
-        return self.structure.gram(self.structure.composed(self.whiteners, self.prior.covariance_cholesky))
+        return self.structure.gram(
+            self.structure.composed_triangles(self.whiteners, self.prior.covariance_cholesky)
+        )
 
     @cached_property
     def kl_divergence(self):
@@ -283,7 +285,7 @@ class VariationalPosterior:
         factors = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
         is_singular = np.isnan(structure.diagonal(factors)).any(axis=1)
         _refuse_any(is_singular, singular_covariance_message, counts, prior)
-        covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
+        covariance_cholesky = structure.composed_triangles(self.covariance_cholesky, factors)
         has_collapsed = ~np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
         _refuse_any(has_collapsed, singular_covariance_message, counts, prior)
         centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
