@@ -32,8 +32,10 @@ def _isometry_weights(n_features):
 
 def unique_entries(matrices):
     """Upper triangle of symmetric matrices, unscaled: (..., P, P) -> (..., P(P+1)/2)."""
-    row, column = upper_triangle(matrices.shape[-1])
-    return matrices[..., row, column]
+    n_features = matrices.shape[-1]
+    row, column = upper_triangle(n_features)
+    flat = matrices.reshape(*matrices.shape[:-2], n_features**2)
+    return np.take(flat, row * n_features + column, axis=-1)  # faster than two indices
 
 
 def from_unique_entries(entries, n_features):
@@ -118,7 +120,8 @@ def scaled_to_unit_diagonal(matrices):
     """
     diagonal = np.einsum("...pp->...p", matrices)
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    return matrices / (scale[..., :, None] * scale[..., None, :]), scale
+    products = scale[..., :, None] * scale[..., None, :]
+    return np.divide(matrices, products, out=products), scale
 
 
 def is_numerically_singular(factors):

@@ -129,6 +129,22 @@ GROWTH = {
     "n_components": _growing("n_components", (2, 4, 8, 16, 32), n_samples=20_000, n_features=5),
 }
 
+# Fewer rows than features, up to 50 times as few; the last has more rows.
+WIDE = tuple(
+    Problem(f"{n_samples} x {n_features}", n_samples, n_features, n_components, spread=1.0, shapes="equal")
+    for n_samples, n_features in (
+        (40, 40),
+        (40, 1_000),
+        (20, 1_000),
+        (60, 400),
+        (100, 200),
+        (300, 300),
+        (400, 500),
+        (500, 300),
+    )
+    for n_components in (1, 3, 5)
+)
+
 # The same for the comparison with Gibbs sampling, whose cost allows smaller sizes only.
 SCALING = {
     "n_samples": _growing("n_samples", (1_000, 10_000, 100_000, 1_000_000), n_features=5, n_components=3),

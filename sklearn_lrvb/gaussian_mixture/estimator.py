@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
     most_probable_components,
     responsibilities_of_rows,
@@ -29,6 +28,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
 from sklearn_lrvb.gaussian_mixture.fitting.moves import resolve_moves
 from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
+from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
@@ -499,7 +499,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             check_largest(counted)
             rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
-            best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept), moves)
+            best = self._best_fit(rows, prior, (starts or self._starts)(rows, prior, kept), moves)
             self._unpack(best, rows, is_drawn)
         if not self.converged_ and self.max_iter > 0:
             warn_caller(
@@ -509,11 +509,13 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             )
         return CentredRows(X, rows.origin, self.n_jobs)
 
-    def _best_fit(self, rows, starts, moves):
+    def _best_fit(self, rows, prior, starts, moves):
         """The state with the highest lower bound over the starts."""
         progress = Progress(self.verbose, self.verbose_interval)
-        ascent = Ascent(rows, self.tol, self.max_iter, progress.step, moves, progress.move)
-        return Starts(ascent, self.solver == "newton", progress).best(starts)
+        rules = self.tol, self.max_iter, progress.step, moves, progress.move
+        span = RowSpan.if_smaller(rows, prior, self.reg_covar if self.covariance_prior is None else None)
+        ascent = Ascent(rows, *rules) if span is None else AscentInSpan(span.rows, *rules, span)
+        return ascent.ended(Starts(ascent, self.solver == "newton", progress).best(starts))
 
     def _continues(self):
         """Whether the next fit starts from the fitted attributes."""
@@ -524,7 +526,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         return not self._continues() and (isinstance(self.init_params, str) or callable(self.init_params))
 
     def _starts(self, rows, prior, kept):
-        """Callables that return the arguments of `Ascent.start`: a posterior, and perhaps its path.
+        """Callables (Ascent) -> Fit: the states before the first step.
 
         Parameters
         ----------
@@ -533,20 +535,20 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         kept : bool array, the rows of X that are in ``rows``, or None for all
         """
         if self._continues():
-            return [lambda: self._last_state(rows, prior)]
+            return [lambda ascent: ascent.start(*self._last_state(rows, prior))]
         init_params, n_components = self.init_params, self.n_components
         if not self._draws_starts():
             n_rows = rows.n_samples if kept is None else len(kept)
             given = checked_responsibilities(init_params, n_rows, n_components, "init_params")
             given = given if kept is None else given[kept]
-            return [lambda: (posterior_from_responsibilities(rows, prior, given),)]
+            return [lambda ascent: ascent.start_from(given, prior)]
         random_state = check_random_state(self.random_state)
 
-        def drawn():
+        def drawn(ascent):
             responsibilities = starting_responsibilities(
                 rows, n_components, init_params, random_state, not prior.flat
             )
-            return (posterior_from_responsibilities(rows, prior, responsibilities),)
+            return ascent.start_from(responsibilities, prior)
 
         return [drawn] * self.n_init
 
@@ -663,7 +665,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         mixture._fit(
             X,
             sample_weight,
-            starts=lambda rows, prior, _: [lambda: (posterior_of(bgm, rows, prior),)],
+            starts=lambda rows, prior, _: [lambda ascent: ascent.start(posterior_of(bgm, rows, prior))],
             reset=False,
         )
         return mixture

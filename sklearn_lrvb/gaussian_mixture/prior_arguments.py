@@ -111,9 +111,11 @@ def _empirical_covariance(rows, structure, reg_covar):
     covariance = rows.total(functools.partial(_scatter_of_block, structure)) / (rows.total_weight - 1)
     check_smallest(rows, diagonal(covariance))
     # The variance that rounding alone gives to a constant column.
-    resolution = np.square(_ROUNDING) * structure.scatter(rows.origin[:, None], None)
-    constant = np.flatnonzero(diagonal(covariance) <= diagonal(resolution))
-    if not constant.size and structure.prior_log_determinant(covariance) is not None:
+    squares = np.square(rows.origin) if structure.is_matrix else structure.scatter(rows.origin[:, None], None)
+    constant = np.flatnonzero(diagonal(covariance) <= np.square(_ROUNDING) * squares)
+    has_too_few_rows = structure.is_matrix and rows.n_samples <= rows.n_features
+    is_singular = constant.size or has_too_few_rows or structure.prior_log_determinant(covariance) is None
+    if not is_singular:
         return covariance
     noisy = covariance + reg_covar * structure.identity
     if structure.prior_log_determinant(noisy) is not None:

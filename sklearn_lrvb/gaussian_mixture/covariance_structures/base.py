@@ -1,6 +1,7 @@
 """The interface of a covariance structure, and the methods that all structures share.
 
-*Conventions.* K components, P features, S precision groups: the components of a group share one precision,
+*Conventions.* K components, P features (coordinates of rows; of a row's projection, if the structure has more
+dimensions than features), S precision groups: the components of a group share one precision,
 Lambda_s, and a group is one component or all of them (S = K or 1). Component k has its own frame,
 y = W_k (x - m_k) with W_k' W_k = E Lambda_k, in which E Lambda is the identity. Rows come feature-major: a
 block is (P, n), whitened (K, P, n). The log densities of a structure depend on y through a statistic s(y) of
@@ -46,6 +47,9 @@ class CovarianceStructure(ABC):
     entry_counts : array (Q,), how often each entry occurs in the statistic
     prior_shape : tuple of int, shape of `covariance_prior`
     block_size, n_blocks, power : int, how |Lambda| is made of Wishart determinants (`precision_factors`)
+    n_dimensions : int or None, default=None
+        Dimension of the space in which the rows lie, if it is more than P: rows, means and precisions are
+        then given by their projections onto a subspace (`fitting.row_span`).
 
     Attributes
     ----------
@@ -69,8 +73,10 @@ class CovarianceStructure(ABC):
         block_size,
         n_blocks=1,
         power=1,
+        n_dimensions=None,
     ):
         self.n_components, self.n_features = n_components, n_features
+        self.n_dimensions = n_features if n_dimensions is None else n_dimensions
         self.identity, self.identity_statistic = identity, identity_statistic
         self.prior_shape, self.power = prior_shape, power
         self._with_trailing_axes = (..., *[None] * identity.ndim)
@@ -205,6 +211,10 @@ class CovarianceStructure(ABC):
 
     # Statistics, by the methods above.
 
+    def resized(self, n_components):
+        """The same structure for another number of components."""
+        return type(self)(n_components, self.n_features)
+
     @property
     def has_own_precisions(self):
         """Whether every component has a precision of its own."""
@@ -268,15 +278,23 @@ class CovarianceStructure(ABC):
         return self.signed_second_moments(whitened, weights)
 
     def sum_of_squares(self, vectors, weights):
-        """Sums of weight s(v) within the groups: (K, P), (K,) -> (S, ...)."""
+        """Sums of weight s(v) within the groups, weights >= 0: (K, P), (K,) -> (S, ...)."""
         return self.signed_second_moments(vectors[:, :, None], weights[:, None])
 
     def scatter(self, block, weights):
         """Sum of weight x x' in the shape of a covariance: (P, n), (n,) or None -> (...)."""
         weights = np.ones(block.shape[1]) if weights is None else weights
-        return self.signed_second_moments(block[None], weights[None])[0] / self.power
+        return self.second_moments(block[None], weights[None])[0] / self.power
 
     # Maps, by the methods above.
+
+    def gram(self, maps):
+        """M M', the congruence of the identity: (..., S, ...) -> (..., S, ...)."""
+        return self.congruence(maps, self.identity)
+
+    def composed_triangles(self, maps, others):
+        """`composed` of Cholesky factors and their inverses: (n, ...), (n, ...) -> (n, ...)."""
+        return self.composed(maps, others)
 
     def log_determinants(self, covariance_cholesky):
         """log|L L'|, (n, ...) -> (n,)."""
@@ -328,7 +346,7 @@ class CovarianceStructure(ABC):
 
     def second_moment_origin(self, whiteners, reg_covar):
         """O, (S, ...)."""
-        return self.identity_statistic - reg_covar * self.congruence(whiteners, self.identity_statistic)
+        return self.identity_statistic - reg_covar * self.power * self.gram(whiteners)
 
     def entry_coefficients(self, curvature):
         """<B, s(y)> as coefficients of the entries of s(y): (..., ...) -> (..., Q)."""

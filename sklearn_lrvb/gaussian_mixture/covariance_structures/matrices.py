@@ -1,7 +1,7 @@
 """Structures whose precisions are matrices with Wishart factors: full and tied."""
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.bartlett import bartlett_factors
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
@@ -15,8 +15,15 @@ from sklearn_lrvb.symmetric_matrices import (
     upper_triangle,
 )
 
-# Number of features from which on a product of one array with itself, which takes half the flops, is faster.
-_SQUARE_FROM_FEATURES = 64
+# Number of features from which on products of half the flops, those of one array with itself or with a
+# triangular matrix, are faster although they are made one by one.
+_HALF_PRODUCTS_FROM_FEATURES = 64
+
+
+def _times_lower(triangle, matrix):
+    """L M of a lower triangular L, written over M where possible: (P, P), (P, n) -> (P, n)."""
+    # BLAS sees the transposes, in its own memory order.
+    return blas.dtrmm(1.0, triangle.T, matrix.T, side=1, lower=0, overwrite_b=1).T
 
 
 # Ratio of two columns' standard deviations below which the eigenvectors of a covariance keep all columns.
@@ -33,19 +40,29 @@ def _are_far(shifts):
 
 
 class MatrixStructure(CovarianceStructure):
-    """Precision matrices (P, P)."""
+    """Precision matrices (P, P), or their restrictions to P of ``n_dimensions``."""
 
-    def __init__(self, n_components, n_features):
+    def __init__(self, n_components, n_features, n_dimensions=None):
         row, column = upper_triangle(n_features)
+        identity = np.eye(n_features)
         super().__init__(
             n_components,
             n_features,
-            identity=np.eye(n_features),
-            identity_statistic=np.eye(n_features),
+            identity=identity,
+            identity_statistic=identity,
             entry_counts=np.where(row == column, 1.0, 2.0),
             prior_shape=(n_features, n_features),
-            block_size=n_features,
+            block_size=n_features if n_dimensions is None else n_dimensions,
+            n_dimensions=n_dimensions,
         )
+
+    def resized(self, n_components):
+        """The same structure for another number of components."""
+        return type(self)(n_components, self.n_features, self.n_dimensions)
+
+    def projected(self, n_features):
+        """The structure of the same model for rows that are projected onto a subspace of this size."""
+        return type(self)(self.n_components, n_features, self.n_dimensions)
 
     # Statistics.
 
@@ -105,7 +122,8 @@ class MatrixStructure(CovarianceStructure):
         """Inverses of lower triangular matrices, (n, P, P)."""
         whiteners = np.empty_like(covariance_cholesky, order="C")
         for whitener, factor in zip(whiteners, covariance_cholesky, strict=True):
-            whitener[...] = lapack.dtrtri(factor, lower=True)[0]  # The zeros above the diagonal stay.
+            # LAPACK sees the transposes, in its own memory order. Their zeros below the diagonal stay.
+            whitener[...] = lapack.dtrtri(factor.T, lower=False)[0].T
         return whiteners
 
     def transposed(self, maps):
@@ -115,6 +133,16 @@ class MatrixStructure(CovarianceStructure):
     def composed(self, maps, others):
         """Matrix products, (n, P, P)."""
         return maps @ others
+
+    def composed_triangles(self, maps, others):
+        """Products of lower triangular matrices, (n, P, P)."""
+        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
+            return maps @ others
+        products = np.empty((max(len(maps), len(others)), *maps.shape[1:]))
+        products[...] = others
+        for triangle, product in zip(np.broadcast_to(maps, products.shape), products, strict=True):
+            product[...] = _times_lower(triangle, product)
+        return products
 
     def transformed(self, maps, vectors):
         """Every component's matrix times its vector: (S, P, P), (..., K, P) -> (..., K, P)."""
@@ -128,6 +156,10 @@ class MatrixStructure(CovarianceStructure):
     def congruence(self, maps, statistics):
         """M s M': (S, P, P), (..., S, P, P) -> (..., S, P, P)."""
         return maps @ statistics @ self.transposed(maps)
+
+    def gram(self, maps):
+        """M M', in half the flops of other products: (..., S, P, P) -> (..., S, P, P)."""
+        return maps @ self.transposed(maps)
 
     def average_cholesky(self, covariance_cholesky, shares):
         """Lower factor of the average covariance by a QR decomposition: (S, P, P), (S,) -> (1, P, P)."""
@@ -146,8 +178,12 @@ class MatrixStructure(CovarianceStructure):
 
     def whiten_into(self, whitener, center, block, rows):
         """Write rows in one frame: (1, P, P), (P,), (P, n) into (P, n)."""
-        np.matmul(whitener[0], block, out=rows)
-        rows -= (whitener[0] @ center)[:, None]
+        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
+            np.matmul(whitener[0], block, out=rows)
+            rows -= (whitener[0] @ center)[:, None]
+            return
+        np.subtract(block, center[:, None], out=rows)
+        rows[...] = _times_lower(whitener[0], rows)
 
     def pulled_back(self, whiteners, whitened):
         """W'y: (K, P, n) -> (K, n, P)."""
@@ -263,7 +299,12 @@ class FullCovariance(MatrixStructure):
     pair_type = FullPair
 
     def whiten(self, whiteners, centred_means, block):
-        """Rows in every component's frame, by one product for all: (P, n) -> (K, P, n)."""
+        """Rows in every component's frame: (P, n) -> (K, P, n)."""
+        if self.n_features >= _HALF_PRODUCTS_FROM_FEATURES:
+            whitened = block - centred_means[:, :, None]
+            for whitener, rows in zip(whiteners, whitened, strict=True):
+                rows[...] = _times_lower(whitener, rows)
+            return whitened
         shifts = self.transformed(whiteners, centred_means)
         if _are_far(shifts):
             return whiteners @ (block - centred_means[:, :, None])
@@ -273,10 +314,14 @@ class FullCovariance(MatrixStructure):
 
     def second_moments(self, whitened, weights):
         """`signed_second_moments` for weights >= 0."""
-        if self.n_features < _SQUARE_FROM_FEATURES:
+        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
             return self.signed_second_moments(whitened, weights)
-        scaled = np.sqrt(weights)[:, None, :] * whitened
-        return np.matmul(scaled, scaled.transpose(0, 2, 1))
+        moments = np.empty((len(whitened), self.n_features, self.n_features))
+        scaled = np.empty(whitened.shape[1:])
+        for rows, own, moment in zip(whitened, np.sqrt(weights), moments, strict=True):
+            np.multiply(own, rows, out=scaled)
+            np.matmul(scaled, scaled.T, out=moment)
+        return moments
 
     def pairs(self, posterior, pairs_of_a_row):
         """All pairs in one frame where that is cheaper and loses no digits, else an object for each pair."""

@@ -219,6 +219,11 @@ class _Check:
             "composed maps act one after the other",
         )
         self._agree(
+            structure.composed_triangles(whiteners, cholesky),
+            structure.composed(whiteners, cholesky),
+            "composed_triangles are products of maps",
+        )
+        self._agree(
             (structure.transformed(structure.transposed(cholesky), others) * vectors).sum(),
             (others * images).sum(),
             "transposed maps are transposes",
@@ -235,6 +240,7 @@ class _Check:
         )
         covariances = structure.congruence(cholesky, structure.identity)
         self._agree(covariances, self._covariances, "cholesky gives roots of covariances")
+        self._agree(structure.gram(cholesky), covariances, "gram is the congruence of the identity")
         dense = structure.dense(covariances)
         self._agree(
             structure.layout.per_component(structure.log_determinants(cholesky)),

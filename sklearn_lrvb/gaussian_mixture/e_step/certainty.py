@@ -8,8 +8,8 @@ LEAST_LOG_RESPONSIBILITY = -230.0
 # smaller logarithms than this the responsibilities are set to zero instead, which takes a little longer.
 LEAST_LOG_RESPONSIBILITY_RAISED = -1e80
 
-# Components of smaller responsibility are not counted as possible for a row. Only the counts in the cost
-# model of the solvers depend on it, no results.
+# Components of smaller responsibility are not counted as possible for a row. The counts serve the cost model
+# of the solvers. Where there are none, too little information is missing for a fixed point to be a saddle.
 LEAST_POSSIBLE_RESPONSIBILITY = 1e-14
 
 # Components of smaller responsibility are left out of a row's score and of its derivatives. This bounds their

@@ -36,13 +36,14 @@ class CommonFrame:
         structure = self._structure = posterior.structure
         self._monomials = monomials_of(structure)
         shares = posterior.counts / posterior.counts.sum()
-        average = structure.average_cholesky(
-            posterior.covariance_cholesky, structure.layout.per_group(shares)
-        )
-        self._whitener = structure.whiteners(average)
         self._center = shares @ posterior.centred_means
-        # The maps A_k with y = A_k (u - offset).
-        self._to_own_frames = structure.composed(posterior.whiteners, average)
+        # The maps A_k with y = A_k (u - offset); None where they are the identity.
+        self._to_own_frames = None
+        self._whitener = posterior.whiteners
+        if structure.has_own_precisions:
+            average = structure.average_cholesky(posterior.covariance_cholesky, shares)
+            self._whitener = structure.whiteners(average)
+            self._to_own_frames = structure.composed_triangles(posterior.whiteners, average)
         self._offsets = structure.transformed(self._whitener, posterior.centred_means - self._center)
         self.numbers_per_row = self._monomials.n_monomials + 2 * posterior.n_components
 
@@ -53,8 +54,28 @@ class CommonFrame:
             return None
         frame = cls(posterior)
         squared = np.einsum("kp,kp->k", frame._offsets, frame._offsets) / posterior.n_features
-        stretch = posterior.structure.precision_trace(frame._to_own_frames)
+        stretch = frame._stretch()
         return frame if np.all(stretch * (1.0 + squared) < MAX_AMPLIFICATION) else None
+
+    def _stretch(self):
+        """trace A_k' A_k, (S,)."""
+        if self._to_own_frames is None:
+            return np.full(1, float(self._posterior.n_features))
+        return self._structure.precision_trace(self._to_own_frames)
+
+    def _mapped(self, vectors, back=False):
+        """A_k v, or A_k' v: (K, P) -> (K, P)."""
+        maps, structure = self._to_own_frames, self._structure
+        if maps is None:
+            return vectors
+        return structure.transformed(structure.transposed(maps) if back else maps, vectors)
+
+    def _congruent(self, statistics, back=False):
+        """A_k s A_k', or A_k' s A_k: (..., S, ...) -> (..., S, ...)."""
+        maps, structure = self._to_own_frames, self._structure
+        if maps is None:
+            return statistics
+        return structure.congruence(structure.transposed(maps) if back else maps, statistics)
 
     def whiten(self, rows):
         """Monomials of u, (P, n) -> (F, n)."""
@@ -64,11 +85,10 @@ class CommonFrame:
     def _coefficients(self):
         """Coefficients of the monomials in the log densities, (K, F)."""
         structure, posterior = self._structure, self._posterior
-        shift = structure.transformed(self._to_own_frames, self._offsets)
-        back = structure.transposed(self._to_own_frames)
+        shift = self._mapped(self._offsets)
         constants = posterior.log_density_constants - 0.5 * np.einsum("kp,kp->k", shift, shift)
-        curvature = self._monomials.coefficients(structure.congruence(back, structure.identity))
-        return np.hstack([constants[:, None], structure.transformed(back, shift), -0.5 * curvature])
+        curvature = self._monomials.coefficients(self._congruent(structure.identity, back=True))
+        return np.hstack([constants[:, None], self._mapped(shift, back=True), -0.5 * curvature])
 
     def log_densities(self, monomials):
         """rho, (K, n)."""
@@ -87,16 +107,15 @@ class CommonFrame:
         scatter = second - structure.sum_of_squares(means, counts)
         return Moments(
             counts,
-            counts[:, None] * structure.transformed(self._to_own_frames, gaps),
-            structure.congruence(self._to_own_frames, scatter + structure.sum_of_squares(gaps, counts)),
+            counts[:, None] * self._mapped(gaps),
+            self._congruent(scatter + structure.sum_of_squares(gaps, counts)),
         )
 
     def coefficients(self, constant, linear, curvature):
         """a + b.y + B.s(y) as coefficients of the monomials, less what all components share: (K, F)."""
         structure = self._structure
-        back = structure.transposed(self._to_own_frames)
-        curvature = structure.congruence(back, curvature)
-        slope = structure.transformed(back, linear)
+        curvature = self._congruent(curvature, back=True)
+        slope = self._mapped(linear, back=True)
         bent = structure.transformed(curvature, self._offsets)
         constant = constant + np.einsum("kp,kp->k", self._offsets, bent - slope)
         quadratic = self._monomials.distinct_coefficients(curvature)
@@ -124,8 +143,8 @@ class CommonFrame:
         )
         return Moments(
             counts,
-            structure.transformed(self._to_own_frames, first - counts[:, None] * offsets),
-            structure.congruence(self._to_own_frames, second),
+            self._mapped(first - counts[:, None] * offsets),
+            self._congruent(second),
         )
 
 

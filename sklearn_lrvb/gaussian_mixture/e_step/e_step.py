@@ -84,17 +84,19 @@ def _ambiguity(responsibilities):
     return total - n_rows, 0.5 * (float(possible @ possible) - total)
 
 
-def posterior_from_responsibilities(rows, prior, responsibilities):
+def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
     """M-step from given responsibilities, for the start of a fit.
 
     It makes two passes over the rows: the first computes the components' means, the second the moments about
-    them, in units of the columns' standard deviations.
+    them, in units of the columns' standard deviations or in given frames.
 
     Parameters
     ----------
     rows : CentredRows
     prior : MixturePrior
     responsibilities : array or sparse array (n_samples, n_components)
+    frames : array (S, ...) or None, default=None
+        Factors of covariances that are like those of the rows.
 
     Returns
     -------
@@ -107,9 +109,11 @@ def posterior_from_responsibilities(rows, prior, responsibilities):
     """
     counts, sums, squares = rows.total(_means_of_block, along=responsibilities)
     centers = np.where(counts > 0, sums.T / np.where(counts > 0, counts, 1.0), 0.0).T
-    scale = np.sqrt(squares / rows.total_weight)
-    scale[scale == 0] = 1.0
-    start = VariationalPosterior(prior, counts, centers, prior.structure.scaled_frames(scale))
+    if frames is None:
+        scale = np.sqrt(squares / rows.total_weight)
+        scale[scale == 0] = 1.0
+        frames = prior.structure.scaled_frames(scale)
+    start = VariationalPosterior(prior, counts, centers, frames)
     # Moments about each component's own mean keep their digits, however tight the component will turn out.
     frames = OwnFrames(start)
     function = functools.partial(_moments_of_block, frames)

@@ -21,7 +21,11 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import EStepResult, e_step
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import (
+    EStepResult,
+    e_step,
+    posterior_from_responsibilities,
+)
 from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
@@ -214,6 +218,16 @@ class Ascent:
     moves: Moves | None = None
     on_move: Callable = lambda n_iter, name: None
 
+    def start_from(self, responsibilities, prior):
+        """The state before the first step, after an M-step from given responsibilities.
+
+        Parameters
+        ----------
+        responsibilities : array or sparse array (n_samples, n_components)
+        prior : MixturePrior
+        """
+        return self.start(posterior_from_responsibilities(self.rows, prior, responsibilities))
+
     def start(self, posterior, path=()):
         """The state before the first step.
 
@@ -228,6 +242,10 @@ class Ascent:
         if path and abs(path[-1] - fit.lower_bound) <= self._round_off(fit):
             path = path[-_MAX_FIRST_SWEEPS - 1 :]
             fit = replace(fit, path=path, n_before=len(path) - 1)
+        return fit
+
+    def ended(self, fit):
+        """The state at the end of the fit, as it is reported."""
         return fit
 
     def _accepted(self, fit, posterior, result):
@@ -458,12 +476,15 @@ class Ascent:
     def _seems_optimum(self, fit):
         """Whether a few products verify that the end of the sweeps is a strict optimum.
 
-        False where the products leave it undecided, or would cost more than a factorization.
+        False where the products leave it undecided, or would cost more than a factorization. No product is
+        needed where every assignment is certain, so that no information is missing.
         """
-        if fit.distance < _FIXED_POINT_TOLERANCE and not fit.e_step_result.n_alternatives:
-            return True  # Where every assignment is certain, no information is missing.
+        if fit.distance > _FIXED_POINT_TOLERANCE:
+            return False
+        if not fit.e_step_result.n_alternatives:
+            return True
         n_products = self._solver_costs(fit).products_for_a_matrix()
-        if fit.distance > _FIXED_POINT_TOLERANCE or n_products < 1:
+        if n_products < 1:
             return False
         information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver="matrix_free")
         return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE

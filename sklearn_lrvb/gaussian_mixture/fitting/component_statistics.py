@@ -40,13 +40,12 @@ class ComponentStatistics:
     def __init__(self, posterior):
         prior, structure = posterior.prior, posterior.structure
         self._posterior, self._prior, self._structure = posterior, prior, structure
-        self._prior_scatter_cholesky = structure.cholesky(prior.covariance[None])
-        whiteners = structure.whiteners(self._prior_scatter_cholesky)
+        whiteners = structure.whiteners(prior.covariance_cholesky)
         self._means = structure.transformed(whiteners, posterior.centred_means - prior.mean)
         self._squares = structure.statistic_by_row(self._means.T)
-        covariance_cholesky = structure.composed(whiteners, posterior.covariance_cholesky)
-        self._scatter = structure.expand(posterior.effective_degrees_of_freedom) * structure.congruence(
-            covariance_cholesky, structure.identity
+        covariance_cholesky = structure.composed_triangles(whiteners, posterior.covariance_cholesky)
+        self._scatter = structure.expand(posterior.effective_degrees_of_freedom) * structure.gram(
+            covariance_cholesky
         )
         self._log_evidence = self._log_evidence_of_precisions(
             self._scatter, posterior.effective_degrees_of_freedom
@@ -109,7 +108,9 @@ class ComponentStatistics:
         """Changes of -(P/2) sum_k log tau_k, (n,)."""
         first, second = self._posterior.mean_precision[pairs.T]
         least = self._prior.mean_precision
-        return 0.5 * self._structure.n_features * np.log(first / (first + second - least) * (second / least))
+        return (
+            0.5 * self._structure.n_dimensions * np.log(first / (first + second - least) * (second / least))
+        )
 
     def _gains_of_precisions(self, pairs):
         """Changes of the sum of log Z(c, A), (n,)."""
@@ -129,8 +130,12 @@ class ComponentStatistics:
 
     def _log_evidence_of_precisions(self, scatter, effective_degrees_of_freedom):
         """log Z(c, A), NaN where A is singular to working precision: (n, ...), (n,) -> (n,)."""
-        structure = self._structure
+        structure, complement = self._structure, self._prior.complement
         log_determinants = structure.log_determinants(structure.cholesky(scatter)) / structure.power
+        counts = (effective_degrees_of_freedom - self._prior.degrees_of_freedom) / structure.power
+        log_determinants += complement.log_determinant(
+            complement.inverse_scale(counts) / complement.prior_variance
+        )
         return structure.precision_factors.log_evidence(
             effective_degrees_of_freedom, log_determinants, self._prior.independent
         )
@@ -187,7 +192,7 @@ class ComponentStatistics:
         """Cholesky factors of A/c in the units of the rows, (n, ...)."""
         structure = self._structure
         own = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
-        return structure.composed(self._prior_scatter_cholesky, own)
+        return structure.composed_triangles(self._prior.covariance_cholesky, own)
 
 
 def emptied(posterior, components):
@@ -234,4 +239,4 @@ def own_divergences(posterior):
 
 def _prior_cholesky(prior):
     """The Cholesky factor of E(Lambda)^-1 = C0/nu0 under the prior, in the shape of one group."""
-    return prior.structure.cholesky(prior.covariance[None])[0] / np.sqrt(prior.degrees_of_freedom)
+    return prior.covariance_cholesky[0] / np.sqrt(prior.degrees_of_freedom)

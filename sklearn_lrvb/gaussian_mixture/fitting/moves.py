@@ -90,7 +90,7 @@ class Moves:
         """Whether moves are to be proposed from a state of the fit."""
         if not self.only_with_surplus:
             return True
-        counts, rows_of_a_matrix = posterior.counts, posterior.n_features + 1
+        counts, rows_of_a_matrix = posterior.counts, posterior.structure.n_dimensions + 1
         if counts.mean() >= 2 * rows_of_a_matrix:
             return bool(counts.min() < rows_of_a_matrix)
         return not occupied(counts).all()

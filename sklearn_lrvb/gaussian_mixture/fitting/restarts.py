@@ -35,7 +35,7 @@ class Starts:
 
         Parameters
         ----------
-        starts : sequence of callables that return the arguments of `Ascent.start`
+        starts : sequence of callables (Ascent) -> Fit, the state before the first step
 
         Returns
         -------
@@ -64,7 +64,7 @@ class Starts:
             return fit
 
         first, *others = starts
-        ends = [attempted(0, lambda: finished(self.ascent.start(*first())))]
+        ends = [attempted(0, lambda: finished(first(self.ascent)))]
         tried = [
             (number, attempted(number, lambda start=start: self._tried(start)))
             for number, start in enumerate(others, 1)
@@ -81,7 +81,7 @@ class Starts:
         return max(ends, key=lambda fit: fit.lower_bound)
 
     def _tried(self, start):
-        fit = self.ascent.start(*start())
+        fit = start(self.ascent)
         if self.accelerated:
             fit = self.ascent.trial(fit)
         self.progress.pause(fit)

@@ -141,7 +141,7 @@ def _prior_of_rows(rows, posterior, component):
     # These rows add the same to C0 alone as to the inverse scale given all other rows.
     alone = _one_component_posterior(rows, prior)
     of_all, of_these = (
-        q.effective_degrees_of_freedom[0] * structure.congruence(q.covariance_cholesky, structure.identity)[0]
+        q.effective_degrees_of_freedom[0] * structure.gram(q.covariance_cholesky)[0]
         for q in (posterior, alone)
     )
     return replace(
@@ -150,6 +150,7 @@ def _prior_of_rows(rows, posterior, component):
             posterior.effective_degrees_of_freedom[0] - structure.power * rows.total_weight
         ),
         covariance=of_all - of_these + prior.covariance,
+        complement=prior.complement.given(posterior.counts.sum() - rows.total_weight),
     )
 
 
@@ -160,7 +161,7 @@ def _one_component_posterior(rows, prior):
 
 def _prior_for(prior, n_components):
     """The same prior for another number of components."""
-    structure = type(prior.structure)(n_components, prior.structure.n_features)
+    structure = prior.structure.resized(n_components)
     is_sticks = isinstance(prior.weights, StickBreakingWeights)
     concentration = 1.0 if is_sticks else prior.weights.prior_concentration
     return replace(prior, structure=structure, weights=DirichletWeights(concentration, n_components))
@@ -177,7 +178,7 @@ def _starting_sides(rows, prior):
     # A prior mean far from the rows would enlarge the component's covariance in its direction.
     mean = rows.total(sum_of_rows) / rows.total_weight
     own_frame = _one_component_posterior(rows, replace(prior, mean=mean))
-    prior_frame = replace(own_frame, covariance_cholesky=own_frame.structure.cholesky(prior.covariance[None]))
+    prior_frame = replace(own_frame, covariance_cholesky=prior.covariance_cholesky)
     variances, _ = _even_moments(rows, prior_frame)
     yield _sides(rows, prior_frame, _eigenvector(variances, len(variances) - 1))
     _, fourth_moments = _even_moments(rows, own_frame)

@@ -5,6 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.posterior.complement import NO_COMPLEMENT, Complement
+
 
 @dataclass(frozen=True)
 class MixturePrior:
@@ -23,6 +25,7 @@ class MixturePrior:
     resolution : (P,)
         Standard deviations that rounding of the rows gives to a constant column. A component with smaller
         ones has collapsed. Zero under a proper prior, which bounds variances from below.
+    complement : Complement, the directions that projected rows leave out
     """
 
     weights: object
@@ -34,11 +37,17 @@ class MixturePrior:
     independent: bool
     reg_covar: float
     resolution: np.ndarray
+    complement: Complement = NO_COMPLEMENT
 
     @property
     def flat(self):
         """Whether the prior is improper: constant in mu, Lambda and log pi."""
         return self.mean_precision == 0
+
+    @property
+    def is_projected(self):
+        """Whether rows and means are projections onto a subspace."""
+        return self.complement.n_directions > 0
 
     @cached_property
     def covariance_cholesky(self):

@@ -54,8 +54,8 @@ def statistics_difference(frame, posterior):
     """Statistics of a posterior less those of the posterior ``frame``, in the frames of the latter: (D,)."""
     structure = posterior.structure
     shift = structure.transformed(frame.whiteners, posterior.centred_means - frame.centred_means)
-    relative = structure.composed(frame.whiteners, posterior.covariance_cholesky)
-    covariances = structure.congruence(relative, structure.identity)
+    relative = structure.composed_triangles(frame.whiteners, posterior.covariance_cholesky)
+    covariances = structure.gram(relative)
     scatter = structure.expand(posterior.effective_degrees_of_freedom) * covariances
     own = _own_moments(frame)
     return structure.feature_moments(

@@ -32,9 +32,9 @@ _LOG_2_PI = np.log(2.0 * np.pi)
 _EMPTY_COUNT = 1e-6
 
 
-def log_normal_constant(expected_log_determinant, mean_precision, n_features):
+def log_normal_constant(expected_log_determinant, mean_precision, n_dimensions):
     """E log N(x; mu, Lambda^-1) without its term -(x - m)' E(Lambda) (x - m)/2."""
-    return 0.5 * (expected_log_determinant - n_features * (_LOG_2_PI + 1.0 / mean_precision))
+    return 0.5 * (expected_log_determinant - n_dimensions * (_LOG_2_PI + 1.0 / mean_precision))
 
 
 def log_density_constants(posterior, reg_covar):
@@ -45,9 +45,9 @@ def log_density_constants(posterior, reg_covar):
     posterior : VariationalPosterior, or another object with the expectations that are used here
     reg_covar : float, variance of known noise on every coordinate of x
     """
-    noise = reg_covar * posterior.structure.precision_trace(posterior.whiteners)
+    noise = reg_covar * posterior.precision_trace
     constants = log_normal_constant(
-        posterior.expected_log_determinant, posterior.mean_precision, posterior.n_features
+        posterior.expected_log_determinant, posterior.mean_precision, posterior.structure.n_dimensions
     )
     return posterior.expected_log_weights + constants - 0.5 * noise
 
@@ -119,13 +119,35 @@ class VariationalPosterior:
         )
 
     @cached_property
+    def complement_variance(self):
+        """a/c, the eigenvalue of E(Lambda)^-1 in the directions that projected rows leave out, (S,)."""
+        counts = self.structure.layout.per_group(self.counts)
+        return self.prior.complement.inverse_scale(counts) / self.effective_degrees_of_freedom
+
+    @cached_property
+    def _log_determinants(self):
+        """log|E(Lambda)^-1|, (S,)."""
+        own = self.structure.log_determinants(self.covariance_cholesky)
+        if not self.prior.is_projected:
+            return own
+        return own + self.prior.complement.log_determinant(self.complement_variance)
+
+    @property
+    def precision_trace(self):
+        """trace E Lambda, (S,)."""
+        own = self.structure.precision_trace(self.whiteners)
+        if not self.prior.is_projected:
+            return own
+        return own + self.prior.complement.precision_trace(self.complement_variance)
+
+    @cached_property
     def _digamma(self):
         return self.structure.precision_factors.digamma(self.degrees_of_freedom)
 
     @cached_property
     def _log_det_inverse_scale(self):
         return self.structure.precision_factors.log_det_inverse_scale(
-            self.structure.log_determinants(self.covariance_cholesky), self.degrees_of_freedom
+            self._log_determinants, self.degrees_of_freedom
         )
 
     @cached_property
@@ -161,8 +183,13 @@ class VariationalPosterior:
         log_det_variance = structure.precision_factors.log_determinant_excess_variance(
             self.degrees_of_freedom
         )
-        shared = structure.layout.between_components(0.25 * log_det_variance)
-        np.einsum("kk->k", shared)[...] += 0.5 * self.n_features / np.square(self.mean_precision)
+        variance = 0.25 * log_det_variance
+        if self.prior.is_projected:
+            variance += self.prior.complement.intercept_variance(
+                self.complement_variance, self.effective_degrees_of_freedom
+            )
+        shared = structure.layout.between_components(variance)
+        np.einsum("kk->k", shared)[...] += 0.5 * structure.n_dimensions / np.square(self.mean_precision)
         return shared
 
     @cached_property
@@ -202,7 +229,7 @@ class VariationalPosterior:
     @cached_property
     def whitened_prior_root(self):
         """M with M M' the prior's C0 in the precision groups' frames, lower triangular, (S, ...)."""
-        return self.structure.composed(self.whiteners, self.prior.covariance_cholesky)
+        return self.structure.composed_triangles(self.whiteners, self.prior.covariance_cholesky)
 
     @cached_property
     def whitened_prior_scatter(self):
@@ -211,8 +238,8 @@ class VariationalPosterior:
         It is computed from factors: where C0 is nearly singular, its own rounding would count in the frames.
         """
         if self.prior.flat:
-            return np.zeros((self.structure.layout.n_precision_groups, *self.prior.covariance.shape))
-        return self.structure.congruence(self.whitened_prior_root, self.structure.identity)
+            return np.zeros_like(self.covariance_cholesky)
+        return self.structure.gram(self.whitened_prior_root)
 
     @cached_property
     def kl_divergence(self):
@@ -222,22 +249,22 @@ class VariationalPosterior:
     @cached_property
     def mean_divergences(self):
         """Contributions of the means to `kl_divergence`, given the precisions: (K,)."""
-        prior, structure, n_features = self.prior, self.structure, self.n_features
+        prior, n_dimensions = self.prior, self.structure.n_dimensions
         # Under joint factors E log|Lambda| is a term of both densities, and cancels unless the prior is flat.
         log_determinant = 0.0
         if prior.independent:
-            log_determinant = -structure.log_determinants(self.covariance_cholesky)
+            log_determinant = -self._log_determinants
         elif prior.flat:
             log_determinant = self.expected_log_determinant
         if prior.flat:
-            log_density = n_features * (np.log(self.mean_precision) - _LOG_2_PI) + log_determinant
-            return 0.5 * (log_density - n_features)
+            log_density = n_dimensions * (np.log(self.mean_precision) - _LOG_2_PI) + log_determinant
+            return 0.5 * (log_density - n_dimensions)
         if prior.independent:
             log_determinant = log_determinant - self.expected_log_determinant
         distance = self.whitened_prior_mean
         ratio = self.mean_precision / prior.mean_precision
-        spread = n_features / ratio + prior.mean_precision * np.einsum("kp,kp->k", distance, distance)
-        return 0.5 * (n_features * (np.log(ratio) - 1.0) + log_determinant + spread)
+        spread = n_dimensions / ratio + prior.mean_precision * np.einsum("kp,kp->k", distance, distance)
+        return 0.5 * (n_dimensions * (np.log(ratio) - 1.0) + log_determinant + spread)
 
     @cached_property
     def precision_divergences(self):
@@ -247,12 +274,15 @@ class VariationalPosterior:
             return factors.expected_log_density(
                 self.degrees_of_freedom, self._log_det_inverse_scale, self.expected_log_determinant
             )
-        relative_root = self.whitened_prior_root / np.sqrt(prior.degrees_of_freedom)
+        scale_divergences = self.structure.scale_divergences(
+            self.whitened_prior_root / np.sqrt(prior.degrees_of_freedom)
+        )
+        if prior.is_projected:
+            scale_divergences += prior.complement.scale_divergence(
+                self.complement_variance, prior.degrees_of_freedom
+            )
         return factors.kl_divergence(
-            self.degrees_of_freedom,
-            self._digamma,
-            prior.degrees_of_freedom,
-            self.structure.scale_divergences(relative_root),
+            self.degrees_of_freedom, self._digamma, prior.degrees_of_freedom, scale_divergences
         )
 
     def reordered(self, order):
@@ -272,10 +302,8 @@ class VariationalPosterior:
         prior, structure, distance = self.prior, self.structure, self.whitened_prior_mean
         second = moments.second + self.whitened_prior_scatter
         if prior.reg_covar > 0:
-            noise = prior.reg_covar * structure.layout.per_group(moments.counts)
-            second += structure.expand(noise) * structure.congruence(
-                self.whiteners, structure.identity_statistic
-            )
+            noise = prior.reg_covar * structure.power * structure.layout.per_group(moments.counts)
+            second += structure.expand(noise) * structure.gram(self.whiteners)
         if not prior.flat:
             second += structure.sum_of_squares(distance, np.full(len(distance), prior.mean_precision))
         return Moments(moments.counts, moments.first + prior.mean_precision * distance, second)
@@ -304,7 +332,7 @@ class VariationalPosterior:
         factors = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
         is_singular = np.isnan(structure.diagonal(factors)[:, 0])
         _refuse_any(is_singular, singular_covariance_message, counts, prior)
-        covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
+        covariance_cholesky = structure.composed_triangles(self.covariance_cholesky, factors)
         if prior.flat:
             has_collapsed = ~np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
             _refuse_any(has_collapsed, singular_covariance_message, counts, prior)

@@ -269,6 +269,11 @@ class HandSetDensities:
         return self.centred_means.shape[1]
 
     @cached_property
+    def precision_trace(self):
+        """trace E Lambda, (S,)."""
+        return self.structure.precision_trace(self.whiteners)
+
+    @cached_property
     def expected_log_determinant(self):
         """E log|Lambda|, (S,)."""
         structure, degrees_of_freedom = self.structure, self.degrees_of_freedom

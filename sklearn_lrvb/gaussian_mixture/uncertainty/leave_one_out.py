@@ -24,9 +24,9 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import WithoutRes
 from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
 from sklearn_lrvb.row_blocks import batches
 
-# Determinant of a component's covariance without the row, relative to that with it, below which the
-# covariance without the row is singular and its determinant is rounding.
-_LEAST_LOG_DETERMINANT = np.log(1e-11)
+# Variance of a direction in a component's covariance without the row, relative to that with it, below which
+# the covariance without the row is singular and its determinant is rounding.
+_LEAST_VARIANCE = 1e-11
 
 
 def leave_one_out_scores(rows, posterior, responses):
@@ -155,7 +155,8 @@ def _log_densities(posterior, group, whitened, counts, sums):
         scatter -= structure.expand(mean_precision[l]) * structure.statistic_by_row(shift)
     covariance_cholesky = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
     relative = structure.log_determinants(covariance_cholesky)
-    relative[relative < _LEAST_LOG_DETERMINANT] = np.nan
+    pivots = np.square(structure.diagonal(covariance_cholesky))
+    relative[pivots.min(axis=1) < _LEAST_VARIANCE] = np.nan
     log_determinants = relative + structure.log_determinants(posterior.covariance_cholesky)[group]
     degrees_of_freedom = factors.degrees_of_freedom(effective_degrees_of_freedom, prior.independent)
     expected_log_determinant = factors.expected_log_determinant(

@@ -177,5 +177,5 @@ class PosteriorDraws:
     def _squared(self, factors):
         """The matrices L L' of factors L, exactly symmetric: (n, S, ...) -> (n, S, ...)."""
         structure = self._posterior.structure
-        squares = structure.congruence(factors, structure.identity)
+        squares = structure.gram(factors)
         return structure.from_unique_entries(structure.unique_entries(squares))

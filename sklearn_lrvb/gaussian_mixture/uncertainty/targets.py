@@ -348,7 +348,7 @@ class Means(Target):
     def _excess_of_components(self):
         """Excess of every mean's covariance, (K, P, P)."""
         posterior, structure = self.posterior, self.posterior.structure
-        covariances = structure.congruence(posterior.covariance_cholesky, structure.identity)
+        covariances = structure.gram(posterior.covariance_cholesky)
         return self.excess_scale[:, None, None] * structure.dense(covariances)
 
     def excess_with(self, other):
@@ -405,7 +405,7 @@ class Precisions(MatrixTarget):
     def value(self):
         structure = self.posterior.structure
         maps = structure.transposed(self.posterior.whiteners)
-        return structure.reporting.reported(structure.congruence(maps, structure.identity))
+        return structure.reporting.reported(structure.gram(maps))
 
     def response(self, coefficients, units=slice(None)):
         structure = self.posterior.structure
@@ -421,9 +421,7 @@ class Covariances(MatrixTarget):
 
     def value(self):
         structure = self.posterior.structure
-        return structure.reporting.reported(
-            structure.congruence(self.posterior.covariance_cholesky, structure.identity)
-        )
+        return structure.reporting.reported(structure.gram(self.posterior.covariance_cholesky))
 
     def response(self, coefficients, units=slice(None)):
         structure = self.posterior.structure

@@ -9,6 +9,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures import (
     COVARIANCE_STRUCTURES,
     CovarianceStructure,
     check_covariance_structure,
+    matrices,
 )
 from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import TiedPair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import DiagonalCovariance
@@ -49,6 +50,12 @@ def spoilt(structure_class, name):
         return 1.1 * result
 
     return type("Spoilt", (structure_class,), {name: off})
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_the_products_of_many_features_comply(covariance_type, monkeypatch):
+    monkeypatch.setattr(matrices, "_HALF_PRODUCTS_FROM_FEATURES", 1)
+    check_covariance_structure(COVARIANCE_STRUCTURES[covariance_type], n_components=3, n_features=3)
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)

@@ -50,7 +50,7 @@ class FakeAscent:
 
 def race(tried, ends, accelerated=True):
     ascent = FakeAscent(tried, ends)
-    starts = [lambda number=number: (number,) for number in range(len(ends))]
+    starts = [lambda ascent, number=number: ascent.start(number) for number in range(len(ends))]
     return ascent, Starts(ascent, accelerated, Progress(0, 1)).best(starts)
 
 

@@ -17,6 +17,8 @@ from catalogue import (
     use_information,
 )
 
+from sklearn_lrvb import LRVBGaussianMixture
+
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 X = overlapping()
 
@@ -155,3 +157,22 @@ def test_rows_other_than_those_of_the_fit_are_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         estimator.loo_score_samples(X.tolist())
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_scores_with_more_features_than_rows_are_those_of_refits(covariance_type):
+    """The noise of the row that is left out goes from very many directions, which makes none singular."""
+    X = np.random.default_rng(0).normal(size=(8, 120)) * 5.0
+    X[:4, :10] += 20.0
+    model = {"n_components": 2, "covariance_type": covariance_type}
+    fit = LRVBGaussianMixture(**model, random_state=0).fit(X)
+    names = ("mean_prior", "covariance_prior", "degrees_of_freedom_prior", "weight_concentration_prior")
+    prior = {name: getattr(fit, f"{name}_") for name in names}
+    starts = fit.predict_proba(X)
+    refits = [
+        LRVBGaussianMixture(**model, **prior, init_params=np.delete(starts, row, axis=0))
+        .fit(np.delete(X, row, axis=0))
+        .score_samples(X[[row]])[0]
+        for row in (0, 5)
+    ]
+    np.testing.assert_allclose(fit.loo_score_samples(X)[[0, 5]], refits, rtol=1e-7)

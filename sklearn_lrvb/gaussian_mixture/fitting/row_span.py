@@ -1,0 +1,202 @@
+"""Fits to fewer rows than features, in the space that the rows span.
+
+*Mathematics.* Let the columns of Q (P x r, orthonormal) span all centred rows and the prior's mean, and let
+the prior be the same in all directions orthogonal to them,
+
+    C0 = Q C Q' + e (I - Q Q').
+
+By default it is: C0 is the covariance of the rows plus e = reg_covar times the identity. Then the means stay
+in the span, and every precision of q remains block diagonal, with a multiple of the identity in the
+complement that the expected counts alone determine (`posterior.complement`). So the fit to the projected
+rows Q'x under the prior C, with the complement's contributions, has the same responsibilities, lower bounds
+and steps as the fit to the rows themselves, without approximation. It takes N^3 flops a sweep in place of
+P^3. Only its start, from responsibilities, and its end need P dimensions: the end is mapped back once.
+
+`RowSpan` holds the projected rows and prior, and maps posteriors to and from the span. `AscentInSpan` makes
+the fit there.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import eigh, lapack, qr
+
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
+from sklearn_lrvb.gaussian_mixture.posterior.complement import Complement
+from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
+from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.symmetric_matrices import scaled_to_unit_diagonal, symmetrized
+
+# Rounding of a given covariance prior, relative to its diagonal, such as the covariance of the rows plus a
+# multiple of the identity: sums of a few hundred products.
+_ROUNDING_OF_PRIOR = 1e-13
+
+_QR_BLOCK = 32  # Columns that the triangular QR decomposition eliminates at once.
+
+
+@dataclass(frozen=True)
+class RowSpan:
+    """Rows and prior, projected onto a subspace that holds all rows.
+
+    Attributes
+    ----------
+    basis : (P, r), Q
+    rows : CentredRows in r dimensions
+    prior : MixturePrior of the projected rows
+    all_rows, whole_prior : CentredRows and MixturePrior in P dimensions
+    """
+
+    basis: np.ndarray
+    rows: CentredRows
+    prior: MixturePrior
+    all_rows: CentredRows
+    whole_prior: MixturePrior
+
+    @classmethod
+    def if_smaller(cls, rows, prior, ridge=None):
+        """The span of the rows; None where it has as many dimensions as they, or the prior does not allow it.
+
+        Parameters
+        ----------
+        rows : CentredRows
+        prior : MixturePrior
+        ridge : float or None, default=None
+            Where C0 is the rows' covariance plus a multiple of the identity, that multiple.
+        """
+        structure, n_samples = prior.structure, rows.n_samples
+        with_mean = bool(prior.mean.any())
+        if prior.flat or not structure.is_matrix or n_samples + with_mean > rows.n_features:
+            return None
+        columns = rows.block(slice(0, n_samples)).rows
+        if with_mean:
+            columns = np.column_stack([columns, prior.mean])
+        basis, coordinates = qr(columns, mode="economic", overwrite_a=True, check_finite=False)
+        projected = np.ascontiguousarray(coordinates[:, :n_samples].T)
+        projected_rows = replace(rows, X=projected, origin=np.zeros(projected.shape[1]))
+        if ridge is None:
+            own, ridge = _divided(prior.covariance, basis)
+            if own is None:
+                return None
+        else:
+            weighted = projected if rows.sample_weight is None else rows.sample_weight[:, None] * projected
+            own = projected.T @ weighted / (rows.total_weight - 1.0)
+            own[np.diag_indices_from(own)] += ridge
+        n_directions = rows.n_features - basis.shape[1]
+        projected_prior = replace(
+            prior,
+            structure=structure.projected(basis.shape[1]),
+            mean=coordinates[:, -1].copy() if with_mean else np.zeros(basis.shape[1]),
+            covariance=own,
+            resolution=np.zeros(basis.shape[1]),
+            complement=Complement(n_directions, ridge, prior.reg_covar),
+        )
+        return cls(basis, projected_rows, projected_prior, rows, prior)
+
+    def projected(self, posterior):
+        """A posterior in P dimensions, that of a sweep, in the span."""
+        images = self.basis.T @ posterior.covariance_cholesky
+        factors = np.linalg.qr(images.swapaxes(-1, -2), mode="r")
+        return VariationalPosterior(
+            self.prior,
+            posterior.counts,
+            posterior.centred_means @ self.basis,
+            np.array([_lower_cholesky(factor) for factor in factors]),
+        )
+
+    def expanded(self, posterior):
+        """A posterior in the span, in P dimensions."""
+        groups = zip(posterior.covariance_cholesky, posterior.complement_variance, strict=True)
+        return VariationalPosterior(
+            self.whole_prior,
+            posterior.counts,
+            posterior.centred_means @ self.basis.T,
+            np.array([self._expanded_cholesky(*group) for group in groups]),
+        )
+
+    def _expanded_cholesky(self, cholesky, variance):
+        """Lower Cholesky factor of Q (L L' - v I) Q' + v I: (r, r), float -> (P, P).
+
+        It is computed from roots of the two terms, whose sum would lose the digits of a small v.
+        """
+        beyond = cholesky @ cholesky.T
+        beyond[np.diag_indices_from(beyond)] -= variance
+        factor, order, rank, _ = lapack.dpstrf(beyond, tol=0.0, lower=False)
+        root = np.triu(factor)[:rank] @ self.basis[:, order - 1].T
+        small = np.zeros((len(self.basis), len(self.basis)), order="F")
+        np.fill_diagonal(small, np.sqrt(variance))
+        block = min(_QR_BLOCK, len(small))
+        return _lower_cholesky(lapack.dtpqrt(0, block, small, root, overwrite_a=True, overwrite_b=True)[0])
+
+
+def _lower_cholesky(factor):
+    """L = R' with a positive diagonal for the triangle R of a QR decomposition, which is used up: (n, n)."""
+    factor[np.diag(factor) < 0] *= -1.0
+    return factor.T
+
+
+def _divided(covariance, basis):
+    """C and e with C0 = Q C Q' + e (I - Q Q') and no eigenvalue below e; or None and None."""
+    image = covariance @ basis
+    own = symmetrized(basis.T @ image)
+    n_features, size = basis.shape
+    if size == n_features:
+        return None, None
+    ridge = float((np.trace(covariance) - np.trace(own)) / (n_features - size))
+    beyond = own.copy()
+    beyond[np.diag_indices_from(beyond)] -= ridge
+    rest = covariance - basis @ beyond @ basis.T
+    rest[np.diag_indices_from(rest)] -= ridge
+    scale = scaled_to_unit_diagonal(covariance)[1]
+    is_divided = np.abs(rest / scale[:, None] / scale).max() <= _ROUNDING_OF_PRIOR
+    smallest = eigh(own, eigvals_only=True, subset_by_index=[0, 0])[0]
+    least = ridge - _ROUNDING_OF_PRIOR * np.diag(own).max()
+    return (own, ridge) if is_divided and ridge > 0 and smallest >= least else (None, None)
+
+
+@dataclass(frozen=True)
+class AscentInSpan(Ascent):
+    """The ascent of a fit in the span of its rows.
+
+    Attributes
+    ----------
+    span : RowSpan, whose rows are those of the ascent
+    """
+
+    span: RowSpan | None = None
+
+    def start_from(self, responsibilities, prior):
+        """The state after an M-step from given responsibilities.
+
+        In the frame of the prior all directions have a similar variance, also those of the noise alone.
+        """
+        prior = self.span.prior
+        frames = np.repeat(prior.covariance_cholesky, prior.structure.layout.n_precision_groups, axis=0)
+        return self.start(posterior_from_responsibilities(self.rows, prior, responsibilities, frames))
+
+    def start(self, posterior, path=()):
+        """The state before the first step.
+
+        A posterior in P dimensions may have means and precisions outside the span. A sweep, the first step
+        of the fit, leads into it.
+        """
+        if posterior.prior is self.span.prior:
+            return super().start(posterior, path)
+        outside = Ascent(self.span.all_rows, self.tol, self.max_iter).start(posterior, path)
+        if not self.max_iter:
+            return outside
+        inside = self.span.projected(outside.next_posterior)
+        return self._accepted(outside, inside, e_step(self.rows, inside))
+
+    def ended(self, fit):
+        """The state at the end of the fit, in P dimensions."""
+        if fit.posterior.prior is self.span.whole_prior:
+            return fit
+        return replace(
+            fit,
+            posterior=self.span.expanded(fit.posterior),
+            e_step_result=None,
+            information=None,
+            direction=None,
+        )
