@@ -413,8 +413,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows, at least as many as components; float64 or float32. Values of up to 1e70, and columns
-            that are constant or vary by at least 1e-70: fourth powers of the units must not overflow.
+            Training rows, at least as many as components; float64 or float32. No value may be beyond 1e70,
+            and a column must be constant or vary by at least 1e-70: fourth powers of the units are reported.
 
         y : Ignored
             Present for API consistency by convention.
