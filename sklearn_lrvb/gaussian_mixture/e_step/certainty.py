@@ -4,9 +4,10 @@
 # few of them, take the processor up to forty times as long.
 LEAST_LOG_RESPONSIBILITY = -230.0
 
-# Raising a responsibility costs the lower bound 1e-100 times its logarithm, in nats. In blocks of rows with
-# smaller logarithms than this the responsibilities are set to zero instead, which takes a little longer.
-LEAST_LOG_RESPONSIBILITY_RAISED = -1e80
+# Raising a responsibility costs the lower bound 1e-100 times its logarithm, in nats, and the information
+# 1e-100 times the square of that. In blocks of rows with smaller logarithms than this, responsibilities are
+# set to zero instead, which takes a little longer.
+LEAST_LOG_RESPONSIBILITY_RAISED = -1e35
 
 # Components of smaller responsibility are not counted as possible for a row. The counts serve the cost model
 # of the solvers. Where there are none, too little information is missing for a fixed point to be a saddle.

@@ -153,11 +153,12 @@ def test_no_random_fit_lowers_its_bound(first):
     assert n_converged > 60
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e-40, 1e-60])
 @pytest.mark.parametrize("reg_covar", [1e-3, 1e-6])
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
-def test_noise_that_dwarfs_the_rows_does_not_reach_empty_components(covariance_type, reg_covar):
-    # The noise is 1e114 of the prior's variances: a responsibility of 1e-100 for it would not be negligible.
-    X = 1e-60 * np.random.default_rng(0).normal(size=(30, 2))
+def test_noise_that_dwarfs_the_rows_does_not_reach_empty_components(covariance_type, reg_covar, scale):
+    # The noise is up to 1e117 of the prior's variances: a responsibility of 1e-100 for it is not negligible.
+    X = scale * np.random.default_rng(0).normal(size=(30, 2))
     mixture = LRVBGaussianMixture(
         n_components=3,
         covariance_type=covariance_type,
