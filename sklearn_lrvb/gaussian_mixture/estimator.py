@@ -27,9 +27,11 @@ from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
     starting_responsibilities,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.moves import resolve_moves
+from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
+from sklearn_lrvb.gaussian_mixture.noise_warning import noise_warning
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
@@ -41,6 +43,8 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, respon
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
 from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
+
+_DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
 
 
 @contextlib.contextmanager
@@ -360,7 +364,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         n_components=1,
         covariance_type="full",
         tol=1e-3,
-        reg_covar=1e-6,
+        reg_covar=_DEFAULT_REG_COVAR,
         max_iter=100,
         n_init=1,
         init_params="kmeans",
@@ -487,6 +491,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
             best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept), moves)
+            noise = self._unwanted_noise(rows, best.posterior)
             self._unpack(best, rows)
         if not self.converged_ and self.max_iter > 0:
             warn_caller(
@@ -494,7 +499,20 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
                 "increase max_iter, tol, or check for degenerate data.",
                 ConvergenceWarning,
             )
+        if noise is not None:
+            warn_caller(noise_warning(noise, prior, self._feature_names))
         return CentredRows(X, rows.origin, self.n_jobs)
+
+    def _unwanted_noise(self, rows, posterior):
+        """The cost of `reg_covar`, if it is high and nobody asked for it; otherwise None.
+
+        Another value than the default was chosen, perhaps to smooth. It is taken for a mistake only where the
+        noise is more than the variance of the rows themselves.
+        """
+        cost = costly_noise(rows, posterior)
+        if cost is None or self.reg_covar == _DEFAULT_REG_COVAR or cost.dominates:
+            return cost
+        return None
 
     def _best_fit(self, rows, starts, moves):
         """The state with the highest lower bound over the starts."""
