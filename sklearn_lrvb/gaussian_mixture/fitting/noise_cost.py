@@ -22,6 +22,7 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
+from sklearn_lrvb.row_blocks import sum_of_squares
 from sklearn_lrvb.symmetric_matrices import round_off
 
 # Cost in nats a row above which the noise counts as costly. Over fits of breast cancer, wine, diabetes, iris
@@ -30,7 +31,8 @@ from sklearn_lrvb.symmetric_matrices import round_off
 # below half of it, and all in which the noise led to other clusters above twice this.
 COSTLY = 0.05
 
-# Share of `COSTLY` that the proposed smaller noise may cost: a fit with less noise may find tighter components.
+# Share of `COSTLY` that the proposed smaller noise may cost. The margin is needed because a fit with less
+# noise may find tighter components.
 _NEGLIGIBLE_SHARE = 0.1
 
 
@@ -86,7 +88,7 @@ def costly_noise(rows, posterior):
     most = COSTLY * rows.total_weight
     if posterior.prior.reg_covar == 0 or _bound_from_traces(posterior) <= most:
         return None
-    variances = rows.total(_sums_of_squares) / rows.total_weight
+    variances = rows.total(sum_of_squares) / rows.total_weight
     directions = _directions(rows, posterior, variances)
     costs = directions.costs
     if not costs.sum() > most:
@@ -109,8 +111,8 @@ def costly_noise(rows, posterior):
 def _bound_from_traces(posterior):
     """A number that the cost does not exceed, in nats.
 
-    The shares of the noise in the variance along a group's directions sum to x = (N/c) r trace(E Lambda). They
-    cost most if one direction has it all: -(c/2) log(1 - x).
+    The shares of the noise in the variances along a group's directions sum to x = (N/c) r trace(E Lambda).
+    They cost most if one direction has it all: -(c/2) log(1 - x).
     """
     structure, freedom = posterior.structure, posterior.effective_degrees_of_freedom
     counts = structure.layout.per_group(posterior.counts)
@@ -191,8 +193,3 @@ def _moments_of_block(frames, block):
     """Moments of a block's rows in the components' own frames, without noise and prior."""
     expectation = expect(frames, block)
     return frames.moments(expectation.whitened, block.weighted(expectation.responsibilities))
-
-
-def _sums_of_squares(block):
-    """Sums of the squares of a block's rows, (P,)."""
-    return block.weighted(np.square(block.rows)).sum(axis=1)
