@@ -89,7 +89,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         to the covariances in the M-step alone. It is in units of X, and hides what varies less: a fit that
         would gain more than 0.05 nats a row without noise warns, and names the features, a smaller value
         that does no harm, and scaling where that helps. A value other than the default is taken to be meant,
-        unless noise exceeds the variance of the rows themselves somewhere.
+        unless it exceeds the variance of whole features.
 
     max_iter : int, default=100
         Largest number of steps; sweeps, accelerated ones and Newton steps count alike.
@@ -513,8 +513,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """The state with the highest lower bound over the starts, and what unwanted noise costs it or None.
 
         Distances in columns of very different scales are those in the largest one. Where unwanted noise shows
-        that the smallest matter too, k-means has one more start, on standardized columns: of 360 such fits
-        it led a third to higher bounds, by 200 nats on average; another seed a fourth, by 100.
+        that the smallest matter too, k-means has one more start, on standardized columns. Over 480 such fits,
+        of raw data sets and their resamples, it raised the bound by 107 nats on average; another seed, by 33.
         """
         progress = Progress(self.verbose, self.verbose_interval)
         ascent = Ascent(rows, self.tol, self.max_iter, progress.step, moves, progress.move)
@@ -546,11 +546,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """What `reg_covar` costs, if that is much and nobody asked for it; otherwise None.
 
         Another value than the default was chosen, perhaps to smooth. It is taken for a mistake only where
-        noise is more than the variance of the rows themselves.
+        noise is more than the variance of whole features.
         """
         cost = costly_noise(rows, posterior)
         is_default = self.reg_covar == _DEFAULT_REG_COVAR
-        return cost if cost is not None and (is_default or cost.dominates) else None
+        return cost if cost is not None and (is_default or cost.exceeds_features) else None
 
     def _starts(self, rows, prior, kept):
         """Callables that return the arguments of `Ascent.start`: a posterior, and perhaps its path.

@@ -26,7 +26,7 @@ def noise_warning(cost, prior, feature_names):
         remedies.append("drop one of these features if they are nearly linearly dependent")
     lettered = "; ".join(f"({letter}) {remedy}" for letter, remedy in zip("ab", remedies, strict=True))
     return (
-        f"reg_covar={prior.reg_covar:g}, the variance of known noise on every feature, is large for these "
+        f"reg_covar={cost.noise:g}, the variance of known noise on every feature, is large for these "
         f"data: it lowers the lower bound by {cost.per_row:.2g} nats a row, and clusters that differ in "
         f"directions of small variance may be missed. Noise is {100 * cost.share:.0f} % of the variance of "
         f"{owner} {_direction(cost, feature_names)}. Either {lettered}."
