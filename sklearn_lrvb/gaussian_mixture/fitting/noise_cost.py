@@ -25,10 +25,10 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.row_blocks import sum_of_squares
 from sklearn_lrvb.symmetric_matrices import round_off
 
-# Cost in nats a row above which the noise counts as costly. In 130 fits to breast cancer, wine, diabetes, iris
-# and digits data, raw, standardized and in small units, refits without noise found the same clusters where it
-# cost less (adjusted Rand index 0.99 or more), and others in some where it cost 0.06 or more (0.72 to 0.91).
-# Standardized columns cost 0.024 at most, unless they are (nearly) dependent.
+# Cost in nats a row above which the noise counts as costly. In 130 fits to breast cancer, wine, diabetes,
+# iris and digits data, raw, standardized and in small units, refits without noise found the same clusters
+# where it cost less (adjusted Rand index 0.99 or more), and others in some where it cost 0.06 or more (0.72
+# to 0.91). Standardized columns cost 0.024 at most, unless they are (nearly) dependent.
 COSTLY = 0.05
 
 # Share of `COSTLY` that the proposed smaller noise may cost. The margin is needed because a fit with less
