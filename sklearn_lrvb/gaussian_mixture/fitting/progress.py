@@ -17,10 +17,10 @@ class Progress:
         self._interval = interval
         self._started = self._last = perf_counter()
 
-    def start(self, number):
-        """Report that a start begins."""
+    def start(self, name):
+        """Report that a start begins, given its number or a name."""
         if self._verbose:
-            print(f"Initialization {number}")
+            print(f"Initialization {name}")
             self._started = self._last = perf_counter()
 
     def step(self, n_iter, gain):

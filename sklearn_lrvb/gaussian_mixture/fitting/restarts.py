@@ -80,6 +80,34 @@ class Starts:
             raise failures[-1]
         return max(ends, key=lambda fit: fit.lower_bound)
 
+    def better_of(self, best, start, name):
+        """The better of a finished state and of one more start.
+
+        The start is tried, and run to the end if its lower bound is the higher one by then; with plain sweeps
+        it is run to the end in any case.
+
+        Parameters
+        ----------
+        best : Fit
+        start : callable (Ascent) -> Fit, the state before the first step
+        name : str, how the start is reported
+
+        Returns
+        -------
+        fit : Fit
+        """
+        self.progress.start(name)
+        try:
+            other = self._tried(start)
+            if self.accelerated and other.lower_bound <= best.lower_bound:
+                return best
+            other = self._finished(other)
+        except DegenerateComponentError as error:
+            self.progress.fail(error)
+            return best
+        self.progress.end(other)
+        return max(best, other, key=lambda fit: fit.lower_bound)
+
     def _tried(self, start):
         fit = start(self.ascent)
         if self.accelerated:

@@ -104,8 +104,8 @@ def round_off(posterior, lower_bound, rows):
     """The most that round-off can change the lower bound by."""
     amplification = MAX_AMPLIFICATION + posterior.amplification
     if rows.n_samples <= rows.n_features:
-        # The fit was made in the span of the rows. Here the covariance of X is rounded outside of it too, where
-        # it is small, and whitening amplifies that twice.
+        # The fit was made in the span of the rows. Here the covariance of X is rounded outside of it too,
+        # where it is small, and whitening amplifies that twice.
         amplification += posterior.amplification**2
     return np.finfo(float).eps * amplification * (abs(lower_bound) + rows.total_weight)
 

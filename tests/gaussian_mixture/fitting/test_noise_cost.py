@@ -1,0 +1,242 @@
+"""What `reg_covar` costs: against refits without it, in any units, and the warning that names it."""
+
+import re
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from catalogue import COVARIANCE_TYPES, PRIORS, mixture, overlapping, three_blobs
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer
+from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.fitting import initialization
+from sklearn_lrvb.gaussian_mixture.fitting.initialization import standardized_kmeans
+from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import COSTLY, _bound_from_traces, costly_noise
+from sklearn_lrvb.row_blocks import CentredRows
+
+every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+every_prior = pytest.mark.parametrize("prior", PRIORS)
+WARNING = ".*variance of known noise on every feature, is large"
+
+
+def quiet(estimator, X, **arguments):
+    """The fitted estimator, warnings of noise aside."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", WARNING)
+        return estimator.fit(X, **arguments)
+
+
+def message_of(estimator, X):
+    with pytest.warns(UserWarning, match=WARNING) as caught:
+        estimator.fit(X)
+    assert [warning.filename for warning in caught] == [__file__]
+    return str(caught[0].message)
+
+
+def cost_of(estimator, X, sample_weight=None):
+    return costly_noise(
+        CentredRows.around_mean(X, sample_weight=sample_weight), estimator._last_fit.posterior
+    )
+
+
+def planted(n_features=4, scale=1e-3):
+    """Blobs whose third column is small."""
+    X = three_blobs(n_features=n_features)
+    X[:, 2] *= scale
+    return X
+
+
+# The measure.
+
+
+@pytest.mark.parametrize("factorization", ["joint", "independent"])
+@every_prior
+@every_type
+def test_of_one_component_it_is_what_a_refit_without_noise_gains(covariance_type, prior, factorization):
+    X, model = planted(), {"covariance_type": covariance_type, "prior": prior, "factorization": factorization}
+    noisy = quiet(mixture({**model, "reg_covar": 0.3}, 1), X)
+    gained = mixture({**model, "reg_covar": 0.0}, 1).fit(X).lower_bound_ - noisy.lower_bound_
+    cost = cost_of(noisy, X)
+    assert cost.per_row * len(X) == pytest.approx(gained, rel=1e-9)
+    assert cost.per_row > COSTLY
+
+
+@every_prior
+@every_type
+def test_of_several_components_a_refit_gains_that_or_more(covariance_type, prior):
+    X, model = overlapping(), {"covariance_type": covariance_type, "prior": prior}
+    noisy = quiet(mixture({**model, "reg_covar": 0.1}), X)
+    start = noisy.predict_proba(X)
+    refit = mixture({**model, "reg_covar": 0.0, "init_params": start}).fit(X)
+    gained = (refit.lower_bound_ - noisy.lower_bound_) / len(X)
+    assert COSTLY < cost_of(noisy, X).per_row <= gained < 1.5 * cost_of(noisy, X).per_row
+
+
+@every_type
+def test_weights_count_rows(covariance_type):
+    X = overlapping()
+    weights = np.arange(len(X)) % 3 + 1.0
+    model = {"covariance_type": covariance_type, "reg_covar": 0.1}
+    weighted = quiet(mixture(model), X, sample_weight=weights)
+    repeated = np.repeat(X, weights.astype(int), axis=0)
+    cost, same = cost_of(weighted, X, weights), cost_of(weighted, repeated)
+    for name in ("per_row", "share", "negligible"):
+        assert getattr(cost, name) == pytest.approx(getattr(same, name), rel=1e-8)
+    np.testing.assert_allclose(cost.variances, same.variances, rtol=1e-8)
+
+
+@every_type
+@pytest.mark.parametrize("reg_covar", [1e-3, 1e-2, 0.1])
+def test_the_bound_from_traces_is_one(covariance_type, reg_covar):
+    X = overlapping()
+    estimator = quiet(mixture({"covariance_type": covariance_type, "reg_covar": reg_covar}), X)
+    posterior = estimator._last_fit.posterior
+    bound = _bound_from_traces(posterior)
+    cost = cost_of(estimator, X)
+    assert np.isfinite(bound)
+    assert bound >= (0.0 if cost is None else cost.per_row * len(X))
+    # In one direction for all it is the cost itself.
+    if covariance_type == "spherical" and cost is not None:
+        assert bound == pytest.approx(cost.per_row * len(X), rel=1e-6)
+
+
+@every_type
+def test_without_noise_there_is_no_cost(covariance_type):
+    X = overlapping()
+    estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.0}).fit(1e-6 * X)
+    assert cost_of(estimator, 1e-6 * X) is None
+
+
+@every_type
+def test_harmless_noise_needs_no_pass_over_the_rows(covariance_type, monkeypatch):
+    posterior = mixture({"covariance_type": covariance_type}).fit(overlapping())._last_fit.posterior
+    rows = CentredRows.around_mean(overlapping())
+    monkeypatch.setattr(CentredRows, "map", None)
+    assert costly_noise(rows, posterior) is None
+    with pytest.raises(TypeError):
+        costly_noise(rows, replace(posterior, prior=replace(posterior.prior, reg_covar=0.1)))
+
+
+# The warning.
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e-6, 1e-10])
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag"])
+def test_it_names_the_planted_feature_and_values_that_help_in_any_unit(covariance_type, unit):
+    X = planted(scale=unit)
+    X[:, [0, 1, 3]] *= [1.0, 1e3, 1e6]
+    estimator = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0)
+    message = message_of(estimator, X)
+    assert f" along x2 (variance {X[:, 2].var():.2g})." in message
+    assert "(a) scale the columns of X first" in message
+    smaller = float(re.search(r"\(b\) pass reg_covar=(\S+),", message)[1])
+    estimator.set_params(reg_covar=smaller).fit(X)
+    assert cost_of(estimator, X) is None
+    estimator.set_params(reg_covar=1e-6).fit(StandardScaler().fit_transform(X))
+
+
+def test_it_names_features_as_the_frame_does():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(planted(), columns=["height", "weight", "thickness", "age"])
+    assert "along thickness (variance" in message_of(LRVBGaussianMixture(n_components=2), frame)
+
+
+def test_of_a_spherical_fit_it_names_no_direction():
+    message = message_of(LRVBGaussianMixture(covariance_type="spherical"), 1e-4 * overlapping())
+    assert "in every direction (mean variance of a feature " in message
+
+
+def test_nearly_dependent_columns_are_not_to_be_scaled():
+    X = overlapping()
+    X = np.column_stack([X, X[:, 0] + 1e-4 * np.random.default_rng(0).normal(size=len(X))])
+    X = StandardScaler().fit_transform(X)
+    message = message_of(LRVBGaussianMixture(n_components=2, random_state=0), X)
+    assert "x0 (variance 1)" in message
+    assert "x2 (variance 1)" in message
+    assert "scale" not in message
+    assert "(b) drop one of these features" in message
+
+
+@every_prior
+@every_type
+def test_columns_that_do_not_vary_are_no_cause(covariance_type, prior):
+    X = overlapping()
+    X = np.column_stack([X, np.full(len(X), 0.1), X[:, 0], 2.54 * X[:, 1], np.zeros(len(X))])
+    LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, prior=prior, random_state=0).fit(X)
+
+
+def test_equal_rows_within_a_component_are_no_cause():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((50_000, 1)) < 0.5, 0.0, rng.normal(3.0, 0.5, size=(50_000, 2)))
+    mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    assert mixture.covariances_.min() < 1e-4
+
+
+def test_a_chosen_value_may_smooth_but_not_exceed_whole_features():
+    X = overlapping()
+    estimator = LRVBGaussianMixture(n_components=2, reg_covar=0.1, random_state=0).fit(X)
+    assert cost_of(estimator, X).per_row > COSTLY
+    assert "reg_covar=5, " in message_of(estimator.set_params(reg_covar=5.0), X)
+
+
+@pytest.mark.parametrize("solver", ["newton", "coordinate_ascent"])
+def test_a_fit_warns_once(solver):
+    estimator = LRVBGaussianMixture(
+        n_components=2, solver=solver, max_iter=1000, n_init=3, warm_start=True, random_state=0
+    )
+    message = message_of(estimator, planted())
+    assert message_of(estimator, planted()) == message
+
+
+# The start on standardized columns.
+
+
+def test_raw_breast_cancer_leaves_the_optimum_that_the_largest_column_leads_to():
+    X = load_breast_cancer().data
+    estimator = quiet(LRVBGaussianMixture(n_components=2, random_state=0), X)
+    labels = KMeans(2, n_init=1, random_state=0).fit_predict(X)
+    alone = quiet(LRVBGaussianMixture(n_components=2, init_params=np.eye(2)[labels]), X)
+    assert estimator.lower_bound_ > alone.lower_bound_ + 700
+    assert np.all(np.diff(estimator.lower_bounds_) >= 0)
+
+
+@pytest.mark.parametrize("solver", ["newton", "coordinate_ascent"])
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_the_start_never_lowers_the_bound(covariance_type, solver):
+    rng = np.random.default_rng(0)
+    for seed in range(4):
+        X = three_blobs(200, 4, seed) * 10.0 ** rng.uniform(-4, 2, size=4)
+        labels = KMeans(4, n_init=1, random_state=seed).fit_predict(X)
+        model = {"covariance_type": covariance_type, "solver": solver}
+        alone = quiet(mixture(model, 4, init_params=np.eye(4)[labels], moves=None), X)
+        both = quiet(mixture(model, 4, moves=None).set_params(random_state=seed), X)
+        assert both.lower_bound_ >= alone.lower_bound_ - 1e-8
+
+
+def test_the_start_is_that_of_k_means_after_the_scaler():
+    X = np.column_stack([planted(), np.full(300, 0.1)]) + [0.0, 1e6, 0.0, 0.0, 0.0]
+    made = standardized_kmeans(CentredRows.around_mean(X), 3, np.random.RandomState(0)).toarray()
+    scaled = StandardScaler().fit_transform(X)
+    labels = KMeans(3, n_init=1, random_state=0).fit_predict(scaled)
+    assert adjusted_rand_score(made.argmax(axis=1), labels) == 1
+
+
+def test_the_start_of_many_rows_is_that_of_a_sample(monkeypatch):
+    X = np.concatenate([planted(), planted()])
+    monkeypatch.setattr(initialization, "KMEANS_ROWS", 200)
+    made = standardized_kmeans(CentredRows.around_mean(X), 3, np.random.RandomState(0)).toarray()
+    np.testing.assert_array_equal(made[:300], made[300:])
+    scaled = StandardScaler().fit_transform(X)
+    labels = KMeans(3, n_init=1, random_state=0).fit_predict(scaled)
+    assert adjusted_rand_score(made.argmax(axis=1), labels) > 0.9
+
+
+def test_it_is_reported(capsys):
+    quiet(LRVBGaussianMixture(n_components=2, random_state=0, verbose=1), planted())
+    assert "Initialization on standardized columns" in capsys.readouterr().out
+    quiet(LRVBGaussianMixture(n_components=2, random_state=0, verbose=1), overlapping())
+    assert "standardized" not in capsys.readouterr().out
