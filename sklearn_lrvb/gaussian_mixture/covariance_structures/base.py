@@ -215,6 +215,13 @@ class CovarianceStructure(ABC):
         """The same structure for another number of components."""
         return type(self)(n_components, self.n_features)
 
+    def projected(self, n_features):
+        """The structure of the same model for rows that are projected onto a subspace of this size, or None.
+
+        It is None where the model depends on the coordinates, or where projected rows would save little.
+        """
+        del n_features
+
     @property
     def has_own_precisions(self):
         """Whether every component has a precision of its own."""

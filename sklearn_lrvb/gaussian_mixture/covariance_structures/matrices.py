@@ -191,14 +191,13 @@ class MatrixStructure(CovarianceStructure):
 
     def squares_by_row(self, covariance_cholesky, vectors, noise):
         """Trace of (L L')^-1 (v v' + noise): (n, P, P), (P, n), (P, P) -> (n,)."""
-        right = vectors.T[:, :, None]
         if not noise.any():
-            return np.square(np.linalg.solve(covariance_cholesky, right)).sum(axis=(1, 2))
-        identities = np.broadcast_to(np.eye(self.n_features), covariance_cholesky.shape)
-        whitened = np.linalg.solve(covariance_cholesky, np.concatenate([right, identities], axis=2))
-        inverses = whitened[:, :, 1:]
-        traces = np.einsum("npq,npq->n", inverses @ noise, inverses)
-        return np.square(whitened[:, :, 0]).sum(axis=1) + traces
+            whitened = np.linalg.solve(covariance_cholesky, vectors.T[:, :, None])
+            return np.square(whitened).sum(axis=(1, 2))
+        whiteners = self.whiteners(covariance_cholesky)
+        squares = np.square(whiteners @ vectors.T[:, :, None]).sum(axis=(1, 2))
+        precisions = self.gram(self.transposed(whiteners))
+        return squares + np.einsum("npq,pq->n", precisions, noise)
 
     # Features.
 

@@ -65,16 +65,17 @@ class RowSpan:
         ridge : float or None, default=None
             Where C0 is the rows' covariance plus a multiple of the identity, that multiple.
         """
-        structure, n_samples = prior.structure, rows.n_samples
-        with_mean = bool(prior.mean.any())
-        if prior.flat or not structure.is_matrix or n_samples + with_mean > rows.n_features:
+        n_samples, with_mean = rows.n_samples, bool(prior.mean.any())
+        size = n_samples + with_mean
+        structure = None if size > rows.n_features else prior.structure.projected(size)
+        if prior.flat or structure is None:
             return None
         columns = rows.block(slice(0, n_samples)).rows
         if with_mean:
             columns = np.column_stack([columns, prior.mean])
         basis, coordinates = qr(columns, mode="economic", overwrite_a=True, check_finite=False)
         projected = np.ascontiguousarray(coordinates[:, :n_samples].T)
-        projected_rows = replace(rows, X=projected, origin=np.zeros(projected.shape[1]))
+        projected_rows = replace(rows, X=projected, origin=np.zeros(size))
         if ridge is None:
             own, ridge = _divided(prior.covariance, basis)
             if own is None:
@@ -83,14 +84,13 @@ class RowSpan:
             weighted = projected if rows.sample_weight is None else rows.sample_weight[:, None] * projected
             own = projected.T @ weighted / (rows.total_weight - 1.0)
             own[np.diag_indices_from(own)] += ridge
-        n_directions = rows.n_features - basis.shape[1]
         projected_prior = replace(
             prior,
-            structure=structure.projected(basis.shape[1]),
-            mean=coordinates[:, -1].copy() if with_mean else np.zeros(basis.shape[1]),
+            structure=structure,
+            mean=coordinates[:, -1].copy() if with_mean else np.zeros(size),
             covariance=own,
-            resolution=np.zeros(basis.shape[1]),
-            complement=Complement(n_directions, ridge, prior.reg_covar),
+            resolution=np.zeros(size),
+            complement=Complement(rows.n_features - size, ridge, prior.reg_covar),
         )
         return cls(basis, projected_rows, projected_prior, rows, prior)
 
