@@ -535,7 +535,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         ascent = Ascent(rows, *rules) if span is None else AscentInSpan(span.rows, *rules, span)
         race = Starts(ascent, self.solver == "newton", progress)
         best = race.best(starts)
-        if self._unwanted_noise(ascent.rows, best.posterior) is None:
+        if self._unwanted_noise(ascent.rows_of(best), best.posterior) is None:
             return ascent.ended(best), None
         if draws and self._starts_by_kmeans:
 

@@ -244,6 +244,10 @@ class Ascent:
             fit = replace(fit, path=path, n_before=len(path) - 1)
         return fit
 
+    def rows_of(self, fit):
+        """The rows in the coordinates of a state."""
+        return self.rows
+
     def ended(self, fit):
         """The state at the end of the fit, as it is reported."""
         return fit

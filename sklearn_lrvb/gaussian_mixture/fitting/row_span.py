@@ -189,6 +189,10 @@ class AscentInSpan(Ascent):
         inside = self.span.projected(outside.next_posterior)
         return self._accepted(outside, inside, e_step(self.rows, inside))
 
+    def rows_of(self, fit):
+        """The rows in the coordinates of a state: those in P dimensions where it is outside the span."""
+        return self.span.all_rows if fit.posterior.prior is self.span.whole_prior else self.rows
+
     def ended(self, fit):
         """The state at the end of the fit, in P dimensions."""
         if fit.posterior.prior is self.span.whole_prior:
