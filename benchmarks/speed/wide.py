@@ -16,7 +16,8 @@ def measure(settings):
     for problem in _IN_QUICK_MODE if settings.quick else WIDE:
         X = problem.simulate()
         for covariance_type in _COVARIANCE_TYPES:
-            row = sizes(problem) | {"covariance_type": covariance_type}
+            name = f"{problem.name} {covariance_type}, {problem.n_components}"
+            row = sizes(problem) | {"problem": name, "covariance_type": covariance_type}
             yield row | _times(X, problem.n_components, covariance_type, settings)
 
 
@@ -35,7 +36,6 @@ def section(found):
     shown = table(
         [
             *SIZES,
-            ("covariances", text("covariance_type", "{}")),
             ("ours, ms", milliseconds("ours_seconds")),
             ("scikit-learn, ms", milliseconds("theirs_seconds")),
             *judged("ours over theirs", ratio("ours_seconds", "theirs_seconds"), lambda _: targets.WIDE),
