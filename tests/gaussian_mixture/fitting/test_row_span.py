@@ -204,6 +204,7 @@ def test_weighted_and_single_precision_rows(covariance_type, prior, X, rng, monk
     np.testing.assert_allclose(one.lower_bound_, repeated.lower_bound_, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:reg_covar=2.*large for these data")
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 @pytest.mark.parametrize("n_steps", [0, 2, 500])
 @pytest.mark.filterwarnings("ignore:Best performing initialization did not converge")
