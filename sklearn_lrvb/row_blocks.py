@@ -197,21 +197,10 @@ class CentredRows:
 
     def block(self, place):
         """The rows in one slice, as `RowBlock`."""
-        if place.stop - place.start == self.n_samples <= _MIN_ROWS:
-            centred = self._all_in_one_block
-        else:
-            centred = self._centred(place)
+        centred = np.empty((self.n_features, place.stop - place.start))
+        np.subtract(self.X[place].T, self.origin[:, None], out=centred)
         weights = None if self.sample_weight is None else self.sample_weight[place]
         return RowBlock(centred, weights, place.start)
-
-    def _centred(self, place):
-        centred = np.empty((self.n_features, place.stop - place.start))
-        return np.subtract(self.X[place].T, self.origin[:, None], out=centred)
-
-    @functools.cached_property
-    def _all_in_one_block(self):
-        """All rows, centred: kept where they are few."""
-        return self._centred(slice(0, self.n_samples))
 
     def blocks(self, bytes_each):
         """Yield blocks to the caller itself, as large as `batches` allows.

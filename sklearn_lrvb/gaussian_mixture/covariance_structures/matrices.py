@@ -343,6 +343,8 @@ class TiedCovariance(MatrixStructure):
 
     def second_moments(self, whitened, weights):
         """`signed_second_moments` for weights >= 0, exactly symmetric."""
+        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
+            return self.signed_second_moments(whitened, weights)
         moments = np.zeros((1, self.n_features, self.n_features))
         for scaled in np.sqrt(weights)[:, None, :] * whitened:
             moments[0] += scaled @ scaled.T

@@ -68,7 +68,7 @@ def standardized_kmeans(rows, n_components, random_state):
 
     Returns
     -------
-    responsibilities : sparse (n_samples, n_components)
+    responsibilities : array or sparse array (n_samples, n_components)
     """
     units = np.sqrt(rows.total(sum_of_squares) / rows.total_weight)
     units[units <= _CONSTANT_BELOW * np.abs(rows.origin)] = np.inf

@@ -13,7 +13,6 @@ import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigh
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
@@ -198,7 +197,8 @@ def _even_moments_of_block(frames, block):
 
 def _eigenvector(matrix, number):
     """The eigenvector of the eigenvalue with this index in ascending order: (P,)."""
-    return eigh(matrix, subset_by_index=[number, number])[1][:, 0]
+    # LAPACK's search for one eigenvector fails where all eigenvalues are equal.
+    return np.linalg.eigh(matrix)[1][:, number]
 
 
 def _sides(rows, posterior, axis):

@@ -73,6 +73,7 @@ def test_it_serves_sweeps_of_two_components_alone(rng):
     assert PairFrame.if_accurate(few, posterior) is None
 
 
+@pytest.mark.filterwarnings("ignore:reg_covar=1e-06.*large for these data")
 @pytest.mark.parametrize(
     "clusters",
     [{"distance": 1e3}, {"scale": np.geomspace(1e-4, 1e4, N_FEATURES)}],
@@ -118,6 +119,7 @@ def test_the_total_scatter_is_the_sum_over_all_rows(weighted, rng):
     np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.filterwarnings("ignore:reg_covar=1e-06.*large for these data")
 def test_a_needle_is_summed_and_the_haystack_gets_the_rest(rng):
     posterior, rows = state(*two_clusters(rng, share=0.1, distance=1.0, scale=1e-3), prior="flat")
     frame = PairFrame.if_accurate(rows, posterior)

@@ -86,6 +86,7 @@ def fitted_or_none(mixture, X, weights):
     """The mixture, fitted; or None where the prior does not suit these rows, or a component degenerates."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "reg_covar=.* is large for these data")
         try:
             return mixture.fit(X, sample_weight=weights)
         except ValueError as error:

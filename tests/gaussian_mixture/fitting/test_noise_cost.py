@@ -219,7 +219,7 @@ def test_the_start_never_lowers_the_bound(covariance_type, solver):
 
 def test_the_start_is_that_of_k_means_after_the_scaler():
     X = np.column_stack([planted(), np.full(300, 0.1)]) + [0.0, 1e6, 0.0, 0.0, 0.0]
-    made = standardized_kmeans(CentredRows.around_mean(X), 3, np.random.RandomState(0)).toarray()
+    made = standardized_kmeans(CentredRows.around_mean(X), 3, np.random.RandomState(0))
     scaled = StandardScaler().fit_transform(X)
     labels = KMeans(3, n_init=1, random_state=0).fit_predict(scaled)
     assert adjusted_rand_score(made.argmax(axis=1), labels) == 1
@@ -228,7 +228,7 @@ def test_the_start_is_that_of_k_means_after_the_scaler():
 def test_the_start_of_many_rows_is_that_of_a_sample(monkeypatch):
     X = np.concatenate([planted(), planted()])
     monkeypatch.setattr(initialization, "KMEANS_ROWS", 200)
-    made = standardized_kmeans(CentredRows.around_mean(X), 3, np.random.RandomState(0)).toarray()
+    made = standardized_kmeans(CentredRows.around_mean(X), 3, np.random.RandomState(0))
     np.testing.assert_array_equal(made[:300], made[300:])
     scaled = StandardScaler().fit_transform(X)
     labels = KMeans(3, n_init=1, random_state=0).fit_predict(scaled)
