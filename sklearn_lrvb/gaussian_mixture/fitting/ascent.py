@@ -63,6 +63,9 @@ _TRIAL_STEPS = 20  # Steps after which a start is compared with the others (`res
 # overstates the sweeps to go, and because Newton's method takes two or three steps, not one.
 _NEWTON_MARGIN = 5.0
 
+# Number of products that verify a strict optimum in most fits: where a matrix costs less, it is formed.
+_PRODUCTS_OF_A_PROBE = 8
+
 # Distance from the fixed point, in mean-field standard deviations, at which acceleration ends.
 _FIXED_POINT_TOLERANCE = 1e-10
 
@@ -488,7 +491,7 @@ class Ascent:
         if not fit.e_step_result.n_alternatives:
             return True
         n_products = self._solver_costs(fit).products_for_a_matrix()
-        if n_products < 1:
+        if n_products < _PRODUCTS_OF_A_PROBE:
             return False
         information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver="matrix_free")
         return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
