@@ -7,8 +7,9 @@ from dataclasses import dataclass
 MAX_DENSE_SIZE = 14_000
 _PRODUCTS_PER_SOLUTION = 20  # Number of products of a solution by conjugate gradients, or a few less.
 _MAX_PRODUCTS = 50  # Number of products after which a check of definiteness is stopped.
-# Cost of the products of a step from a saddle: 25, each of 2 D^2 flops, at the speed of memory.
-_SADDLE_FLOPS = 200
+# Cost of the products of a step from a saddle: 25, each of 2 D^2 flops, at the speed of memory. Measured for D
+# from 100 to 300, with the factor that fails before them.
+_SADDLE_FLOPS = 600
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class SolverCosts:
     def newton_costs(self) -> dict[str, float]:
         """Cost of a Newton step by every solver, where the information may be indefinite.
 
-        The solvers that form a matrix then need products with it: 200 D^2 (primal) or 200 m^2 (dual) more.
+        The solvers that form a matrix then need products with it: 600 D^2 (primal) or 600 m^2 (dual) more.
 
         Returns
         -------
