@@ -221,8 +221,6 @@ class CentredRows:
             lists of these. Arrays are added into, so they must be the function's own.
         numbers_per_row, along : as in `map`
         """
-        if along is None and self.n_samples <= rows_of_size(numbers_per_row or 2 * self.n_features):
-            return function(self.block(slice(0, self.n_samples)))  # Few rows are not worth a loop.
         return functools.reduce(_added, self.map(function, numbers_per_row, along))
 
     def map(self, function, numbers_per_row=None, along=None):
