@@ -115,7 +115,7 @@ def test_without_noise_there_is_no_cost(covariance_type):
 def test_harmless_noise_needs_no_pass_over_the_rows(covariance_type, monkeypatch):
     posterior = mixture({"covariance_type": covariance_type}).fit(overlapping())._last_fit.posterior
     rows = CentredRows.around_mean(overlapping())
-    monkeypatch.setattr(CentredRows, "map", None)
+    monkeypatch.setattr(CentredRows, "total", None)
     assert costly_noise(rows, posterior) is None
     with pytest.raises(TypeError):
         costly_noise(rows, replace(posterior, prior=replace(posterior.prior, reg_covar=0.1)))
