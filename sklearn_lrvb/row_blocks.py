@@ -221,7 +221,7 @@ class CentredRows:
             lists of these. Arrays are added into, so they must be the function's own.
         numbers_per_row, along : as in `map`
         """
-        if along is None and self.n_samples <= rows_of_size(numbers_per_row or 2 * self.n_features):
+        if along is None and self.n_samples <= self._rows_in_block(numbers_per_row):
             return function(self.block(slice(0, self.n_samples)))  # Few rows are not worth a loop.
         return functools.reduce(_added, self.map(function, numbers_per_row, along))
 
@@ -259,9 +259,12 @@ class CentredRows:
         calls = self._in_order(lambda place: function(self.block(place), out=out[place]), numbers_per_row)
         collections.deque(calls, maxlen=0)
 
+    def _rows_in_block(self, numbers_per_row):
+        return rows_of_size(numbers_per_row or 2 * self.n_features)
+
     def _in_order(self, call, numbers_per_row):
         """Yield ``call(place)`` for the places of all blocks."""
-        places = slices(self.n_samples, rows_of_size(numbers_per_row or 2 * self.n_features))
+        places = slices(self.n_samples, self._rows_in_block(numbers_per_row))
         n_threads = min(effective_n_jobs(self.n_jobs), len(places))
         if n_threads == 1:
             yield from map(call, places)
