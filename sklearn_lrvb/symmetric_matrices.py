@@ -35,7 +35,7 @@ def unique_entries(matrices):
     n_features = matrices.shape[-1]
     row, column = upper_triangle(n_features)
     flat = matrices.reshape(*matrices.shape[:-2], n_features**2)
-    return np.take(flat, row * n_features + column, axis=-1)  # faster than two indices
+    return np.take(flat, row * n_features + column, axis=-1)  # One index is faster than two.
 
 
 def from_unique_entries(entries, n_features):

@@ -3,7 +3,8 @@
 *Conventions.* A family is defined by its log partition function A(eta). Its mean parameters are grad A, and
 the covariance V of its sufficient statistics is hess A. Arrays broadcast over leading axes.
 
-`quantiles` has the quantile functions of the families of numbers with a restricted range.
+`quantiles` has the quantile functions of the families of numbers with a restricted range, and `log_gamma` the
+log gamma function without what cancels between normalizing constants.
 """
 
 from sklearn_lrvb.exponential_families.beta import Beta

@@ -17,17 +17,19 @@ from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, 
 from sklearn_lrvb.exponential_families.log_gamma import CANCELS_FROM, log_gamma_rise, stirling_remainder
 
 # Total concentration below which the log gamma functions are subtracted from each other: their own rounding,
-# which stays when their large parts cancel, is then less than 1e-12.
-_SMALL_TOTAL = 1000.0
+# which stays when their large parts cancel, is then less than 1e-12 in all. (`CANCELS_FROM` is lower, because
+# a Wishart distribution has as many of them as features.)
+_SUBTRACTED_BELOW = 1000.0
 
 
 def log_partition(concentration):
     """log of the integral of prod pi_k^(alpha_k - 1) over the simplex: (..., K) -> (...).
 
-    The large parts x log x - x of the log gamma functions cancel; they are left out from the start.
+    The large parts x log x - x of the log gamma functions cancel. Where they are so large that digits would
+    be lost, they are left out from the start.
     """
     total = concentration.sum(axis=-1, keepdims=True)
-    if total.max(initial=0.0) < _SMALL_TOTAL:
+    if total.max(initial=0.0) < _SUBTRACTED_BELOW:
         return gammaln(concentration).sum(axis=-1) - gammaln(total)[..., 0]
     # The sum of the others is not the total less one's own, which would cancel for a share close to one.
     others = concentration @ _all_others(concentration.shape[-1])
@@ -75,6 +77,7 @@ def kl_divergence(concentration, mean_log, prior_concentration, prior_constant):
     total = prior_concentration.sum()
     if total < CANCELS_FROM:
         return drift - log_partition(concentration) + prior_constant
+    # Under a strong prior the two log partition functions would cancel.
     of_total = log_gamma_rise(total, rise.sum(axis=-1))
     return drift - log_gamma_rise(prior_concentration, rise).sum(axis=-1) + of_total
 

@@ -20,7 +20,9 @@ def stirling_remainder(x):
 
 
 def log_gamma_rise(start, rise):
-    """log Gamma(start + rise) - log Gamma(start), with an error relative to the rise: (...), (...) -> (...).
+    """log Gamma(start + rise) - log Gamma(start): (...), (...) -> (...).
+
+    The error is relative to the result, beside that of the log gamma functions below ``CANCELS_FROM``.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ def negative_gamma_quantile(normal: ArrayLike, mean: ArrayLike, deviation: Array
 def inverse_gamma_quantile(normal: ArrayLike, shape: ArrayLike, scale: ArrayLike) -> NDArray[np.float64]:
     """Quantile of an inverse gamma variable, whose reciprocal is a gamma variable of this shape.
 
-    It is given by its shapes, because a mean and a standard deviation need not exist.
+    It is given by its shape and scale, because its mean and standard deviation need not exist.
 
     Parameters
     ----------

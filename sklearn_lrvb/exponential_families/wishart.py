@@ -34,6 +34,7 @@ _LOG_2, _LOG_PI = math.log(2.0), math.log(math.pi)
 
 @functools.lru_cache(maxsize=64)
 def _range(n_features):
+    """0, ..., P - 1 as floats, (P,)."""
     return np.arange(float(n_features))
 
 

@@ -13,6 +13,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.value_range import check_argument, check_smallest
+from sklearn_lrvb.row_blocks import sum_of_squares
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
 PRIOR_ARGUMENTS = (
@@ -71,7 +72,7 @@ def _given_covariance(covariance_prior, structure, covariance_type):
     )
     if is_matrix:
         covariance = symmetrized(covariance)  # Rounding may have made the triangles differ.
-    if not is_symmetric or structure.prior_log_determinant(covariance) is None:
+    if not (is_symmetric and structure.is_positive_definite(covariance)):
         wanted = "symmetric, positive-definite" if is_matrix else "positive"
         raise ValueError(f"'{covariance_type} precision' should be {wanted}")
     deviations = np.sqrt(structure.diagonal(covariance))
@@ -81,14 +82,9 @@ def _given_covariance(covariance_prior, structure, covariance_type):
 
 def _resolution(rows):
     """Standard deviation that rounding alone gives to a constant column, (P,)."""
-    squares = rows.total(_squares_of_block) / rows.n_samples
+    squares = rows.total(sum_of_squares) / rows.total_weight
     check_smallest(rows, squares)
     return _ROUNDING * np.sqrt(squares + np.square(rows.origin))
-
-
-def _squares_of_block(block):
-    """Sums of the squares of a block's rows, (P,)."""
-    return np.square(block.rows).sum(axis=1)
 
 
 def _scatter_of_block(structure, block):
@@ -114,11 +110,11 @@ def _empirical_covariance(rows, structure, reg_covar):
     squares = np.square(rows.origin) if structure.is_matrix else structure.scatter(rows.origin[:, None], None)
     constant = np.flatnonzero(diagonal(covariance) <= np.square(_ROUNDING) * squares)
     has_too_few_rows = structure.is_matrix and rows.n_samples <= rows.n_features
-    is_singular = constant.size or has_too_few_rows or structure.prior_log_determinant(covariance) is None
+    is_singular = constant.size or has_too_few_rows or not structure.is_positive_definite(covariance)
     if not is_singular:
         return covariance
     noisy = covariance + reg_covar * structure.identity
-    if structure.prior_log_determinant(noisy) is not None:
+    if structure.is_positive_definite(noisy):
         return noisy
     reason = (
         f"column {', '.join(map(str, constant[:5]))} constant"

@@ -65,7 +65,7 @@ class CompleteInformation:
         return deviations
 
     @cached_property
-    def _dense(self):
+    def _dense_place(self):
         """``dense_index``, as a slice where its coordinates are consecutive: indexing then takes no copy."""
         index = self.dense_index
         if len(index) and (index[1:] - index[:-1] == 1).all():
@@ -74,7 +74,7 @@ class CompleteInformation:
 
     def _scaled(self, array, dense):
         scaled = self.root[:, None] * array
-        scaled[self._dense] = dense(array[self._dense])
+        scaled[self._dense_place] = dense(array[self._dense_place])
         return scaled
 
     def times_root(self, array: NDArray[np.float64]) -> NDArray[np.float64]:

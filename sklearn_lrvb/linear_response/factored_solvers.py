@@ -189,7 +189,7 @@ class PrimalInformation(_FactoredInformation):
         return vectors @ ((vectors.T @ scaled) / np.sqrt(values)[:, None])
 
     def _sum_sweeps_scaled(self, scaled):
-        return self._function_times(scaled, _sums_of_sweeps_from_saddle)
+        return self._function_times(scaled, sums_of_sweeps)
 
 
 class MissingInformationFactor(Protocol):
@@ -362,46 +362,35 @@ class DualInformation(_FactoredInformation):
         return scaled + self._spread(self._function_times(self._gather(scaled), _beyond_the_first_sweep))
 
 
-def sums_of_sweeps(eigenvalues, has_negative=False):
-    """Length of n sweeps along the eigenvectors of S, in units of the first sweep: sum_{i<n} (1 - s)^i.
+def sums_of_sweeps(eigenvalues):
+    """Length of n sweeps from a saddle along eigenvectors of S, in units of the first: sum_{i<n} (1 - s)^i.
 
-    A sweep multiplies the gradient by 1 - S. Without a negative eigenvalue n is unlimited and the sums are
-    1/s. With one the fixed point ahead is a saddle, and n is such that the direction in which sweeps leave it
+    A sweep multiplies the gradient by 1 - S. With n sweeps, the direction in which they leave the saddle
     fastest grows threefold.
 
     Parameters
     ----------
-    eigenvalues : ndarray of shape (D,)
-        s, at most one.
-    has_negative : bool, default=False
-        Whether S is known to have a negative eigenvalue, even if these are only some of its eigenvalues.
+    eigenvalues : ndarray of shape (m,)
+        s, at most one: some of the eigenvalues of an S that is not positive definite, or approximations.
 
     Returns
     -------
-    sums : ndarray of shape (D,)
+    sums : ndarray of shape (m,)
         At least one.
     """
-    smallest = np.min(eigenvalues)
-    if smallest > 0 and not has_negative:
-        return 1.0 / eigenvalues
-    n_sweeps = max(np.log(_SADDLE_GROWTH) / np.log1p(max(-smallest, _LEAST_CURVATURE)), 1.0)
+    steepest = max(-np.min(eigenvalues), _LEAST_CURVATURE)
+    n_sweeps = max(np.log(_SADDLE_GROWTH) / np.log1p(steepest), 1.0)
     below_one = np.minimum(eigenvalues, 1.0 - np.finfo(float).eps)
     is_flat = np.abs(below_one) < np.finfo(float).eps
     sums = -np.expm1(n_sweeps * np.log1p(-below_one)) / np.where(is_flat, 1.0, below_one)
     return np.where(is_flat, n_sweeps, sums)
 
 
-def _sums_of_sweeps_from_saddle(eigenvalues):
-    return sums_of_sweeps(eigenvalues, has_negative=True)
-
-
 def _beyond_the_first_sweep(eigenvalues):
-    """(`sums_of_sweeps` - 1)/(1 - s) at a saddle, continuous at s = 1."""
+    """(`sums_of_sweeps` - 1)/(1 - s), and zero at s = 1, where B has no part: (m,) -> (m,)."""
     beyond = 1.0 - eigenvalues
     differs = beyond > np.finfo(float).eps
-    return np.where(
-        differs, (_sums_of_sweeps_from_saddle(eigenvalues) - 1.0) / np.where(differs, beyond, 1.0), 0.0
-    )
+    return np.where(differs, (sums_of_sweeps(eigenvalues) - 1.0) / np.where(differs, beyond, 1.0), 0.0)
 
 
 def information_from_arrays(

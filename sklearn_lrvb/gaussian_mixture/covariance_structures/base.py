@@ -49,7 +49,7 @@ class CovarianceStructure(ABC):
     block_size, n_blocks, power : int, how |Lambda| is made of Wishart determinants (`precision_factors`)
     n_dimensions : int or None, default=None
         Dimension of the space in which the rows lie, if it is more than P: rows, means and precisions are
-        then given by their projections onto a subspace (`fitting.row_span`).
+        then given by their projections onto a subspace of P dimensions (`fitting.row_span`).
 
     Attributes
     ----------
@@ -307,10 +307,9 @@ class CovarianceStructure(ABC):
         """log|L L'|, (n, ...) -> (n,)."""
         return 2.0 * self.power * np.log(self.diagonal(covariance_cholesky)).sum(axis=-1)
 
-    def prior_log_determinant(self, covariance):
-        """Sum of log|C0| over the blocks, or None where C0 is not positive definite."""
-        pivots = self.diagonal(self.cholesky(covariance[None]))
-        return None if np.isnan(pivots).any() else 2.0 * np.log(pivots).sum()
+    def is_positive_definite(self, covariance):
+        """Whether one covariance is positive definite to working precision: (...) -> bool."""
+        return not np.isnan(self.diagonal(self.cholesky(covariance[None]))).any()
 
     def scale_divergences(self, roots):
         """trace(R) - log|R| - trace(I) with R = M M' and M lower triangular: (S, ...) -> (S,).

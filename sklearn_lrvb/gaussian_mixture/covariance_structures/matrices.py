@@ -15,16 +15,9 @@ from sklearn_lrvb.symmetric_matrices import (
     upper_triangle,
 )
 
-# Number of features from which on products of half the flops, those of one array with itself or with a
+# Number of features from which on products that take half the flops, of an array with itself or with a
 # triangular matrix, are faster although they are made one by one.
 _HALF_PRODUCTS_FROM_FEATURES = 64
-
-
-def _times_lower(triangle, matrix):
-    """L M of a lower triangular L, written over M where possible: (P, P), (P, n) -> (P, n)."""
-    # BLAS sees the transposes, in its own memory order.
-    return blas.dtrmm(1.0, triangle.T, matrix.T, side=1, lower=0, overwrite_b=1).T
-
 
 # Ratio of two columns' standard deviations below which the eigenvectors of a covariance keep all columns.
 _MAX_RATIO_OF_UNITS = 1e4
@@ -32,6 +25,12 @@ _MAX_RATIO_OF_UNITS = 1e4
 # Distance of a component from the origin, in its own standard deviations, from which its mean is subtracted
 # from the rows before they are whitened: a difference of whitened vectors would lose more than three digits.
 _FAR = 1000.0
+
+
+def _times_lower(triangle, matrix):
+    """L M of a lower triangular L, written over M where possible: (P, P), (P, n) -> (P, n)."""
+    # BLAS sees the transposes, in its own memory order.
+    return blas.dtrmm(1.0, triangle.T, matrix.T, side=1, lower=0, overwrite_b=1).T
 
 
 def _are_far(shifts):
@@ -158,7 +157,8 @@ class MatrixStructure(CovarianceStructure):
         return maps @ statistics @ self.transposed(maps)
 
     def gram(self, maps):
-        """M M', in half the flops of other products: (..., S, P, P) -> (..., S, P, P)."""
+        """M M': (..., S, P, P) -> (..., S, P, P)."""
+        # A product of one array with its transpose takes half the flops of others.
         return maps @ self.transposed(maps)
 
     def average_cholesky(self, covariance_cholesky, shares):

@@ -11,22 +11,25 @@ import numpy as np
 # common frame saves.
 _MAX_MONOMIALS_PER_COMPONENT = 36
 
+# Size of the rows in all components' own frames, n K P numbers, below which these frames take less time than
+# preparing a common one, by measurement: where every component has a matrix of its own, and elsewhere.
+_FEW_NUMBERS_OF_OWN_MATRICES = 50_000
+_FEW_NUMBERS = 15_000
 
-# Size of the rows in all components' own frames, up to which those take less time than preparing a common
-# frame, by measurement: for a matrix of each component's own, and for other structures.
-_FEW_NUMBERS = 50_000, 15_000
+
+def _has_own_matrices(structure):
+    return structure.is_matrix and structure.has_own_precisions
 
 
 def has_few_rows(structure, n_samples):
     """Whether there are so few rows that preparing a common frame costs more than it saves."""
-    own_matrices = structure.is_matrix and structure.has_own_precisions
     n_numbers = n_samples * structure.n_components * structure.n_features
-    return n_numbers < _FEW_NUMBERS[0 if own_matrices else 1]
+    return n_numbers < (_FEW_NUMBERS_OF_OWN_MATRICES if _has_own_matrices(structure) else _FEW_NUMBERS)
 
 
 def prefers_common_frame(structure):
-    """Whether one frame for all components costs less than a frame for each of them."""
-    if structure.is_matrix and structure.has_own_precisions:
+    """Whether one frame for all components costs less than a frame for each of them, for many rows."""
+    if _has_own_matrices(structure):
         n_monomials = monomials_of(structure).n_monomials
         return n_monomials <= _MAX_MONOMIALS_PER_COMPONENT * structure.n_components
     return True

@@ -115,10 +115,10 @@ def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
         frames = prior.structure.scaled_frames(scale)
     start = VariationalPosterior(prior, counts, centers, frames)
     # Moments about each component's own mean keep their digits, however tight the component will turn out.
-    frames = OwnFrames(start)
-    function = functools.partial(_moments_of_block, frames)
-    moments = rows.total(function, frames.numbers_per_row, along=responsibilities)
-    return start.m_step(start.with_prior(frames.in_own_frames(moments)))
+    own_frames = OwnFrames(start)
+    function = functools.partial(_moments_of_block, own_frames)
+    moments = rows.total(function, own_frames.numbers_per_row, along=responsibilities)
+    return start.m_step(start.with_prior(own_frames.in_own_frames(moments)))
 
 
 def _counted(block, responsibilities):

@@ -18,7 +18,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
 _MAX_DIFFERENCES = 10  # Number of differences that are combined, if they fit into ``_HISTORY_BYTES``.
 _HISTORY_BYTES = 2**26
 
-# Singular value, relative to the largest, below which the differences count as linearly dependent.
+# Reciprocal condition number below which the differences count as linearly dependent.
 _DEPENDENT_BELOW = 1e-10
 _MAX_PAUSE = 7  # Largest number of plain sweeps after a rejected proposal.
 _RATE_STEPS = 5  # Number of steps over which the rate of convergence is estimated.
@@ -27,7 +27,7 @@ _STALLED_STEPS = 10  # Number of steps in which the distance must halve; otherwi
 
 def _least_squares(columns, target):
     """The coefficients of smallest norm that combine columns (D, m) to a target (D,), (m,)."""
-    # LAPACK is called directly, as the wrappers take longer than the factor of some ten columns.
+    # LAPACK is called directly, because its wrappers take longer than factoring some ten columns.
     size, n_columns = columns.shape
     right = np.zeros((max(size, n_columns), 1))
     right[:size, 0] = target

@@ -88,7 +88,7 @@ _NEGATIVE_CURVATURE = 1e-6
 # Round-off of the lower bound, relative to its size and the number of rows.
 _ROUND_OFF = 1e-14
 
-# The most that round-off can change the lower bound by, where a frame that components share amplifies it.
+# The same where a frame that components share amplifies it most.
 _LARGEST_ROUND_OFF = MAX_AMPLIFICATION * np.finfo(float).eps
 
 # Steps after which moves are tried again. Every 5 or 20 steps made no difference over 219 fits.
@@ -332,7 +332,7 @@ class Ascent:
         """Whether sweeps gain less and less, and move the components little relative to their size.
 
         Larger steps from further out would end in another optimum than sweeps do, which is worse as often as
-        it is better. One component has one optimum.
+        it is better. One component has one optimum, and a fit whose sweeps gain nothing is at one.
         """
         if fit.posterior.n_components == 1 or (fit.n_steps and fit.gain <= self._round_off(fit)):
             return True
@@ -483,8 +483,9 @@ class Ascent:
     def _seems_optimum(self, fit):
         """Whether a few products verify that the end of the sweeps is a strict optimum.
 
-        False where the products leave it undecided, or would cost more than a factorization. No product is
-        needed where every assignment is certain, so that no information is missing.
+        False where sweeps have stalled short of their fixed point, and where the products leave it undecided
+        or would cost more than a factorization. No product is needed where every assignment is certain, so
+        that no information is missing.
         """
         if fit.distance > _FIXED_POINT_TOLERANCE:
             return False

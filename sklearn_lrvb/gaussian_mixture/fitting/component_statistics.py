@@ -105,7 +105,7 @@ class ComponentStatistics:
         return weights.log_evidence(np.take_along_axis(counts, weights.best_order(counts), axis=-1))
 
     def _gains_of_means(self, pairs):
-        """Changes of -(P/2) sum_k log tau_k, (n,)."""
+        """Changes of -(P/2) sum_k log tau_k, P being the number of dimensions: (n,)."""
         first, second = self._posterior.mean_precision[pairs.T]
         least = self._prior.mean_precision
         return (

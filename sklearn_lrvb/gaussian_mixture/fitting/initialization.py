@@ -1,8 +1,8 @@
 """Starting responsibilities, under scikit-learn's names and from the same random numbers.
 
-Sample weights count rows, so a weighted start is that from the rows repeated: k-means and its seeds are
-passed the weights, and random seeds are drawn with probabilities proportional to them. Where there are very
-many rows, k-means is run on a sample of them. `restarts` runs the fits from these starts.
+Sample weights count rows: k-means and its seeds are passed the weights, so that they are those of the rows
+repeated, and random seeds are drawn with probabilities proportional to the weights. Where there are very many
+rows, k-means is run on a sample of them. `restarts` runs the fits from these starts.
 """
 
 import functools
@@ -26,6 +26,7 @@ _MAX_DENSE_RESPONSIBILITIES = 2**17
 
 # Size of float32 rows between whose reciprocal and itself sums of squares stay in the range of float32.
 _LARGEST_SINGLE = 1e12
+
 # Standard deviation, relative to the mean, below which a column is constant up to rounding.
 _CONSTANT_BELOW = 10 * np.finfo(float).eps
 
@@ -92,7 +93,11 @@ def _nearest_of_block(centers, block):
     return pairwise_distances_argmin(block.rows.T, centers)
 
 
-def _with_squares(X):
+def _nearest_in_units(units, centers, block):
+    return pairwise_distances_argmin(block.rows.T / units, centers)
+
+
+def _with_finite_squares(X):
     """X, in float64 where squares of float32 would overflow or underflow."""
     if X.dtype == np.float32:
         largest = max(X.max(), -X.min())
@@ -101,12 +106,8 @@ def _with_squares(X):
     return X
 
 
-def _nearest_in_units(units, centers, block):
-    return pairwise_distances_argmin(block.rows.T / units, centers)
-
-
 def _fitted_kmeans(X, n_components, random_state, weights):
-    X = _with_squares(X)
+    X = _with_finite_squares(X)
     kmeans = KMeans(n_clusters=n_components, n_init=1, random_state=random_state)
     if weights is not None:
         # KMeans scales its tolerance by the unweighted variances of X; repeated rows have the weighted ones.
@@ -133,7 +134,7 @@ def _random_seeds(rows, n_components, random_state):
 def _kmeans_plusplus_seeds(rows, n_components, random_state):
     weights = rows.sample_weight
     return kmeans_plusplus(
-        _with_squares(rows.X), n_components, sample_weight=weights, random_state=random_state
+        _with_finite_squares(rows.X), n_components, sample_weight=weights, random_state=random_state
     )[1]
 
 

@@ -117,7 +117,8 @@ def _bound_from_traces(posterior):
     """A number that the cost does not exceed, in nats.
 
     The shares of the noise in the variances along a group's directions sum to x = (N/c) r trace(E Lambda).
-    They cost most if one direction has it all: -(c/2) log(1 - x).
+    They cost most if one direction has it all: -(c/2) log(1 - x). Directions that projected rows leave out
+    do not count, because no row varies along them.
     """
     structure, freedom = posterior.structure, posterior.effective_degrees_of_freedom
     counts = structure.layout.per_group(posterior.counts)
@@ -158,11 +159,12 @@ class _Directions:
 
 
 def _directions(rows, posterior, variances):
+    """The `_Directions` of all groups, given the variances of the features (P,): one pass over the rows."""
     prior, structure = posterior.prior, posterior.structure
     frames = OwnFrames(posterior)
     moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
     counts = structure.expand(structure.layout.per_group(moments.counts))
-    noise = counts * prior.reg_covar * structure.congruence(posterior.whiteners, structure.identity_statistic)
+    noise = counts * prior.reg_covar * structure.power * structure.gram(posterior.whiteners)
     of_prior = posterior.whitened_prior_scatter + structure.sum_of_squares(
         posterior.whitened_prior_mean, np.full(posterior.n_components, prior.mean_precision)
     )
@@ -187,9 +189,7 @@ def _rounding(posterior, variances):
     """
     structure, round_off_of_matrix = posterior.structure, round_off(posterior.n_features)
     of_features = round_off_of_matrix * variances + np.square(posterior.prior.resolution)
-    covariances = structure.congruence(
-        structure.scaled_frames(np.sqrt(of_features)), structure.identity_statistic
-    )
+    covariances = structure.power * structure.gram(structure.scaled_frames(np.sqrt(of_features)))
     in_frames = structure.congruence(posterior.whiteners, covariances)
     return in_frames + round_off_of_matrix**2 * structure.identity_statistic
 

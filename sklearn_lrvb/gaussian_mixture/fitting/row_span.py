@@ -10,7 +10,7 @@ in the span, and every precision of q remains block diagonal, with a multiple of
 complement that the expected counts alone determine (`posterior.complement`). So the fit to the projected
 rows Q'x under the prior C, with the complement's contributions, has the same responsibilities, lower bounds
 and steps as the fit to the rows themselves, without approximation. It takes N^3 flops a sweep in place of
-P^3. Only its start, from responsibilities, and its end need P dimensions: the end is mapped back once.
+P^3. Only the end, which is mapped back once, and a start from an earlier posterior need P dimensions.
 
 `RowSpan` holds the projected rows and prior, and maps posteriors to and from the span. `AscentInSpan` makes
 the fit there.
@@ -167,9 +167,14 @@ class AscentInSpan(Ascent):
     span: RowSpan | None = None
 
     def start_from(self, responsibilities, prior):
-        """The state after an M-step from given responsibilities.
+        """The state before the first step, after an M-step from given responsibilities, in the span.
 
         In the frame of the prior all directions have a similar variance, also those of the noise alone.
+
+        Parameters
+        ----------
+        responsibilities : array or sparse array (n_samples, n_components)
+        prior : MixturePrior in P dimensions, whose projection is used
         """
         prior = self.span.prior
         frames = np.repeat(prior.covariance_cholesky, prior.structure.layout.n_precision_groups, axis=0)

@@ -66,4 +66,4 @@ class Complement:
         return 0.5 * self.n_directions * slope**2 / effective_degrees_of_freedom
 
 
-NO_COMPLEMENT = Complement()  # that of rows that are not projected
+NO_COMPLEMENT = Complement()  # Rows that are not projected have this one.

@@ -44,7 +44,7 @@ class FitCourse:
         return ", or ".join(ways)
 
     def other_starts(self):
-        """The arguments that would have made the fit start elsewhere, in words."""
+        """The arguments that would have made the fit start elsewhere, in words: the end of a list."""
         if self.is_drawn:
             return "raise n_init, or change random_state"
         return "or start from other responsibilities (init_params)"

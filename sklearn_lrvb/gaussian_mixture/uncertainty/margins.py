@@ -21,10 +21,10 @@ from sklearn_lrvb.symmetric_matrices import upper_triangle
 # precisions (`covariance_structures.bartlett`). Only components of few rows come near it.
 _LEAST_RELATIVE_RECIPROCAL = 0.5
 
-
 # Variances of sums and differences of standardized features below which they count as zero, because they are
 # differences of numbers of order one: the correlation is then one, and an interval changes by less than this.
 _LEAST_VARIANCE = 1e-6
+
 _SIGNS = (2.0, -2.0)  # Factor of a covariance in the variances of a sum and of a difference.
 
 

@@ -127,15 +127,15 @@ class PosteriorUncertainty:
             self._std[target] = _read_only(self._flat_std(target, "lrvb"))
         return self._std[target]
 
+    def flat_mean_field_std(self, target):
+        """Standard deviations under q itself of a flat target, (d,)."""
+        return self._flat_std(target, "mean_field")
+
     def _flat_std(self, name, method):
         target = self.map[name]
         information = self._information(method, n_coordinates_at_once(target))
         with self.source.threads():
             return np.sqrt(variance(target, information))
-
-    def flat_mean_field_std(self, target):
-        """Standard deviations under q itself of a flat target, (d,)."""
-        return self._flat_std(target, "mean_field")
 
     def margins(self, name, method):
         """Posterior means, standard deviations and intervals of the flat entries of a target.

@@ -46,7 +46,7 @@ class Target(ABC):
     block : {"intercept", "linear", "quadratic"}, the coefficients on which the target depends
     n_feature_axes : {0, 1, 2}, number of features that index an entry of a component
     couples_units : bool, whether entries depend on the coefficients of other units than their own
-    quantile : function of `exponential_families.quantiles`, the family of credible intervals
+    quantile : function of `exponential_families.quantiles`, the family of credible intervals (`margins`)
     """
 
     name: str
