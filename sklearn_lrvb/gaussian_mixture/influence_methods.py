@@ -254,6 +254,8 @@ class InfluenceMethods(FittedAttributes):
         ValueError
             Unknown target, ``prior="flat"``, fitted arrays that were changed since the fit, or a fit that is
             no strict local optimum.
+        MemoryError
+            The derivatives in `covariance_prior` would take more than 1.6 GB.
         """
         uncertainty = self._uncertainty
         sensitivity = prior_sensitivity(uncertainty, target)

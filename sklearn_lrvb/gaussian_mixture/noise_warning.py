@@ -24,11 +24,16 @@ def noise_warning(cost, prior, feature_names):
         remedies.insert(0, "scale the columns of X first, for example with StandardScaler")
     else:
         remedies.append("drop one of these features if they are nearly linearly dependent")
-    lettered = "; ".join(f"({letter}) {remedy}" for letter, remedy in zip("ab", remedies, strict=True))
+    if cost.may_be_rounding:
+        remedies.append(
+            "drop these features if they hold rounding errors alone, as the last principal components of "
+            "dependent columns do, which (a) and (b) would fit"
+        )
+    lettered = "; ".join(f"({letter}) {remedy}" for letter, remedy in zip("abc", remedies, strict=False))
     return (
         f"reg_covar={cost.noise:g}, the variance of known noise on every feature, is large for these "
         f"data: it lowers the lower bound by {cost.per_row:.2g} nats a row, and clusters that differ in "
-        f"directions of small variance may be missed. Noise is {100 * cost.share:.0f} % of the variance of "
+        f"directions of small variance may be missed. Noise is {_percent(cost.share)} of the variance of "
         f"{owner} {_direction(cost, feature_names)}. Either {lettered}."
     )
 
@@ -49,6 +54,12 @@ def _named_features(cost, feature_names):
     if n_large > n_named:
         named.append("others")
     return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+
+
+def _percent(share):
+    """A share in percent, in whole numbers from 1 % on: str."""
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1g} %"
 
 
 def _power_of_ten_below(number):

@@ -385,6 +385,7 @@ class PosteriorMethods(FittedAttributes):
             raise ImportError(
                 "posterior_summary returns a pandas DataFrame and needs pandas: pip install pandas"
             ) from None
+        uncertainty.require_sizes(targets)
         summary = pd.concat([pd.DataFrame(*self._summary_of(uncertainty, t, interval)) for t in targets])
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
         return summary

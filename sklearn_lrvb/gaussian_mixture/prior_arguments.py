@@ -93,7 +93,7 @@ def _scatter_of_block(structure, block):
 
 
 def _empirical_covariance(rows, structure, reg_covar):
-    """Covariance of X (ddof = 1) in the structure's shape, with reg_covar added where it is singular."""
+    """Covariance of X (ddof = 1) in the structure's shape, and what was added to it where it is singular."""
     if not rows.total_weight > 1:
         raise ValueError(
             f"sample_weight sums to {rows.total_weight:g}: weights are frequencies, and the default "
@@ -112,10 +112,10 @@ def _empirical_covariance(rows, structure, reg_covar):
     has_too_few_rows = structure.is_matrix and rows.n_samples <= rows.n_features
     is_singular = constant.size or has_too_few_rows or not structure.is_positive_definite(covariance)
     if not is_singular:
-        return covariance
+        return covariance, 0.0
     noisy = covariance + reg_covar * structure.identity
     if structure.is_positive_definite(noisy):
-        return noisy
+        return noisy, reg_covar
     reason = (
         f"column {', '.join(map(str, constant[:5]))} constant"
         if constant.size
@@ -177,6 +177,10 @@ def resolve_prior(estimator, rows):
         given["degrees_of_freedom_prior"],
         given["mean_precision_prior"],
     )
+    if covariance is None:
+        covariance, ridge = _empirical_covariance(rows, structure, float(estimator.reg_covar))
+    else:
+        covariance, ridge = _given_covariance(covariance, structure, estimator.covariance_type), 0.0
     return MixturePrior(
         weights=WEIGHT_PRIORS[estimator.weight_concentration_prior_type](
             1.0 / n_components if concentration is None else concentration, n_components
@@ -188,11 +192,8 @@ def resolve_prior(estimator, rows):
             if degrees_of_freedom is None
             else _given_degrees_of_freedom(degrees_of_freedom, n_features)
         ),
-        covariance=(
-            _empirical_covariance(rows, structure, estimator.reg_covar)
-            if covariance is None
-            else _given_covariance(covariance, structure, estimator.covariance_type)
-        ),
+        covariance=covariance,
         resolution=np.zeros(n_features),
+        ridge=ridge,
         **choices,
     )

@@ -12,7 +12,10 @@ the cost is r N trace(E Lambda)/2, which is how fast the bound falls as r rises;
 
 A direction counts only if the rows add more to b_i than the prior and rounding do. In the others they hardly
 vary: constant and duplicated columns, or rows that are equal within a component. There the noise hides
-nothing; it is what makes the fit possible, and no value of r other than zero would be small.
+nothing; it is what makes the fit possible, and no value of r other than zero would be small. Where the
+covariance of the rows is singular, the default prior has the noise added to it. This part of the prior
+shrinks with the noise, and is left out when the two are compared; else noise that exceeds all variances would
+hide itself.
 """
 
 import functools
@@ -50,6 +53,7 @@ class NoiseCost:
     variances : (P,), variances of all rows
     noise : float, `reg_covar`
     negligible : float, noise that would cost next to nothing
+    rounding : float, variance that rounding of the largest feature leaves in linear combinations
     """
 
     per_row: float
@@ -59,6 +63,7 @@ class NoiseCost:
     variances: np.ndarray
     noise: float
     negligible: float
+    rounding: float
 
     @property
     def variance_of_features(self):
@@ -69,6 +74,11 @@ class NoiseCost:
     def falls_with_scaling(self):
         """Whether the same noise on standardized features would be less than half of it in this direction."""
         return self.variance_of_features < 0.5
+
+    @property
+    def may_be_rounding(self):
+        """Whether the direction may hold rounding errors alone, as the last principal components may."""
+        return self.variance_of_features <= self.rounding
 
     @property
     def exceeds_features(self):
@@ -101,7 +111,7 @@ def costly_noise(rows, posterior):
     group, number = np.unravel_index(costs.argmax(), costs.shape)
     ratio = directions.ratios[group, number]
     # Concave in the noise, the cost of any smaller noise is at most this slope at zero times that noise.
-    slope = 0.5 * posterior.effective_degrees_of_freedom @ directions.ratios.sum(axis=1)
+    slope = 0.5 * posterior.effective_degrees_of_freedom @ directions.slopes.sum(axis=1)
     return NoiseCost(
         per_row=float(costs.sum() / rows.total_weight),
         group=int(group),
@@ -110,6 +120,7 @@ def costly_noise(rows, posterior):
         variances=variances,
         noise=posterior.prior.reg_covar,
         negligible=float(posterior.prior.reg_covar * _NEGLIGIBLE_SHARE * most / slope),
+        rounding=float(rows.n_features * np.finfo(rows.X.dtype).eps ** 2 * variances.max()),
     )
 
 
@@ -136,11 +147,13 @@ class _Directions:
     posterior : VariationalPosterior
     axes : (S, P, P), eigenvectors in columns; None where these are the features themselves
     ratios : (S, Q), N r/b_i, zero where the rows add less to b_i than the prior does
+    slopes : (S, Q), the same without what the prior has of the noise, which falls with it
     """
 
     posterior: object
     axes: np.ndarray | None
     ratios: np.ndarray
+    slopes: np.ndarray
 
     @property
     def costs(self):
@@ -169,16 +182,21 @@ def _directions(rows, posterior, variances):
         posterior.whitened_prior_mean, np.full(posterior.n_components, prior.mean_precision)
     )
     rounding = counts * _rounding(posterior, variances)
+    ridge = prior.ridge * structure.gram(posterior.whiteners)
     of_rows, axes = moments.second, None
     if structure.is_matrix:
         axes = np.linalg.eigh(noise)[1]
-        noise, of_rows, of_prior, rounding = (
+        noise, of_rows, of_prior, ridge, rounding = (
             np.einsum("spi,spq,sqi->si", axes, part, axes, optimize=True)
-            for part in (noise, of_rows, of_prior, rounding)
+            for part in (noise, of_rows, of_prior, ridge, rounding)
         )
-    varies = of_rows > of_prior + rounding
-    ratios = np.divide(noise, of_rows + of_prior, out=np.zeros_like(noise), where=varies)
-    return _Directions(posterior, axes, ratios)
+    without_ridge = np.maximum(of_prior - ridge, 0.0)
+    varies = of_rows > without_ridge + rounding
+    ratios, slopes = (
+        np.divide(noise, of_rows + part, out=np.zeros_like(noise), where=varies)
+        for part in (of_prior, without_ridge)
+    )
+    return _Directions(posterior, axes, ratios, slopes)
 
 
 def _rounding(posterior, variances):

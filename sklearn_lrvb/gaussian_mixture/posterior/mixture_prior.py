@@ -26,6 +26,7 @@ class MixturePrior:
         Standard deviations that rounding of the rows gives to a constant column. A component with smaller
         ones has collapsed. Zero under a proper prior, which bounds variances from below.
     complement : Complement, the directions that projected rows leave out
+    ridge : float, what C0 has of `reg_covar`, because the covariance of the rows is singular: that or 0
     """
 
     weights: object
@@ -38,6 +39,7 @@ class MixturePrior:
     reg_covar: float
     resolution: np.ndarray
     complement: Complement = NO_COMPLEMENT
+    ridge: float = 0.0
 
     @property
     def flat(self):

@@ -195,8 +195,8 @@ class InformationSource:
             raise MemoryError(
                 f"{what} of {posterior.n_components} components in {posterior.n_features} features has "
                 f"{size} unknowns, a matrix of {8 * size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are "
-                "solved. (a) Ask for less: means and weights, or standard deviations, alone. (b) Reduce the "
-                "features first, for example with PCA in a pipeline. (c) Lower n_components."
+                "solved. (a) Ask for means and weights alone. (b) Reduce the features first, for example "
+                "with PCA in a pipeline. (c) Lower n_components."
             )
 
     # How good the optimum is.

@@ -137,6 +137,13 @@ class PosteriorUncertainty:
         with self.source.threads():
             return np.sqrt(variance(target, information))
 
+    def require_sizes(self, names):
+        """Raise MemoryError where the standard deviations of one of these targets need too large a matrix."""
+        for name in names:
+            self.source.require_size(
+                n_coordinates_at_once(self.map[name]), f"The posterior covariance for the {name}"
+            )
+
     def margins(self, name, method):
         """Posterior means, standard deviations and intervals of the flat entries of a target.
 

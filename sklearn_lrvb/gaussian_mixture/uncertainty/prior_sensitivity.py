@@ -17,8 +17,11 @@ The rows of J M^-1, as polynomials in y, give the gradients in m0 and C0 through
 prior's mean acts like b0 rows at m0 that belong to every component with certainty.
 """
 
+import math
+
 import numpy as np
 
+_MAX_DERIVATIVES = 200_000_000  # Largest number of derivatives that are kept at once, 1.6 GB.
 _SCALARS = ("weight_concentration_prior", "mean_precision_prior", "degrees_of_freedom_prior")
 
 
@@ -112,10 +115,13 @@ def prior_sensitivity(uncertainty, name):
     ------
     ValueError
         There is no target of this name, or the prior is flat.
+    MemoryError
+        The derivatives in C0 would take more than 1.6 GB.
     """
     target, posterior = uncertainty.map[name], uncertainty.map.posterior
     if posterior.prior.flat:
         raise ValueError("prior_sensitivity is undefined for prior='flat'. Refit with prior='conjugate'.")
+    _require_memory(target, posterior.structure, name)
     response, structure = PriorResponse(posterior), posterior.structure
     scalars = np.eye(3, 4)
     scalar_sources = response.sources(scalars, np.zeros((3, structure.n_features)))
@@ -131,6 +137,17 @@ def prior_sensitivity(uncertainty, name):
     gradients = dict(zip(_SCALARS, of_scalars.T, strict=True))
     gradients |= {"mean_prior": of_mean, "covariance_prior": of_covariance}
     return {changed: _shaped(target, gradient) for changed, gradient in gradients.items()}
+
+
+def _require_memory(target, structure, name):
+    """Raise MemoryError where the derivatives in C0 are too many numbers."""
+    shape = (target.size, *structure.prior_shape)
+    if math.prod(shape) > _MAX_DERIVATIVES:
+        raise MemoryError(
+            f"The derivatives of the {name} in covariance_prior are an array of shape {shape}, of "
+            f"{8 * math.prod(shape) / 2**30:.1f} GiB. (a) Ask for target='weights'. (b) Reduce the features "
+            "first, for example with PCA in a pipeline. (c) Use covariance_type='diag'."
+        )
 
 
 def _shaped(target, gradient):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, PRIORS, mixture, overlapping, three_blobs
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, make_blobs
+from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
@@ -115,7 +116,7 @@ def test_without_noise_there_is_no_cost(covariance_type):
 def test_harmless_noise_needs_no_pass_over_the_rows(covariance_type, monkeypatch):
     posterior = mixture({"covariance_type": covariance_type}).fit(overlapping())._last_fit.posterior
     rows = CentredRows.around_mean(overlapping())
-    monkeypatch.setattr(CentredRows, "map", None)
+    monkeypatch.setattr(CentredRows, "total", None)
     assert costly_noise(rows, posterior) is None
     with pytest.raises(TypeError):
         costly_noise(rows, replace(posterior, prior=replace(posterior.prior, reg_covar=0.1)))
@@ -174,6 +175,44 @@ def test_equal_rows_within_a_component_are_no_cause():
     X = np.where(rng.random((50_000, 1)) < 0.5, 0.0, rng.normal(3.0, 0.5, size=(50_000, 2)))
     mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     assert mixture.covariances_.min() < 1e-4
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_noise_in_the_default_prior_does_not_hide_itself(covariance_type, unit):
+    X, labels = make_blobs(40, 100, centers=3, cluster_std=5, random_state=0)
+    estimator = LRVBGaussianMixture(n_components=3, covariance_type=covariance_type, random_state=0)
+    proposed = re.search(r"pass reg_covar=(\S+),", message_of(estimator, unit * X))[1]
+    labels_found = estimator.set_params(reg_covar=float(proposed)).fit_predict(unit * X)
+    assert adjusted_rand_score(labels, labels_found) == 1.0
+    assert cost_of(estimator, unit * X) is None
+
+
+@every_type
+def test_noise_in_the_prior_of_a_constant_column_does_not_hide_itself(covariance_type):
+    X = np.column_stack([1e-5 * three_blobs(), np.ones(len(three_blobs()))])
+    estimator = LRVBGaussianMixture(n_components=3, covariance_type=covariance_type, random_state=0)
+    proposed = re.search(r"pass reg_covar=(\S+),", message_of(estimator, X))[1]
+    assert estimator.set_params(reg_covar=float(proposed)).fit(X).n_occupied_ == 3
+    assert cost_of(estimator, X) is None
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag"])
+def test_principal_components_of_dependent_columns_are_to_be_dropped(covariance_type):
+    X = overlapping()
+    X = PCA().fit_transform(np.column_stack([10 * X, X[:, 0] - X[:, 1], 2.54 * X[:, 1], 0.3 * X[:, 0]]))
+    estimator = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0)
+    for rows in X, X.astype(np.float32):
+        assert 0 < rows.var(axis=0).min() < 1e-25
+        assert "(c) drop these features if they hold rounding errors alone" in message_of(estimator, rows)
+    assert "rounding" not in message_of(estimator, planted())
+
+
+def test_a_small_share_is_not_called_none():
+    X = make_blobs(40, 200, centers=3, cluster_std=5, random_state=0)[0]
+    estimator = LRVBGaussianMixture(n_components=3, covariance_type="diag", random_state=0)
+    assert "Noise is 0 %" not in (message := message_of(estimator, 1e-2 * X))
+    assert re.search(r"Noise is 0\.\d %", message)
 
 
 def test_a_chosen_value_may_smooth_but_not_exceed_whole_features():

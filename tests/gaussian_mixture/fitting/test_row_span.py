@@ -311,3 +311,18 @@ def test_one_row_more_than_one_cluster_each(rng):
         with pytest.warns(match="distinct clusters"):
             mixture.fit(X)
         assert np.isfinite(mixture.score_samples(X)).all()
+
+
+def test_what_is_too_large_of_many_features_is_refused_before_any_work():
+    X = np.random.default_rng(0).normal(size=(20, 300))
+    mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    with pytest.raises(
+        MemoryError, match=r"The posterior covariance for the precisions of 2 .*\(a\) Ask for"
+    ):
+        mixture.posterior_summary()
+    mixture.posterior_summary(target="weights")
+    mixture = LRVBGaussianMixture(n_components=3, random_state=0).fit(np.tile(X, (1, 3)) + np.arange(900) % 7)
+    with pytest.raises(
+        MemoryError, match=r"derivatives of the means .* shape \(2700, 900, 900\), of 16.3 GiB"
+    ):
+        mixture.prior_sensitivity("means")

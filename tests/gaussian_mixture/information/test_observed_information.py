@@ -466,7 +466,7 @@ def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     tracemalloc.stop()
     assert isinstance(estimator._uncertainty.source._matrix, DualInformation)
     assert peak < 30 * X.nbytes  # mostly two columns of 40,602 and scratch
-    with pytest.raises(MemoryError, match=r"in 200 features has 20100 unknowns.*Ask for less: means and"):
+    with pytest.raises(MemoryError, match=r"in 200 features has 20100 unknowns.*Ask for means and weights"):
         estimator.precisions_std_
     mean_field = np.sqrt(np.diag(estimator.get_posterior_covariance("means", method="mean_field")))
     assert (means_std.ravel() / mean_field).max() > 1.001
