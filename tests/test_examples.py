@@ -5,6 +5,7 @@ import runpy
 import sys
 
 import pytest
+from matplotlib import pyplot as plt
 
 EXAMPLES = sorted((pathlib.Path(__file__).parent.parent / "examples").glob("*.py"))
 
@@ -14,6 +15,9 @@ def test_example(path, tmp_path, monkeypatch, capsys):
     figure = tmp_path / "figure.png"
     draws = "--output" in path.read_text(encoding="utf8")
     assert draws == path.stem.startswith("plot_")
+    plt.close(
+        "all"
+    )  # Figures of tests before would be closed by the example, with a warning of old versions.
     monkeypatch.setattr(sys, "argv", [str(path), *(["--output", str(figure)] if draws else [])])
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr()
