@@ -39,6 +39,10 @@ COSTLY = 0.05
 _NEGLIGIBLE_SHARE = 0.1
 
 
+# Factor by which variances along a direction exceed rounding at least, if they are more than that.
+_MARGIN_OF_ROUNDING = 100.0
+
+
 @dataclass(frozen=True)
 class NoiseCost:
     """The cost of the noise at the end of a fit.
@@ -120,7 +124,7 @@ def costly_noise(rows, posterior):
         variances=variances,
         noise=posterior.prior.reg_covar,
         negligible=float(posterior.prior.reg_covar * _NEGLIGIBLE_SHARE * most / slope),
-        rounding=float(rows.n_features * np.finfo(rows.X.dtype).eps ** 2 * variances.max()),
+        rounding=_rounding_of_combinations(rows.n_features, variances, rows.X.dtype),
     )
 
 
@@ -207,9 +211,18 @@ def _rounding(posterior, variances):
     """
     structure, round_off_of_matrix = posterior.structure, round_off(posterior.n_features)
     of_features = round_off_of_matrix * variances + np.square(posterior.prior.resolution)
+    if (
+        posterior.prior.is_projected
+    ):  # The coordinates are linear combinations, with the rounding of all features.
+        of_features += _MARGIN_OF_ROUNDING * _rounding_of_combinations(structure.n_dimensions, variances)
     covariances = structure.power * structure.gram(structure.scaled_frames(np.sqrt(of_features)))
     in_frames = structure.congruence(posterior.whiteners, covariances)
     return in_frames + round_off_of_matrix**2 * structure.identity_statistic
+
+
+def _rounding_of_combinations(n_features, variances, dtype=np.float64):
+    """Variance that rounding of the largest feature leaves in linear combinations of so many, a float."""
+    return float(n_features * np.finfo(dtype).eps ** 2 * variances.max())
 
 
 def _moments_of_block(frames, block):

@@ -279,3 +279,18 @@ def test_it_is_reported(capsys):
     assert "Initialization on standardized columns" in capsys.readouterr().out
     quiet(LRVBGaussianMixture(n_components=2, random_state=0, verbose=1), overlapping())
     assert "standardized" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_the_direction_that_centred_rows_lack_needs_no_look_in_all_dimensions(covariance_type, monkeypatch):
+    # N centred rows span N - 1 directions; the last one of their span holds rounding alone.
+    X = 5.0 * np.random.default_rng(0).normal(size=(40, 300)) + 10.0 * np.eye(3, 300)[np.arange(40) % 3]
+    looked = []
+
+    def recorded(rows, posterior):
+        looked.append(rows.n_features)
+        return costly_noise(rows, posterior)
+
+    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.estimator.costly_noise", recorded)
+    mixture({"covariance_type": covariance_type}, 3).set_params(reg_covar=1e-6).fit(X)
+    assert looked == [40]
