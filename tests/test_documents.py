@@ -36,6 +36,7 @@ CASES = [(page, heading) for page in PAGES for heading in sections(page)]
 @pytest.mark.parametrize(("page", "heading"), CASES, ids=[f"{page.stem}-{name}" for page, name in CASES])
 @pytest.mark.filterwarnings("default")  # Other packages' warnings about themselves are no errors here.
 def test_the_code_of_a_section_runs(page, heading, tmp_path, monkeypatch):
+    """The assertions are in the code of the pages."""
     code = sections(page)
     for package in imported(code[heading]):
         if package not in INSTALLED_WITH_THE_TESTS:

@@ -93,7 +93,7 @@ class NoiseCost:
 def costly_noise(rows, posterior):
     """The cost of the noise, if it is more than `COSTLY` nats a row; otherwise None.
 
-    Fits in which a bound from the traces of the precisions shows that it is less need no pass over the rows.
+    Fits in which a bound from the traces of the precisions shows that it is less need no eigenvectors.
 
     Parameters
     ----------
@@ -105,9 +105,9 @@ def costly_noise(rows, posterior):
     cost : NoiseCost or None
     """
     most = COSTLY * rows.total_weight
-    if posterior.prior.reg_covar == 0 or _bound_from_traces(posterior) <= most:
+    if posterior.prior.reg_covar == 0 or _bound_from_traces(rows, posterior) <= most:
         return None
-    variances = rows.total(sum_of_squares) / rows.total_weight
+    variances = _variances(rows)
     directions = _directions(rows, posterior, variances)
     costs = directions.costs
     if not costs.sum() > most:
@@ -128,16 +128,26 @@ def costly_noise(rows, posterior):
     )
 
 
-def _bound_from_traces(posterior):
+def _variances(rows):
+    """Variances of the features over all rows, (P,)."""
+    return rows.total(sum_of_squares) / rows.total_weight
+
+
+def _bound_from_traces(rows, posterior):
     """A number that the cost does not exceed, in nats.
 
     The shares of the noise in the variances along a group's directions sum to x = (N/c) r trace(E Lambda).
-    They cost most if one direction has it all: -(c/2) log(1 - x). Directions that projected rows leave out
-    do not count, because no row varies along them.
+    They cost most if one direction has it all: -(c/2) log(1 - x). Directions along which no row varies do not
+    count. Where rows are projected these are the directions left out, and coordinates that hold rounding
+    alone: N centred rows vary along N - 1 directions of their span. Precisions are largest there.
     """
     structure, freedom = posterior.structure, posterior.effective_degrees_of_freedom
-    counts = structure.layout.per_group(posterior.counts)
-    traces = structure.precision_trace(posterior.whiteners)
+    counts, whiteners = structure.layout.per_group(posterior.counts), posterior.whiteners
+    if posterior.prior.is_projected:
+        variances = _variances(rows)
+        rounding = _rounding_of_combinations(structure.n_dimensions, variances)
+        whiteners = whiteners[:, :, variances > _MARGIN_OF_ROUNDING * rounding]
+    traces = structure.precision_trace(whiteners)
     shares = posterior.prior.reg_covar * counts * traces / freedom
     return np.inf if shares.max() >= 1.0 else -0.5 * float(freedom @ np.log1p(-shares))
 
