@@ -510,7 +510,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
             made = (starts or self._starts)(rows, prior, kept)
-            best, noise = self._best_fit(rows, prior, made, moves, draws=starts is None)
+            best, noise = self._best_fit(rows, prior, made, moves, is_drawn)
             self._unpack(best, rows, is_drawn)
         if not self.converged_ and self.max_iter > 0:
             warn_caller(
@@ -522,7 +522,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             warn_caller(noise_warning(noise, prior, self._feature_names))
         return CentredRows(X, rows.origin, self.n_jobs)
 
-    def _best_fit(self, rows, prior, starts, moves, draws):
+    def _best_fit(self, rows, prior, starts, moves, is_drawn):
         """The state with the highest lower bound over the starts, and what unwanted noise costs it or None.
 
         Distances in columns of very different scales are those in the largest one. Where unwanted noise shows
@@ -537,7 +537,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         best = race.best(starts)
         if self._unwanted_noise(ascent.rows_of(best), best.posterior) is None:
             return ascent.ended(best), None
-        if draws and self._starts_by_kmeans:
+        if is_drawn and self._starts_by_kmeans:
 
             def standardized(ascent):
                 random_state = check_random_state(self.random_state)
@@ -550,9 +550,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
     @property
     def _starts_by_kmeans(self):
-        """Whether a fit starts by k-means, and the start makes a difference."""
+        """Whether starts are drawn by k-means, and make a difference."""
         is_kmeans = isinstance(self.init_params, str) and self.init_params == "kmeans"
-        return is_kmeans and self.n_components > 1 and not self._continues()
+        return is_kmeans and self.n_components > 1
 
     def _unwanted_noise(self, rows, posterior):
         """What `reg_covar` costs, if that is much and nobody asked for it; otherwise None.

@@ -508,9 +508,7 @@ class Ascent:
         decrement = np.inf
         while fit.n_iter < self.max_iter and not fit.finished:
             fit = self.with_information(fit, offer and offer.solver)
-            if fit.decrement < (
-                _ACCEPTED_DECREMENT if fit.distance < _FIXED_POINT_TOLERANCE else _POLISHED_DECREMENT
-            ):
+            if self._is_polished(fit):
                 return self._confirm_optimum(fit)
             if fit.is_strict_optimum and self._is_near_optimum(fit):
                 fit = self._polish(fit)
@@ -522,6 +520,11 @@ class Ascent:
                 if decrement == np.inf and fit.gain < gain_of_sweeps:
                     break
         return fit
+
+    def _is_polished(self, fit):
+        """Whether the decrement is as small as it gets."""
+        at_fixed_point = fit.distance < _FIXED_POINT_TOLERANCE
+        return fit.decrement < (_ACCEPTED_DECREMENT if at_fixed_point else _POLISHED_DECREMENT)
 
     def _is_near_optimum(self, fit):
         """Whether M hardly changes between here and the optimum."""
@@ -603,33 +606,45 @@ class Ascent:
     def _polish(self, fit):
         """Newton steps that all use the factor of M at the start; converged if they end at the optimum.
 
-        Every step costs one sweep. The distance falls manyfold with each, which shows that M stays definite
-        on the way. Where the steps stop short of the optimum, M is formed again at the end.
+        Where the steps stop short of the optimum, M is formed again at the end.
         """
-        start, direction, distance = fit, fit.direction, fit.decrement
+        start, fit = self._steps_with_one_factor(fit)
+        if fit.decrement < _POLISHED_DECREMENT and start.probed().is_strict_optimum:
+            return self._finished(fit)
+        if fit.posterior is start.posterior:
+            fit = self._newton_step(start)
+        return self._judged(self.with_information(fit), start)
+
+    def _steps_with_one_factor(self, start):
+        """The state before and after Newton steps that use the factor of M at the former.
+
+        Every step costs one sweep. The distance falls manyfold with each, which shows that M stays definite
+        on the way. The state before is marked as indefinite where a step meets negative curvature; that after
+        has its decrement, and no information of its own unless no step was made.
+        """
+        fit, direction, decrement = start, start.direction, start.decrement
         for _ in range(_POLISHING_STEPS):
-            if distance < _POLISHED_DECREMENT or fit.n_iter == self.max_iter:
+            if decrement < _POLISHED_DECREMENT or fit.n_iter == self.max_iter:
                 break
             polished = self._after_step(fit, direction)
             if polished is None:
                 break
-            fit = polished
-            direction, distance, definiteness = start.information.newton_step(fit.residual)
+            direction, decrement, definiteness = start.information.newton_step(polished.residual)
+            fit = replace(polished, decrement=decrement)
             if definiteness is Definiteness.INDEFINITE:
                 start = replace(start, definiteness=definiteness)
-        if distance < _POLISHED_DECREMENT and start.probed().is_strict_optimum:
-            return self._finished(replace(fit, decrement=distance))
-        if fit is start:
-            fit = self._newton_step(start)
-        fit = self.with_information(fit)
+        return start, fit
+
+    def _judged(self, fit, start):
+        """A state after polishing, finished and converged if it is at the optimum up to ``tol``."""
         gained = fit.lower_bound - start.lower_bound
         stalled = gained <= self._round_off(fit) and fit.decrement > 0.5 * start.decrement
         arrived = fit.decrement < _ACCEPTED_DECREMENT or stalled or fit.n_iter == self.max_iter
         within_tol = 0.5 * fit.decrement**2 < max(self.tol, self._round_off(fit))
-        if within_tol and arrived:
-            fit = fit.probed()
-        converged = bool(within_tol and arrived and fit.is_strict_optimum)
-        return replace(fit, converged=converged, finished=converged)
+        if not (within_tol and arrived):
+            return fit
+        fit = fit.probed()
+        return replace(fit, converged=fit.is_strict_optimum, finished=fit.is_strict_optimum)
 
 
 def _empties_a_component(before, after):
