@@ -377,7 +377,15 @@ class Ascent:
             if fit.finished:
                 break
             fit, acceleration = self._next_step(fit, acceleration, at_fixed_point)
-        return fit
+        return fit if fit.finished else self._at_last_step(fit)
+
+    def _at_last_step(self, fit):
+        """The state after ``max_iter`` steps, converged if it is within ``tol`` of an optimum nevertheless."""
+        # The Newton decrement is at least the distance, so that from further out there is nothing to verify.
+        if 0.5 * fit.distance**2 >= self.tol:
+            return fit
+        fit = self.with_information(fit)
+        return self._judged(fit, fit)
 
     def _is_at_fixed_point(self, fit, acceleration):
         """Whether sweeps have converged, or have stalled without a significant gain."""

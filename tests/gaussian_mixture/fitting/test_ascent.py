@@ -235,3 +235,15 @@ def test_the_decrement_travels_where_the_matrix_is_too_large_to(monkeypatch):
     assert 0 < there.newton_decrement_ < 1e-6
     with pytest.raises(ValueError, match="needs the training rows"):
         there.posterior_std_
+
+
+@pytest.mark.parametrize("model", MODELS[:6], ids=model_id)
+def test_a_fit_that_ends_at_max_iter_within_tol_has_converged(model):
+    whole = fitted(model)
+    short = mixture(model).set_params(max_iter=whole.n_iter_ - 1).fit(overlapping())
+    assert short.n_iter_ == whole.n_iter_ - 1
+    assert short.converged_
+    assert 0.5 * short.newton_decrement_**2 < short.tol
+    with pytest.warns(ConvergenceWarning):
+        stopped = mixture(model).set_params(max_iter=3).fit(overlapping())
+    assert not stopped.converged_
