@@ -199,6 +199,7 @@ def draw(found, path):
             panel.set_yscale("log", base=2)
             panel.yaxis.set_major_formatter("{x:g}")
             panel.set_title(covariance_type)
+            panel.set_xticks(sorted({int(row["n_components"]) for row in rows}))
             panel.set_xlabel("components")
         axes[0, 0].set_ylabel("our time / scikit-learn's")
         saved(figure, path)

@@ -380,7 +380,7 @@ class Ascent:
         return fit if fit.finished else self._at_last_step(fit)
 
     def _at_last_step(self, fit):
-        """The state after ``max_iter`` steps, converged if it is within ``tol`` of an optimum nevertheless."""
+        """The state after ``max_iter`` steps, converged if it is within ``tol`` of an optimum."""
         # The Newton decrement is at least the distance, so that from further out there is nothing to verify.
         if 0.5 * fit.distance**2 >= self.tol:
             return fit
