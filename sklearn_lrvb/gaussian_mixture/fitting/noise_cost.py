@@ -93,7 +93,7 @@ class NoiseCost:
 def costly_noise(rows, posterior):
     """The cost of the noise, if it is more than `COSTLY` nats a row; otherwise None.
 
-    Fits in which a bound from the traces of the precisions shows that it is less need no eigenvectors.
+    Fits in which a bound shows that it is less need no eigenvectors.
 
     Parameters
     ----------
@@ -105,7 +105,10 @@ def costly_noise(rows, posterior):
     cost : NoiseCost or None
     """
     most = COSTLY * rows.total_weight
-    if posterior.prior.reg_covar == 0 or _bound_from_traces(rows, posterior) <= most:
+    if posterior.prior.reg_covar == 0:
+        return None
+    whiteners = _whiteners_along_rows(rows, posterior)
+    if _bound_from_traces(posterior, whiteners) <= most or _bound_from_rows(posterior, whiteners) <= most:
         return None
     variances = _variances(rows)
     directions = _directions(rows, posterior, variances)
@@ -133,23 +136,63 @@ def _variances(rows):
     return rows.total(sum_of_squares) / rows.total_weight
 
 
-def _bound_from_traces(rows, posterior):
+def _whiteners_along_rows(rows, posterior):
+    """The whiteners of the coordinates along which rows vary, (S, P, Q).
+
+    Where rows are projected some hold rounding alone: N centred rows vary along N - 1 directions of their
+    span. Precisions are largest there.
+    """
+    if not posterior.prior.is_projected:
+        return posterior.whiteners
+    variances = _variances(rows)
+    rounding = _rounding_of_combinations(posterior.structure.n_dimensions, variances)
+    return posterior.whiteners[:, :, variances > _MARGIN_OF_ROUNDING * rounding]
+
+
+def _bound_from_traces(posterior, whiteners):
     """A number that the cost does not exceed, in nats.
 
     The shares of the noise in the variances along a group's directions sum to x = (N/c) r trace(E Lambda).
     They cost most if one direction has it all: -(c/2) log(1 - x). Directions along which no row varies do not
-    count. Where rows are projected these are the directions left out, and coordinates that hold rounding
-    alone: N centred rows vary along N - 1 directions of their span. Precisions are largest there.
+    count.
     """
     structure, freedom = posterior.structure, posterior.effective_degrees_of_freedom
-    counts, whiteners = structure.layout.per_group(posterior.counts), posterior.whiteners
-    if posterior.prior.is_projected:
-        variances = _variances(rows)
-        rounding = _rounding_of_combinations(structure.n_dimensions, variances)
-        whiteners = whiteners[:, :, variances > _MARGIN_OF_ROUNDING * rounding]
-    traces = structure.precision_trace(whiteners)
-    shares = posterior.prior.reg_covar * counts * traces / freedom
+    counts = structure.layout.per_group(posterior.counts)
+    shares = posterior.prior.reg_covar * counts * structure.precision_trace(whiteners) / freedom
     return np.inf if shares.max() >= 1.0 else -0.5 * float(freedom @ np.log1p(-shares))
+
+
+def _bound_from_rows(posterior, whiteners):
+    """A number that the cost does not exceed, in nats; it is tighter where rows vary along few directions.
+
+    The shares of noise x, of the prior and of the rows in the variance along a direction sum to one. A
+    direction counts only if the rows' share y exceeds the prior's without its ridge, the part that noise has
+    added to it, so that 2 y > 1 - x - ridge. Then -log(1 - x) < x/(1 - x) is less than 2 x y over
+    (1 - x) (1 - x - ridge), in which the x may be as large as the root of their sum of squares. The sum of all
+    x y is a trace.
+    """
+    prior, structure, freedom = posterior.prior, posterior.structure, posterior.effective_degrees_of_freedom
+    if not structure.is_matrix:
+        return np.inf
+    noise = prior.reg_covar * structure.layout.per_group(posterior.counts)
+    gram, of_prior = (
+        part / structure.expand(freedom) for part in (structure.gram(whiteners), _of_prior(posterior))
+    )
+    largest = np.linalg.norm(gram, axis=(1, 2))
+    products = np.trace(gram, axis1=1, axis2=2) - np.einsum("spq,spq->s", gram, of_prior) - noise * largest**2
+    without_noise = 1.0 - noise * largest
+    without_ridge = without_noise - prior.ridge * largest
+    if without_ridge.min() <= 0.0:
+        return np.inf
+    return float(freedom @ (noise * products / (without_noise * without_ridge)))
+
+
+def _of_prior(posterior):
+    """What the prior adds to the scatter in the groups' frames, (S, ...)."""
+    mean_precisions = np.full(posterior.n_components, posterior.prior.mean_precision)
+    return posterior.whitened_prior_scatter + posterior.structure.sum_of_squares(
+        posterior.whitened_prior_mean, mean_precisions
+    )
 
 
 @dataclass(frozen=True)
@@ -192,9 +235,7 @@ def _directions(rows, posterior, variances):
     moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
     counts = structure.expand(structure.layout.per_group(moments.counts))
     noise = counts * prior.reg_covar * structure.power * structure.gram(posterior.whiteners)
-    of_prior = posterior.whitened_prior_scatter + structure.sum_of_squares(
-        posterior.whitened_prior_mean, np.full(posterior.n_components, prior.mean_precision)
-    )
+    of_prior = _of_prior(posterior)
     rounding = counts * _rounding(posterior, variances)
     ridge = prior.ridge * structure.gram(posterior.whiteners)
     of_rows, axes = moments.second, None

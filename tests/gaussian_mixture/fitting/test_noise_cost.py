@@ -16,7 +16,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.fitting import initialization, noise_cost
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import standardized_kmeans
-from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import COSTLY, _bound_from_traces, costly_noise
+from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import (
+    COSTLY,
+    _bound_from_rows,
+    _bound_from_traces,
+    _directions,
+    _variances,
+    costly_noise,
+)
 from sklearn_lrvb.row_blocks import CentredRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -96,7 +103,7 @@ def test_the_bound_from_traces_is_one(covariance_type, reg_covar):
     X = overlapping()
     estimator = quiet(mixture({"covariance_type": covariance_type, "reg_covar": reg_covar}), X)
     posterior = estimator._last_fit.posterior
-    bound = _bound_from_traces(CentredRows.around_mean(X), posterior)
+    bound = _bound_from_traces(posterior, posterior.whiteners)
     cost = cost_of(estimator, X)
     assert np.isfinite(bound)
     assert bound >= (0.0 if cost is None else cost.per_row * len(X))
@@ -277,6 +284,23 @@ def test_the_start_of_many_rows_is_that_of_a_sample(monkeypatch):
     assert adjusted_rand_score(made.argmax(axis=1), labels) > 0.9
 
 
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+@pytest.mark.parametrize("n_samples", [25, 40, 60, 200])
+@pytest.mark.parametrize("reg_covar", [1e-6, 1e-3, 1e-2])
+def test_the_bound_from_rows_is_one(covariance_type, n_samples, reg_covar):
+    X = (
+        np.random.default_rng(n_samples).normal(size=(n_samples, 20))
+        + 5.0 * np.eye(3, 20)[np.arange(n_samples) % 3]
+    )
+    estimator = quiet(mixture({"covariance_type": covariance_type, "reg_covar": reg_covar}, 3), X)
+    posterior, rows = estimator._last_fit.posterior, CentredRows.around_mean(X)
+    bound = _bound_from_rows(posterior, posterior.whiteners)
+    cost = _directions(rows, posterior, _variances(rows)).costs.sum()
+    assert cost <= bound
+    if reg_covar == 1e-6:
+        assert bound < 20.0 * cost + 1e-3
+
+
 def test_it_is_reported(capsys):
     quiet(LRVBGaussianMixture(n_components=2, random_state=0, verbose=1), planted())
     assert "Initialization on standardized columns" in capsys.readouterr().out
@@ -292,3 +316,10 @@ def test_the_direction_that_centred_rows_lack_takes_no_eigenvectors(covariance_t
     mixture({"covariance_type": covariance_type}, 3).set_params(reg_covar=1e-6).fit(X)
     with pytest.raises(TypeError):  # Noise that may be costly is looked into.
         mixture({"covariance_type": covariance_type}, 3).set_params(reg_covar=1e-6).fit(1e-4 * X)
+
+
+@pytest.mark.parametrize("n_samples", [80, 120])
+def test_components_of_fewer_rows_than_features_take_no_eigenvectors(n_samples, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(n_samples, 90)) + 10.0 * np.eye(3, 90)[np.arange(n_samples) % 3]
+    monkeypatch.setattr(noise_cost, "_directions", None)
+    mixture({"covariance_type": "full", "reg_covar": 1e-6}, 3).fit(X)
