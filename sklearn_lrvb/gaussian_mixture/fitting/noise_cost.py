@@ -168,8 +168,8 @@ def _bound_from_rows(posterior, whiteners):
     The shares of noise x, of the prior and of the rows in the variance along a direction sum to one. A
     direction counts only if the rows' share y exceeds the prior's without its ridge, the part that noise has
     added to it, so that 2 y > 1 - x - ridge. Then -log(1 - x) < x/(1 - x) is less than 2 x y over
-    (1 - x) (1 - x - ridge), in which the x may be as large as the root of their sum of squares. The sum of all
-    x y is a trace.
+    (1 - x) (1 - x - ridge), in which the x may be as large as the root of their sum of squares. The sum of
+    all x y is a trace.
     """
     prior, structure, freedom = posterior.prior, posterior.structure, posterior.effective_degrees_of_freedom
     if not structure.is_matrix:
