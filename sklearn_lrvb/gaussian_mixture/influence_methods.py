@@ -10,7 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
-from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import InfluenceFunctions, write_influence
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import (
+    InfluenceFunctions,
+    write_influence,
+    write_weight_influence_of_few_rows,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import largest_shares
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
@@ -73,9 +77,13 @@ class InfluenceMethods(FittedAttributes):
         rows = self._rows(X, uncertainty.fitted)
         check_target(target)
         check_perturbation(perturb)
-        entries = uncertainty.map[target].flat_indices()
+        parameters = uncertainty.map[target]
+        entries = parameters.flat_indices()
         shape = (rows.n_samples, *entries.shape, *self._axes_of(perturb))
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
+        if perturb == "weight" and rows.n_samples < parameters.size:
+            write_weight_influence_of_few_rows(rows, uncertainty, parameters, out, entries)
+            return out
         batches = uncertainty.coefficients(target)
         write_influence(rows, uncertainty.fitted.posterior, batches, _INFLUENCE_OF[perturb], out, entries)
         return out

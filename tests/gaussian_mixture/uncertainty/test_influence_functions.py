@@ -231,6 +231,20 @@ def test_a_rows_influence_does_not_depend_on_the_rows_beside_it(covariance_type,
         assert_equal_to_rounding(estimator.influence_scores(rows), scores)
 
 
+@catalogue
+def test_the_weight_influence_of_few_rows_is_the_same_as_among_many(model, monkeypatch, tmp_path):
+    # Fewer rows than entries of the target are solved for, row by row.
+    estimator = fitted(model)
+    among_many = {target: estimator.influence(X, target, "weight") for target in TARGETS}
+    on_disk = np.memmap(tmp_path / "influence", dtype=np.float32, mode="w+", shape=(2, 2, 2))
+    for batch_bytes in (2**20, 1):
+        monkeypatch.setattr("sklearn_lrvb.row_blocks._BATCH_BYTES", batch_bytes)
+        for target, expected in among_many.items():
+            assert_equal_to_rounding(estimator.influence(X[:2], target, "weight"), expected[:2])
+    estimator.influence(X[:2], "means", "weight", out=on_disk)
+    np.testing.assert_allclose(on_disk, among_many["means"][:2], rtol=1e-5, atol=1e-6)
+
+
 def test_unknown_requests_are_refused():
     estimator = fitted(MODELS[0])
     with pytest.raises(ValueError, match="target must be one of log_weights, means"):
