@@ -202,13 +202,13 @@ class _Directions:
     Attributes
     ----------
     posterior : VariationalPosterior
-    axes : (S, P, P), eigenvectors in columns; None where these are the features themselves
+    vectors : (S, P, P), the directions in columns; None where these are the features themselves
     ratios : (S, Q), N r/b_i, zero where the rows add less to b_i than the prior does
     slopes : (S, Q), the same without what the prior has of the noise, which falls with it
     """
 
     posterior: object
-    axes: np.ndarray | None
+    vectors: np.ndarray | None
     ratios: np.ndarray
     slopes: np.ndarray
 
@@ -220,8 +220,8 @@ class _Directions:
     def loadings(self, group, number):
         """Squared loadings of the features on a direction, (P,)."""
         n_features = self.posterior.n_features
-        if self.axes is not None:
-            direction = self.posterior.whiteners[group].T @ self.axes[group, :, number]
+        if self.vectors is not None:
+            direction = self.vectors[group, :, number]
             return np.square(direction) / (direction @ direction)
         if self.ratios.shape[1] == 1:
             return np.full(n_features, 1.0 / n_features)
@@ -230,45 +230,44 @@ class _Directions:
 
 def _directions(rows, posterior, variances):
     """The `_Directions` of all groups, given the variances of the features (P,): one pass over the rows."""
-    prior, structure = posterior.prior, posterior.structure
-    frames = OwnFrames(posterior)
+    prior, structure, frames = posterior.prior, posterior.structure, OwnFrames(posterior)
     moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
-    counts = structure.expand(structure.layout.per_group(moments.counts))
-    noise = counts * prior.reg_covar * structure.power * structure.gram(posterior.whiteners)
-    of_prior = _of_prior(posterior)
-    rounding = counts * _rounding(posterior, variances)
-    ridge = prior.ridge * structure.gram(posterior.whiteners)
-    of_rows, axes = moments.second, None
+    of_rows, of_prior = moments.second, _of_prior(posterior)
+    of_identity, vectors = structure.gram(posterior.whiteners), None
+    of_features, of_frame = _rounding(posterior, variances)
     if structure.is_matrix:
-        axes = np.linalg.eigh(noise)[1]
-        noise, of_rows, of_prior, ridge, rounding = (
-            np.einsum("spi,spq,sqi->si", axes, part, axes, optimize=True)
-            for part in (noise, of_rows, of_prior, ridge, rounding)
-        )
-    without_ridge = np.maximum(of_prior - ridge, 0.0)
-    varies = of_rows > without_ridge + rounding
+        of_identity, axes = np.linalg.eigh(of_identity)
+        vectors = structure.transposed(posterior.whiteners) @ axes
+        of_rows, of_prior = (np.einsum("sqi,sqi->si", axes, part @ axes) for part in (of_rows, of_prior))
+        rounding = np.einsum("p,spi->si", of_features, np.square(vectors)) + of_frame
+    else:
+        covariances = structure.power * structure.gram(structure.scaled_frames(np.sqrt(of_features)))
+        rounding = structure.congruence(posterior.whiteners, covariances)
+        rounding = rounding + of_frame * structure.identity_statistic
+    counts = structure.layout.per_group(moments.counts)[:, None]
+    noise = counts * prior.reg_covar * structure.power * of_identity
+    without_ridge = np.maximum(of_prior - prior.ridge * of_identity, 0.0)
+    varies = of_rows > without_ridge + counts * rounding
     ratios, slopes = (
         np.divide(noise, of_rows + part, out=np.zeros_like(noise), where=varies)
         for part in (of_prior, without_ridge)
     )
-    return _Directions(posterior, axes, ratios, slopes)
+    return _Directions(posterior, vectors, ratios, slopes)
 
 
 def _rounding(posterior, variances):
-    """Variances in the groups' frames that count as zero, (S, ...), given those of the features (P,).
+    """Variances that count as zero: of the features (P,), given all of theirs, and in any frame, a float.
 
-    They are those of a singular covariance (`symmetric_matrices`), those that rounding gives to a constant
-    column, and, in a frame, those along an eigenvector that is off by round-off.
+    Those of the features are those of a singular covariance (`symmetric_matrices`), and those that rounding
+    gives to a constant column; that in a frame is along an eigenvector that is off by round-off.
     """
-    structure, round_off_of_matrix = posterior.structure, round_off(posterior.n_features)
+    round_off_of_matrix = round_off(posterior.n_features)
     of_features = round_off_of_matrix * variances + np.square(posterior.prior.resolution)
-    if (
-        posterior.prior.is_projected
-    ):  # The coordinates are linear combinations, with the rounding of all features.
-        of_features += _MARGIN_OF_ROUNDING * _rounding_of_combinations(structure.n_dimensions, variances)
-    covariances = structure.power * structure.gram(structure.scaled_frames(np.sqrt(of_features)))
-    in_frames = structure.congruence(posterior.whiteners, covariances)
-    return in_frames + round_off_of_matrix**2 * structure.identity_statistic
+    if posterior.prior.is_projected:
+        # The coordinates are linear combinations, with the rounding of all features.
+        n_combined = posterior.structure.n_dimensions
+        of_features += _MARGIN_OF_ROUNDING * _rounding_of_combinations(n_combined, variances)
+    return of_features, round_off_of_matrix**2
 
 
 def _rounding_of_combinations(n_features, variances, dtype=np.float64):
