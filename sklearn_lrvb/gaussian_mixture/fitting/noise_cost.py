@@ -2,20 +2,22 @@
 
 *Mathematics.* At fixed responsibilities the lower bound depends on a precision group through
 -(c/2) log|A|, where A = B + N r I: r is `reg_covar`, N the group's expected count, and B the scatter of the
-rows together with what the prior adds. So the noise costs
+rows together with what the prior adds. So, under a prior
+that is held fixed, the noise costs
 
     (c/2) log(|B + N r I| / |B|) = (c/2) sum_i log(1 + N r/b_i),
 
-b_i being the eigenvalues of B. Less noise lets the responsibilities improve too, so that a fit to the same
-rows with ``reg_covar=0`` gains at least as much; with one component it gains exactly this. (To first order
-the cost is r N trace(E Lambda)/2, which is how fast the bound falls as r rises; it is less than the cost.)
+b_i being the eigenvalues of B. (P N r takes the place of N r for "spherical", where B is a number.) Less
+noise lets the responsibilities improve too, so that a fit to the same rows with ``reg_covar=0`` gains at
+least as much; with one component it gains exactly this. (To first order the cost is r N trace(E Lambda)/2,
+which is how fast the bound falls as r rises; it is less than the cost.)
 
-A direction counts only if the rows add more to b_i than the prior and rounding do. In the others they hardly
-vary: constant and duplicated columns, or rows that are equal within a component. There the noise hides
-nothing; it is what makes the fit possible, and no value of r other than zero would be small. Where the
-covariance of the rows is singular, the default prior has the noise added to it. This part of the prior
-shrinks with the noise, and is left out when the two are compared; else noise that exceeds all variances would
-hide itself.
+In what is reported a direction counts only if the rows add more to b_i than the prior and rounding do. In the
+others they hardly vary: constant and duplicated columns, or rows that are equal within a component. There the
+noise hides nothing; it is what makes the fit possible, and no value of r other than zero would be small.
+Where the covariance of the rows is singular, the default prior has the noise added to it. This part of the
+prior shrinks with the noise, and is left out when the two are compared; else noise that exceeds all variances
+would hide itself.
 """
 
 import functools
@@ -26,7 +28,7 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.row_blocks import sum_of_squares
-from sklearn_lrvb.symmetric_matrices import round_off
+from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal
 
 # Cost in nats a row above which the noise counts as costly. In 130 fits to breast cancer, wine, diabetes,
 # iris and digits data, raw, standardized and in small units, refits without noise found the same clusters
@@ -37,10 +39,6 @@ COSTLY = 0.05
 # Share of `COSTLY` that the proposed smaller noise may cost. The margin is needed because a fit with less
 # noise may find tighter components.
 _NEGLIGIBLE_SHARE = 0.1
-
-
-# Factor by which variances along a direction exceed rounding at least, if they are more than that.
-_MARGIN_OF_ROUNDING = 100.0
 
 
 @dataclass(frozen=True)
@@ -117,8 +115,8 @@ def costly_noise(rows, posterior):
         return None
     group, number = np.unravel_index(costs.argmax(), costs.shape)
     ratio = directions.ratios[group, number]
-    # Concave in the noise, the cost of any smaller noise is at most this slope at zero times that noise.
-    slope = 0.5 * posterior.effective_degrees_of_freedom @ directions.slopes.sum(axis=1)
+    # The cost is concave in the noise, so that a share of the noise costs at most that share of this number.
+    linear_cost = 0.5 * posterior.effective_degrees_of_freedom @ directions.ratios_without_ridge.sum(axis=1)
     return NoiseCost(
         per_row=float(costs.sum() / rows.total_weight),
         group=int(group),
@@ -126,7 +124,7 @@ def costly_noise(rows, posterior):
         loadings=directions.loadings(group, number),
         variances=variances,
         noise=posterior.prior.reg_covar,
-        negligible=float(posterior.prior.reg_covar * _NEGLIGIBLE_SHARE * most / slope),
+        negligible=float(posterior.prior.reg_covar * _NEGLIGIBLE_SHARE * most / linear_cost),
         rounding=_rounding_of_combinations(rows.n_features, variances, rows.X.dtype),
     )
 
@@ -137,20 +135,26 @@ def _variances(rows):
 
 
 def _whiteners_along_rows(rows, posterior):
-    """The whiteners of the coordinates along which rows vary, (S, P, Q).
+    """The whiteners without the coordinates in which rows hold rounding alone, (S, P, coordinates kept).
 
-    Where rows are projected some hold rounding alone: N centred rows vary along N - 1 directions of their
-    span. Precisions are largest there.
+    N centred rows vary along N - 1 directions of their span. In the last one precisions are largest, and no
+    row varies, so that it does not count. Where the prior couples it to others, it has to be kept: what is
+    left is not a bound then.
     """
-    if not posterior.prior.is_projected:
+    prior = posterior.prior
+    if prior.flat or not prior.resolution.any():
         return posterior.whiteners
-    variances = _variances(rows)
-    rounding = _rounding_of_combinations(posterior.structure.n_dimensions, variances)
-    return posterior.whiteners[:, :, variances > _MARGIN_OF_ROUNDING * rounding]
+    holds_rounding = _variances(rows) < np.square(prior.resolution)
+    if not holds_rounding.any() or prior.mean[holds_rounding].any():
+        return posterior.whiteners
+    scaled = scaled_to_unit_diagonal(prior.covariance)[0]
+    if np.square(scaled[holds_rounding][:, ~holds_rounding]).max(initial=0.0) > round_off(len(scaled)):
+        return posterior.whiteners
+    return posterior.whiteners[:, :, ~holds_rounding]
 
 
 def _bound_from_traces(posterior, whiteners):
-    """A number that the cost does not exceed, in nats.
+    """A number that the cost does not exceed at a fixed point of the sweeps, in nats.
 
     The shares of the noise in the variances along a group's directions sum to x = (N/c) r trace(E Lambda).
     They cost most if one direction has it all: -(c/2) log(1 - x). Directions along which no row varies do not
@@ -163,20 +167,22 @@ def _bound_from_traces(posterior, whiteners):
 
 
 def _bound_from_rows(posterior, whiteners):
-    """A number that the cost does not exceed, in nats; it is tighter where rows vary along few directions.
+    """Another such number in nats, which is smaller where rows vary along few directions.
 
-    The shares of noise x, of the prior and of the rows in the variance along a direction sum to one. A
-    direction counts only if the rows' share y exceeds the prior's without its ridge, the part that noise has
-    added to it, so that 2 y > 1 - x - ridge. Then -log(1 - x) < x/(1 - x) is less than 2 x y over
-    (1 - x) (1 - x - ridge), in which the x may be as large as the root of their sum of squares. The sum of
-    all x y is a trace.
+    Along an eigenvector of the noise let x, y, p and q be the shares of the noise, of the rows, of the prior
+    and of the prior's ridge in the variance, so that x + y + p = 1. A direction counts only if y > p - q.
+    Then 1 - x - q < 2 y, and hence -log(1 - x) <= x/(1 - x) < 2 x y/((1 - x)(1 - x - q)). In the denominators
+    x and q are replaced by bounds of their largest values, Frobenius norms. Directions that do not count have
+    x y of at least zero, so that the sum of x y over all directions, a trace, may stand for that over those
+    that do.
     """
     prior, structure, freedom = posterior.prior, posterior.structure, posterior.effective_degrees_of_freedom
     if not structure.is_matrix:
         return np.inf
     noise = prior.reg_covar * structure.layout.per_group(posterior.counts)
     gram, of_prior = (
-        part / structure.expand(freedom) for part in (structure.gram(whiteners), _of_prior(posterior))
+        part / structure.expand(freedom)
+        for part in (structure.gram(whiteners), posterior.second_moments_of_prior())
     )
     largest = np.linalg.norm(gram, axis=(1, 2))
     products = np.trace(gram, axis1=1, axis2=2) - np.einsum("spq,spq->s", gram, of_prior) - noise * largest**2
@@ -185,14 +191,6 @@ def _bound_from_rows(posterior, whiteners):
     if without_ridge.min() <= 0.0:
         return np.inf
     return float(freedom @ (noise * products / (without_noise * without_ridge)))
-
-
-def _of_prior(posterior):
-    """What the prior adds to the scatter in the groups' frames, (S, ...)."""
-    mean_precisions = np.full(posterior.n_components, posterior.prior.mean_precision)
-    return posterior.whitened_prior_scatter + posterior.structure.sum_of_squares(
-        posterior.whitened_prior_mean, mean_precisions
-    )
 
 
 @dataclass(frozen=True)
@@ -204,13 +202,13 @@ class _Directions:
     posterior : VariationalPosterior
     vectors : (S, P, P), the directions in columns; None where these are the features themselves
     ratios : (S, Q), N r/b_i, zero where the rows add less to b_i than the prior does
-    slopes : (S, Q), the same without what the prior has of the noise, which falls with it
+    ratios_without_ridge : (S, Q), the same without the prior's ridge in b_i, which falls with the noise
     """
 
     posterior: object
     vectors: np.ndarray | None
     ratios: np.ndarray
-    slopes: np.ndarray
+    ratios_without_ridge: np.ndarray
 
     @property
     def costs(self):
@@ -232,7 +230,7 @@ def _directions(rows, posterior, variances):
     """The `_Directions` of all groups, given the variances of the features (P,): one pass over the rows."""
     prior, structure, frames = posterior.prior, posterior.structure, OwnFrames(posterior)
     moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
-    of_rows, of_prior = moments.second, _of_prior(posterior)
+    of_rows, of_prior = moments.second, posterior.second_moments_of_prior()
     of_identity, vectors = structure.gram(posterior.whiteners), None
     of_features, of_frame = _rounding(posterior, variances)
     if structure.is_matrix:
@@ -248,11 +246,11 @@ def _directions(rows, posterior, variances):
     noise = counts * prior.reg_covar * structure.power * of_identity
     without_ridge = np.maximum(of_prior - prior.ridge * of_identity, 0.0)
     varies = of_rows > without_ridge + counts * rounding
-    ratios, slopes = (
+    ratios, ratios_without_ridge = (
         np.divide(noise, of_rows + part, out=np.zeros_like(noise), where=varies)
         for part in (of_prior, without_ridge)
     )
-    return _Directions(posterior, vectors, ratios, slopes)
+    return _Directions(posterior, vectors, ratios, ratios_without_ridge)
 
 
 def _rounding(posterior, variances):
@@ -262,12 +260,7 @@ def _rounding(posterior, variances):
     gives to a constant column; that in a frame is along an eigenvector that is off by round-off.
     """
     round_off_of_matrix = round_off(posterior.n_features)
-    of_features = round_off_of_matrix * variances + np.square(posterior.prior.resolution)
-    if posterior.prior.is_projected:
-        # The coordinates are linear combinations, with the rounding of all features.
-        n_combined = posterior.structure.n_dimensions
-        of_features += _MARGIN_OF_ROUNDING * _rounding_of_combinations(n_combined, variances)
-    return of_features, round_off_of_matrix**2
+    return round_off_of_matrix * variances + np.square(posterior.prior.resolution), round_off_of_matrix**2
 
 
 def _rounding_of_combinations(n_features, variances, dtype=np.float64):

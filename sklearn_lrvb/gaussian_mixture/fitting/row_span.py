@@ -8,9 +8,10 @@ the prior be the same in all directions orthogonal to them,
 By default it is: C0 is the covariance of the rows plus e = reg_covar times the identity. Then the means stay
 in the span, and every precision of q remains block diagonal, with a multiple of the identity in the
 complement that the expected counts alone determine (`posterior.complement`). So the fit to the projected
-rows Q'x under the prior C, with the complement's contributions, has the same responsibilities, lower bounds
-and steps as the fit to the rows themselves, without approximation. It takes N^3 flops a sweep in place of
-P^3. Only the end, which is mapped back once, and a start from an earlier posterior need P dimensions.
+rows Q'x under the prior C, with the complement's contributions, has the same responsibilities and lower
+bounds as the fit to the rows themselves. Every sweep and every Newton step has the same result; only the
+choice between them, which goes by cost, may differ. A sweep takes N^3 flops in place of P^3. Only the end,
+which is mapped back once, and a start from an earlier posterior need P dimensions.
 
 `RowSpan` holds the projected rows and prior, and maps posteriors to and from the span. `AscentInSpan` makes
 the fit there.
@@ -26,8 +27,8 @@ from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.posterior.complement import Complement
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
-from sklearn_lrvb.row_blocks import CentredRows
-from sklearn_lrvb.symmetric_matrices import scaled_to_unit_diagonal, symmetrized
+from sklearn_lrvb.row_blocks import CentredRows, sum_of_squares
+from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
 # Rounding of a given covariance prior, relative to its diagonal, such as the covariance of the rows plus a
 # multiple of the identity: sums of a few hundred products.
@@ -56,7 +57,9 @@ class RowSpan:
 
     @classmethod
     def if_smaller(cls, rows, prior, ridge=None):
-        """The span of the rows; None where it has as many dimensions as they, or the prior does not allow it.
+        """The span of the rows; None where they outnumber their features, or the prior does not allow it.
+
+        The prior's mean counts as a row if it is not that of the rows.
 
         Parameters
         ----------
@@ -77,19 +80,19 @@ class RowSpan:
         projected = np.ascontiguousarray(coordinates[:, :n_samples].T)
         projected_rows = replace(rows, X=projected, origin=np.zeros(size))
         if ridge is None:
-            own, ridge = _divided(prior.covariance, basis)
-            if own is None:
+            in_span, ridge = _divided_covariance(prior.covariance, basis)
+            if in_span is None:
                 return None
         else:
             weighted = projected if rows.sample_weight is None else rows.sample_weight[:, None] * projected
-            own = projected.T @ weighted / (rows.total_weight - 1.0)
-            own[np.diag_indices_from(own)] += ridge
+            in_span = projected.T @ weighted / (rows.total_weight - 1.0)
+            in_span[np.diag_indices_from(in_span)] += ridge
         projected_prior = replace(
             prior,
             structure=structure,
             mean=coordinates[:, -1].copy() if with_mean else np.zeros(size),
-            covariance=own,
-            resolution=np.zeros(size),
+            covariance=in_span,
+            resolution=_resolution(rows, basis),
             complement=Complement(rows.n_features - size, ridge, prior.reg_covar),
         )
         return cls(basis, projected_rows, projected_prior, rows, prior)
@@ -120,14 +123,23 @@ class RowSpan:
 
         It is computed from roots of the two terms, whose sum would lose the digits of a small v.
         """
-        beyond = cholesky @ cholesky.T
-        beyond[np.diag_indices_from(beyond)] -= variance
-        factor, order, rank, _ = lapack.dpstrf(beyond, tol=0.0, lower=False)
+        excess = cholesky @ cholesky.T
+        excess[np.diag_indices_from(excess)] -= variance
+        factor, order, rank, _ = lapack.dpstrf(excess, tol=0.0, lower=False)
         root = np.triu(factor)[:rank] @ self.basis[:, order - 1].T
         small = np.zeros((len(self.basis), len(self.basis)), order="F")
         np.fill_diagonal(small, np.sqrt(variance))
         block = min(_QR_BLOCK, len(small))
         return _lower_cholesky(lapack.dtpqrt(0, block, small, root, overwrite_a=True, overwrite_b=True)[0])
+
+
+def _resolution(rows, basis):
+    """Standard deviations of the rows' coordinates that count as zero, given the basis (P, r): (r,).
+
+    A coordinate combines all features, each with its own rounding.
+    """
+    variances = rows.total(sum_of_squares) / rows.total_weight
+    return np.sqrt(round_off(rows.n_features) * (variances @ np.square(basis)))
 
 
 def _lower_cholesky(factor):
@@ -136,23 +148,25 @@ def _lower_cholesky(factor):
     return factor.T
 
 
-def _divided(covariance, basis):
-    """C and e with C0 = Q C Q' + e (I - Q Q') and no eigenvalue below e; or None and None."""
-    image = covariance @ basis
-    own = symmetrized(basis.T @ image)
+def _divided_covariance(covariance, basis):
+    """C and e with C0 = Q C Q' + e (I - Q Q'); or None and None.
+
+    No eigenvalue of C may be below e: then none of L L' is below v in `RowSpan._expanded_cholesky`.
+    """
     n_features, size = basis.shape
     if size == n_features:
         return None, None
-    ridge = float((np.trace(covariance) - np.trace(own)) / (n_features - size))
-    beyond = own.copy()
-    beyond[np.diag_indices_from(beyond)] -= ridge
-    rest = covariance - basis @ beyond @ basis.T
+    in_span = symmetrized(basis.T @ (covariance @ basis))
+    ridge = float((np.trace(covariance) - np.trace(in_span)) / (n_features - size))
+    excess = in_span.copy()
+    excess[np.diag_indices_from(excess)] -= ridge
+    rest = covariance - basis @ excess @ basis.T
     rest[np.diag_indices_from(rest)] -= ridge
     scale = scaled_to_unit_diagonal(covariance)[1]
     is_divided = np.abs(rest / scale[:, None] / scale).max() <= _ROUNDING_OF_PRIOR
-    smallest = eigh(own, eigvals_only=True, subset_by_index=[0, 0])[0]
-    least = ridge - _ROUNDING_OF_PRIOR * np.diag(own).max()
-    return (own, ridge) if is_divided and ridge > 0 and smallest >= least else (None, None)
+    smallest = eigh(in_span, eigvals_only=True, subset_by_index=[0, 0])[0]
+    least = ridge - _ROUNDING_OF_PRIOR * np.diag(in_span).max()
+    return (in_span, ridge) if is_divided and ridge > 0 and smallest >= least else (None, None)
 
 
 @dataclass(frozen=True)
@@ -169,12 +183,13 @@ class AscentInSpan(Ascent):
     def start_from(self, responsibilities, prior):
         """The state before the first step, after an M-step from given responsibilities, in the span.
 
-        In the frame of the prior all directions have a similar variance, also those of the noise alone.
+        The moments are taken in the frame of C0, in which also the directions without scatter have variances
+        of order one.
 
         Parameters
         ----------
         responsibilities : array or sparse array (n_samples, n_components)
-        prior : MixturePrior in P dimensions, whose projection is used
+        prior : MixturePrior in P dimensions; that of the span takes its place
         """
         prior = self.span.prior
         frames = np.repeat(prior.covariance_cholesky, prior.structure.layout.n_precision_groups, axis=0)

@@ -7,12 +7,12 @@ expected rows is
 
     a I,    a = e + reg_covar N.
 
-E(Lambda)^-1 is block diagonal, with a/c I in the complement. The complement adds d log(a/c) to
-log|E(Lambda)^-1|, and so on. It has no parameters of its own: given the prior, it is a function of the
-expected counts. Through them it adds to the variance of the log densities' intercepts (C in
-`information.observed_information`): its quadratic features are the same for all rows,
--(1 - reg_covar c/a)/sqrt(2) in each of the d directions with an information of c, which amounts to a feature
-of one on the intercepts with the variance
+E(Lambda)^-1 is block diagonal, with a/c I in the complement, which adds d log(a/c) to log|E(Lambda)^-1| and d
+terms to every other sum over directions. The complement has no parameters of its own: given the prior, it is
+a function of the expected counts. Through them it adds to the variance of the log densities' intercepts (C in
+`information.observed_information`). In each of the d directions the quadratic feature is the same number,
+-(1 - reg_covar c/a)/sqrt(2), for all rows, and its coefficient has the variance 1/c. Together they act like
+an independent shift of the intercept, with the variance
 
     d (1 - reg_covar c/a)^2 / (2 c).
 """
@@ -44,7 +44,7 @@ class Complement:
         return self.prior_variance + self.reg_covar * counts
 
     def given(self, count):
-        """The complement under the prior that is the posterior given some rows, by their expected count."""
+        """The complement of the prior that results from an update by rows of this expected count."""
         return replace(self, prior_variance=self.inverse_scale(count))
 
     def scale_divergence(self, variance, prior_degrees_of_freedom):

@@ -23,8 +23,9 @@ class MixturePrior:
     independent : bool, q(mu) q(Lambda) (the paper) instead of q(mu, Lambda)
     reg_covar : float, variance of known noise on every coordinate of x
     resolution : (P,)
-        Standard deviations that rounding of the rows gives to a constant column. A component with smaller
-        ones has collapsed. Zero under a proper prior, which bounds variances from below.
+        Standard deviations that rounding of the rows gives to a constant column. Under the flat prior a
+        component with smaller ones has collapsed. A proper prior bounds variances from below; then it is
+        zero, but for coordinates of rows in their span (`fitting.row_span`).
     complement : Complement, the directions that projected rows leave out
     ridge : float, what C0 has of `reg_covar`, because the covariance of the rows is singular: that or 0
     """

@@ -299,14 +299,21 @@ class VariationalPosterior:
 
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
-        prior, structure, distance = self.prior, self.structure, self.whitened_prior_mean
-        second = moments.second + self.whitened_prior_scatter
+        prior, structure = self.prior, self.structure
+        second = moments.second + self.second_moments_of_prior()
         if prior.reg_covar > 0:
             noise = prior.reg_covar * structure.power * structure.layout.per_group(moments.counts)
             second += structure.expand(noise) * structure.gram(self.whiteners)
-        if not prior.flat:
-            second += structure.sum_of_squares(distance, np.full(len(distance), prior.mean_precision))
-        return Moments(moments.counts, moments.first + prior.mean_precision * distance, second)
+        first = moments.first + prior.mean_precision * self.whitened_prior_mean
+        return Moments(moments.counts, first, second)
+
+    def second_moments_of_prior(self):
+        """What the prior adds to the second moments in the precision groups' frames, (S, ...)."""
+        prior, distance = self.prior, self.whitened_prior_mean
+        if prior.flat:
+            return self.whitened_prior_scatter
+        weights = np.full(len(distance), prior.mean_precision)
+        return self.whitened_prior_scatter + self.structure.sum_of_squares(distance, weights)
 
     def m_step(self, moments):
         """The posterior whose complete moments (prior included) in the frames of this one are given.

@@ -8,8 +8,9 @@ function of target j
 whose value is the weight influence of a training point at x, d E[target_j] / d w, and whose gradient is its
 location influence, d E[target_j] / d x. Both take about 3 K P^2 flops a target and row, and no N x D matrix.
 
-The weight influence of a single row is J M^-1 h, where h has the row's features times r_k for every
-component. With fewer rows than targets this takes fewer solutions.
+The weight influence of a single row is J M^-1 g, where g stacks r_k h_k over the components, h_k being the
+row's features there (`covariance_structures`). With fewer rows than targets, fewer linear systems are solved
+this way.
 """
 
 import functools
@@ -135,7 +136,7 @@ def _write_spread(part, functions, positions, entries, block, out):
 
 
 def write_weight_influence_of_few_rows(rows, uncertainty, target, out, entries):
-    """The same as `write_influence` of weights, by a solution for every row in place of every target.
+    """As `write_influence` with `InfluenceFunctions.values`, from one linear system for every row.
 
     Parameters
     ----------
@@ -145,27 +146,24 @@ def write_weight_influence_of_few_rows(rows, uncertainty, target, out, entries):
     out : array (n_samples, *shape of ``entries``)
     entries : int array, index of the flat entry that every position of the output reports
     """
-    posterior = uncertainty.fitted.posterior
     information = uncertainty.source.information(rows.n_samples)
-    # Solving may take passes over the training rows, so that this cannot go to where the rows are.
+    # Solving may itself pass over the training rows in threads, so that it cannot run inside a pass over
+    # these. The sources and solutions of a row take D numbers each.
     for block in rows.blocks(2 * 8 * uncertainty.source.size):
-        sources = _features_of_block(posterior, block)
-        solutions = uncertainty.solutions(block.n_rows, lambda batch, all=sources: all[:, batch], information)
-        first = block.start
-        for solved in solutions:
-            out[first : first + len(solved)] = target.responses(solved)[:, entries]
-            first += len(solved)
+        with uncertainty.source.threads():
+            solved = information.solve(_sources_of_weights(uncertainty.fitted.posterior, block))
+            out[block.start : block.stop] = target.responses(solved.T)[:, entries]
 
 
-def _features_of_block(posterior, block):
-    """h of all rows of a block: (D, n)."""
+def _sources_of_weights(posterior, block):
+    """g of all rows of a block: (D, n)."""
     structure, origins = posterior.structure, posterior.second_moment_origin
     expectation = expect_in_range(OwnFrames(posterior), block)
-    features = np.zeros((structure.n_coefficients, block.n_rows))
+    sources = np.zeros((structure.n_coefficients, block.n_rows))
     for k, (r, whitened) in enumerate(zip(expectation.responsibilities, expectation.whitened, strict=True)):
         origin = origins[structure.layout.precision_group(k)]
-        features[structure.layout.coefficient_index(k)] += r * structure.component_features(whitened, origin)
-    return features
+        sources[structure.layout.coefficient_index(k)] += r * structure.component_features(whitened, origin)
+    return sources
 
 
 def robust_covariance(rows, posterior, batches, n_targets):

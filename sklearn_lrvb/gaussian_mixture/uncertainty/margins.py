@@ -22,10 +22,11 @@ from sklearn_lrvb.symmetric_matrices import upper_triangle
 _LEAST_RELATIVE_RECIPROCAL = 0.5
 
 # Variances of sums and differences of standardized features below which they count as zero, because they are
-# differences of numbers of order one: the correlation is then one, and an interval changes by less than this.
+# differences of numbers of order one: the correlation is then one, and an interval changes by the order of
+# this.
 _LEAST_VARIANCE = 1e-6
 
-_SIGNS = (2.0, -2.0)  # Factor of a covariance in the variances of a sum and of a difference.
+_FACTORS = (2.0, -2.0)  # Of a covariance in the variances of a sum and of a difference.
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class _Variances:
         and y = 1 / (u' T^-1 u) the reciprocal of the variance along u in units of its ``value`` at the mean
         precision. By Bartlett's decomposition with u as the last axis, y = T_uu - sum_j L_uj^2 over the other
         axes j: a gamma variable with mean m = 1 - sum_j Var T_uj and variance Var T_uu m, if the variances
-        are in Wishart's ratios. Under q itself it is that of a Wishart matrix, exactly.
+        are in the ratios of a Wishart matrix, Var T_uu = 2 Var T_uj. Under q itself they are, exactly.
 
         Parameters
         ----------
@@ -106,6 +107,7 @@ class _Variances:
         return np.divide(numerator, divisor, out=infinite, where=(divisor > 0) & (self.scale > 0))
 
     def quantile(self, normal):
+        """Quantiles at the probabilities of standard normal quantiles."""
         return inverse_gamma_quantile(normal, self.shape, self.scale)
 
 
@@ -116,7 +118,8 @@ class CovarianceMargins:
     With D the standard deviations at the mean precision, a covariance is the difference of the variances
     along two directions, S_ij = D_i D_j (V_+ - V_-) / 4: V_+ and V_- are the variances of the sum and of
     the difference of x_i / D_i and x_j / D_j. For a variance, on the diagonal, V_- is zero. Both are inverse
-    gamma variables, uncorrelated under q.
+    gamma variables with the correlation of their first-order changes. (Under q itself this is zero, where
+    theirs is 1/(nu - P), nu being the degrees of freedom.)
 
     Attributes
     ----------
@@ -224,7 +227,7 @@ def _margins_of_units(target, information, units):
             (sums + sign * products[:, row, column]).ravel(),
             least_reciprocal,
         )
-        for sign, variance in zip(_SIGNS, directions, strict=True)
+        for sign, variance in zip(_FACTORS, directions, strict=True)
     )
     # V_+ - V_- is four times the entry.
     crossed = 0.5 * (directions.sum(axis=0) - 16.0 * entries)
@@ -256,7 +259,7 @@ def _moments_of_changes(batches, whiteners):
         entries += np.square(changes).sum(axis=0)
         diagonal = changes[:, :, on_diagonal]
         sums = diagonal[:, :, row] + diagonal[:, :, column]
-        for sign, variances in zip(_SIGNS, directions, strict=True):
+        for sign, variances in zip(_FACTORS, directions, strict=True):
             variances += np.square(sums + sign * changes).sum(axis=0)
         matrices = np.empty((len(changes), *whiteners.shape))
         matrices[:, :, row, column] = matrices[:, :, column, row] = changes

@@ -22,8 +22,10 @@ from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import (
     _bound_from_traces,
     _directions,
     _variances,
+    _whiteners_along_rows,
     costly_noise,
 )
+from sklearn_lrvb.gaussian_mixture.fitting.row_span import RowSpan
 from sklearn_lrvb.row_blocks import CentredRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -323,3 +325,33 @@ def test_components_of_fewer_rows_than_features_take_no_eigenvectors(n_samples, 
     X = np.random.default_rng(0).normal(size=(n_samples, 90)) + 10.0 * np.eye(3, 90)[np.arange(n_samples) % 3]
     monkeypatch.setattr(noise_cost, "_directions", None)
     mixture({"covariance_type": "full", "reg_covar": 1e-6}, 3).fit(X)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+@pytest.mark.parametrize("covariance_prior", [None, 1e-4 * np.eye(20)])
+@pytest.mark.parametrize(
+    ("within", "beyond"), [(0.0, 0.0), (10.0, 1.0), (30.0, 1.0), (1000.0, 10.0), (3.0, 0.0)]
+)
+@pytest.mark.parametrize("n_samples", [12, 18])
+def test_it_is_the_same_in_the_span_of_the_rows(n_samples, within, beyond, covariance_prior, covariance_type):
+    # A prior mean that is away from the rows turns the directions of the noise out of their span.
+    X = np.random.default_rng(0).normal(size=(n_samples, 20))
+    directions = np.linalg.svd(X - X.mean(axis=0))[2]
+    mean_prior = X.mean(axis=0) + within * directions[0] + beyond * directions[-1]
+    estimator = mixture(
+        {"covariance_type": covariance_type, "reg_covar": 1e-3},
+        1,
+        covariance_prior=covariance_prior,
+        mean_prior=mean_prior if within else None,
+    )
+    posterior, rows = quiet(estimator, X)._last_fit.posterior, CentredRows.around_mean(X)
+    span = RowSpan.if_smaller(rows, posterior.prior, 1e-3 if covariance_prior is None else None)
+    projected = span.projected(posterior)
+    whole, in_span = (
+        _directions(*pair, _variances(pair[0])).costs.sum()
+        for pair in ((rows, posterior), (span.rows, projected))
+    )
+    assert in_span == pytest.approx(whole, rel=1e-6)
+    whiteners = _whiteners_along_rows(span.rows, projected)
+    assert in_span <= _bound_from_traces(projected, whiteners) * (1 + 1e-9)
+    assert in_span <= _bound_from_rows(projected, whiteners) * (1 + 1e-9)
