@@ -179,6 +179,11 @@ class CentredRows:
         return self.X.shape[1]
 
     @functools.cached_property
+    def variances(self):
+        """Variances of the columns around the origin, (n_features,): by a pass at first need."""
+        return self.total(_sum_of_squares) / self.total_weight
+
+    @functools.cached_property
     def total_scatter(self):
         """`TotalScatter`, by two passes at first need; None where the columns are dependent."""
         root = cholesky_factor(self._moments_through(np.eye(self.n_features))[1])
@@ -300,7 +305,7 @@ def sum_of_rows(block):
     return block.weighted(block.rows).sum(axis=1)
 
 
-def sum_of_squares(block):
+def _sum_of_squares(block):
     """Sum of the squares of the rows' features, each row as often as it counts, (n_features,)."""
     return block.weighted(np.square(block.rows)).sum(axis=1)
 

@@ -13,7 +13,6 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.value_range import check_argument, check_smallest
-from sklearn_lrvb.row_blocks import sum_of_squares
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
 PRIOR_ARGUMENTS = (
@@ -82,9 +81,8 @@ def _given_covariance(covariance_prior, structure, covariance_type):
 
 def _resolution(rows):
     """Standard deviation that rounding alone gives to a constant column, (P,)."""
-    squares = rows.total(sum_of_squares) / rows.total_weight
-    check_smallest(rows, squares)
-    return _ROUNDING * np.sqrt(squares + np.square(rows.origin))
+    check_smallest(rows, rows.variances)
+    return _ROUNDING * np.sqrt(rows.variances + np.square(rows.origin))
 
 
 def _scatter_of_block(structure, block):

@@ -1,14 +1,13 @@
 """Ascent of the lower bound: coordinate ascent, its acceleration, and Newton's method.
 
-All three work on the sufficient statistics s of q. With EM(s) those after one sweep, Newton's step for
-s = EM(s) is
-R^-1 M^-1 (EM(s) - s) in the current frames, where M is the observed information of linear response. The
-Newton decrement is the distance to the optimum in posterior standard deviations, and half its square the
-lower bound that is still to be gained.
+All three change the sufficient statistics s of q. EM(s) are the statistics after one sweep. Newton's step
+towards s = EM(s) is R^-1 M^-1 (EM(s) - s) in the current frames, M being the observed information of linear
+response. The Newton decrement is the distance to the optimum in posterior standard deviations, and half its
+square the lower bound that is still to be gained.
 
 Accelerated sweeps cost one sweep each and come within round-off of a stationary point. A few matrix-vector
-products verify that the end point is a strict optimum; where a factorization is cheaper, it does. Newton's
-steps are taken earlier where a factorization is cheaper than the sweeps still to go.
+products then verify a strict optimum; where forming and factoring M is cheaper than these products, it is
+factored instead. Newton's steps are taken before that where they cost less than the sweeps still to go.
 
 Moves between optima (`moves`, `search`) interrupt the ascent; each is made only if it raises the lower bound.
 `anderson_acceleration` proposes the accelerated sweeps, and `restarts` runs an `Ascent` from several starts.
@@ -52,11 +51,14 @@ _LOCAL_REGIME_SHIFT = 0.03
 # A step that lowers the bound is tried at this many lengths, each half the last, before a sweep replaces it.
 _MAX_HALVINGS = 5
 
-# No step larger than a sweep may leave a component with less than this share of its rows: the quadratic model
-# of the bound is not valid so far out.
+# Newton steps, and accelerated sweeps under the flat prior, may not leave a component with less than this
+# share of its rows: the quadratic model of the bound is not valid so far out.
 _MIN_SHARE_KEPT = 0.1
 
-_TRIAL_STEPS = 20  # Steps after which a start is compared with the others (`restarts`).
+# Steps after which a start is compared with the others (`restarts`), and distance from the fixed point, in
+# mean-field standard deviations, below which it is compared earlier.
+_TRIAL_STEPS = 20
+_TRIAL_DISTANCE = 0.1
 
 # Newton's method takes over where the sweeps still to go are estimated at more than this many times the cost
 # of a Newton step. The margin is needed because acceleration gathers speed, so that its rate so far
@@ -88,7 +90,7 @@ _NEGATIVE_CURVATURE = 1e-6
 # Round-off of the lower bound, relative to its size and the number of rows.
 _ROUND_OFF = 1e-14
 
-# The same where a frame that components share amplifies it most.
+# The same where the E-step works in one frame for all components, at the largest amplification allowed.
 _LARGEST_ROUND_OFF = MAX_AMPLIFICATION * np.finfo(float).eps
 
 # Steps after which moves are tried again. Every 5 or 20 steps made no difference over 219 fits.
@@ -106,7 +108,7 @@ class Fit:
     posterior : VariationalPosterior
     e_step_result : EStepResult at the posterior
     path : tuple of float, the lower bound at the start and after every step
-    n_before : int, steps at the head of the path that earlier fits took
+    n_before : int, steps at the head of the path that earlier fits took; at most the last 30 of them are kept
     converged : bool
     finished : bool, whether no further step is to be taken
     information : ObservedInformation at the posterior, or None
@@ -161,13 +163,13 @@ class Fit:
         return self.posterior.m_step(self.e_step_result.moments)
 
     @property
-    def is_strict_optimum(self):
-        """Whether no negative curvature was met in computing Newton's step at the posterior."""
+    def is_definite(self):
+        """Whether M is positive definite, as far as was seen: no negative curvature was met."""
         return self.definiteness is not Definiteness.INDEFINITE
 
     def probed(self):
         """The same state, marked as indefinite where a probe of the information meets negative curvature."""
-        if self.is_strict_optimum and self.information.definiteness("probe") is Definiteness.INDEFINITE:
+        if self.is_definite and self.information.definiteness("probe") is Definiteness.INDEFINITE:
             return replace(self, definiteness=Definiteness.INDEFINITE)
         return self
 
@@ -243,16 +245,16 @@ class Ascent:
         result = e_step(self.rows, posterior)
         fit = Fit(posterior, result, (result.lower_bound,))
         if path and abs(path[-1] - fit.lower_bound) <= self._round_off(fit):
-            path = path[-_MAX_FIRST_SWEEPS - 1 :]
+            path = path[-_MAX_FIRST_SWEEPS - 1 :]  # As many as make first sweeps unnecessary.
             fit = replace(fit, path=path, n_before=len(path) - 1)
         return fit
 
     def rows_of(self, fit):
-        """The rows in the coordinates of a state."""
+        """The rows in the coordinates of a state; `row_span` has others than those of X."""
         return self.rows
 
     def ended(self, fit):
-        """The state at the end of the fit, as it is reported."""
+        """The state at the end of the fit, as it is reported: in the coordinates of X."""
         return fit
 
     def _accepted(self, fit, posterior, result):
@@ -275,6 +277,7 @@ class Ascent:
         """
         posterior = fit.next_posterior if posterior is None else posterior
         result = e_step(self.rows, posterior)
+        # The comparisons are written so that NaN is a fall.
         fell = not result.lower_bound >= fit.lower_bound - self._round_off(fit)
         if fell and not result.lower_bound >= fit.lower_bound - self._largest_round_off(fit):
             return self._stayed(fit)
@@ -310,7 +313,10 @@ class Ascent:
             moved = self._searched(fit)
             if moved is None:
                 break
-            fit = replace(self, max_iter=moved.n_iter + self.max_iter)._ascend(moved, Acceleration())
+            try:
+                fit = replace(self, max_iter=moved.n_iter + self.max_iter)._ascend(moved, Acceleration())
+            except DegenerateComponentError:  # The optimum before the search stands.
+                break
         return fit
 
     def _to_first_optimum(self, fit):
@@ -344,8 +350,8 @@ class Ascent:
     def trial(self, fit):
         """A few steps of `newton`, enough to compare the optima that several starts lead to."""
         acceleration, moves_were_tried = Acceleration(), False
-        while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > _REUSE_FACTOR_BELOW:
-            try:
+        try:
+            while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > _TRIAL_DISTANCE:
                 if not self._in_local_regime(fit):
                     fit = self._sweep_in_order(fit)
                 elif not moves_were_tried:
@@ -354,9 +360,9 @@ class Ascent:
                 else:
                     acceleration.record(fit.distance)
                     fit = self._accelerated_sweep(fit, acceleration)
-            except DegenerateComponentError:  # `newton` will handle it, if this start is continued.
-                break
-        return self._moved(fit) or fit
+            return self._moved(fit) or fit
+        except DegenerateComponentError:  # `newton` will handle it, if this start is continued.
+            return fit
 
     def _ascend(self, fit, acceleration):
         """Accelerated sweeps up to their fixed point; Newton steps there, and earlier where they pay.
@@ -382,7 +388,7 @@ class Ascent:
     def _at_last_step(self, fit):
         """The state after ``max_iter`` steps, converged if it is within ``tol`` of an optimum."""
         # The Newton decrement is at least the distance, so that from further out there is nothing to verify.
-        if 0.5 * fit.distance**2 >= self.tol:
+        if not self._is_within_tol(fit, fit.distance):
             return fit
         fit = self.with_information(fit)
         return self._judged(fit, fit)
@@ -399,11 +405,11 @@ class Ascent:
             return self._finished(fit), acceleration
         if at_fixed_point:
             return self._newton_phase(fit), Acceleration()
-        # A Newton step costs a sweep or more: with fewer sweeps to go there is nothing to compare.
+        # Where few sweeps are left, working out the offer would take longer than what it could save.
         if acceleration.steps_to_go(_FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN:
             offer = self._newton_offer(fit)
             if offer.pays(acceleration):
-                return self._newton_phase(fit, offer), Acceleration()
+                return self._newton_phase(fit, offer.solver, offer.n_sweeps * fit.gain), Acceleration()
         return self._accelerated_sweep(fit, acceleration), acceleration
 
     def _moved(self, fit, at_fixed_point=False):
@@ -461,7 +467,7 @@ class Ascent:
             if posterior is None:
                 return self._sweep(fit)
             # Emptying a component in one step is safe under a proper prior, irreversible under the flat one.
-            is_rejected = posterior.prior.flat and _empties_a_component(fit.posterior, posterior)
+            is_rejected = posterior.prior.flat and _loses_most_rows(fit.posterior, posterior)
             moved = None if is_rejected else self._evaluated(fit, posterior)
         except DegenerateComponentError:
             moved = None
@@ -505,28 +511,39 @@ class Ascent:
         information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver="matrix_free")
         return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
 
-    def _newton_phase(self, fit, offer=None):
+    def _newton_phase(self, fit, solver=None, gain_of_sweeps=None):
         """Newton and polishing steps to the end, or until sweeps gain more for the same cost.
 
         Sweeps gain more in two cases. M may be indefinite, and a Newton step gain less than the sweeps of the
         same cost. Or M is definite, but the decrement falls no faster than by sweeps: while a component
         empties, for example, every Newton step merely halves its count.
+
+        Parameters
+        ----------
+        fit : Fit
+        solver : str or None, of the observed information; None is the default one
+        gain_of_sweeps : float or None
+            Lower bound that sweeps gain at the cost of a step. None where they have nothing left to gain, so
+            that Newton's method alone can reach the end.
         """
-        gain_of_sweeps = offer.n_sweeps * fit.gain if offer else -np.inf
-        decrement = np.inf
+        least_gain, slow = -np.inf, np.inf
+        if gain_of_sweeps is not None:
+            least_gain, slow = gain_of_sweeps, _SLOW_CONTRACTION
+        last_decrement = np.inf  # At the start of the last step, if M was definite there.
         while fit.n_iter < self.max_iter and not fit.finished:
-            fit = self.with_information(fit, offer and offer.solver)
+            fit = self.with_information(fit, solver)
             if self._is_polished(fit):
                 return self._confirm_optimum(fit)
-            if fit.is_strict_optimum and self._is_near_optimum(fit):
+            if not fit.is_definite:
+                fit, last_decrement = self._newton_step(fit), np.inf
+                if fit.gain < least_gain:
+                    break
+            elif self._is_near_optimum(fit):
                 fit = self._polish(fit)
-            elif offer and fit.is_strict_optimum and fit.decrement > _SLOW_CONTRACTION * decrement:
+            elif fit.decrement > slow * last_decrement:
                 break
             else:
-                decrement = fit.decrement if fit.is_strict_optimum else np.inf
-                fit = self._newton_step(fit)
-                if decrement == np.inf and fit.gain < gain_of_sweeps:
-                    break
+                fit, last_decrement = self._newton_step(fit), fit.decrement
         return fit
 
     def _is_polished(self, fit):
@@ -540,9 +557,9 @@ class Ascent:
 
     def _confirm_optimum(self, fit):
         """The end of the fit at a strict optimum; at a saddle, the state after a step that escapes it."""
-        proved = fit.probed().is_strict_optimum
-        moved = None if proved else self._escape_saddle(fit)
-        return self._finished(fit, proved) if moved is None else moved
+        is_optimum = fit.probed().is_definite
+        moved = None if is_optimum else self._escape_saddle(fit)
+        return self._finished(fit, is_optimum) if moved is None else moved
 
     def _finished(self, fit, converged=True):
         if not fit.n_iter:  # The fit started at its end. Verifying that counts as a step.
@@ -576,6 +593,10 @@ class Ascent:
             definiteness=definiteness,
         )
 
+    def _is_within_tol(self, fit, distance):
+        """Whether half the square of a distance from the optimum is below ``tol``, or below round-off."""
+        return 0.5 * distance**2 < max(self.tol, self._round_off(fit))
+
     def _round_off(self, fit):
         """Differences of the lower bound below this are not significant."""
         return _ROUND_OFF * (abs(fit.lower_bound) + self.rows.total_weight)
@@ -602,7 +623,7 @@ class Ascent:
             posterior = posterior_after_step(fit.posterior, coefficients)
         except DegenerateComponentError:
             return None
-        return None if _empties_a_component(fit.posterior, posterior) else self._evaluated(fit, posterior)
+        return None if _loses_most_rows(fit.posterior, posterior) else self._evaluated(fit, posterior)
 
     def _evaluated(self, fit, posterior):
         """The state at a posterior; None where the lower bound is lower there."""
@@ -617,7 +638,7 @@ class Ascent:
         Where the steps stop short of the optimum, M is formed again at the end.
         """
         start, fit = self._steps_with_one_factor(fit)
-        if fit.decrement < _POLISHED_DECREMENT and start.probed().is_strict_optimum:
+        if fit.decrement < _POLISHED_DECREMENT and start.probed().is_definite:
             return self._finished(fit)
         if fit.posterior is start.posterior:
             fit = self._newton_step(start)
@@ -648,14 +669,13 @@ class Ascent:
         gained = fit.lower_bound - start.lower_bound
         stalled = gained <= self._round_off(fit) and fit.decrement > 0.5 * start.decrement
         arrived = fit.decrement < _ACCEPTED_DECREMENT or stalled or fit.n_iter == self.max_iter
-        within_tol = 0.5 * fit.decrement**2 < max(self.tol, self._round_off(fit))
-        if not (within_tol and arrived):
+        if not (arrived and self._is_within_tol(fit, fit.decrement)):
             return fit
         fit = fit.probed()
-        return replace(fit, converged=fit.is_strict_optimum, finished=fit.is_strict_optimum)
+        return replace(fit, converged=fit.is_definite, finished=fit.is_definite)
 
 
-def _empties_a_component(before, after):
+def _loses_most_rows(before, after):
     """Whether a component loses most of its rows in one step.
 
     Under a proper prior only occupied components are considered: the count of an empty one comes from the

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_array
 
-from sklearn_lrvb.row_blocks import openmp_threads, sum_of_squares
+from sklearn_lrvb.row_blocks import openmp_threads
 
 # Largest number of rows that k-means is run on: more change the centers less than the first sweep does.
 KMEANS_ROWS = 2**17
@@ -24,7 +24,7 @@ _MIN_PRODUCTS_FOR_THREADS = 10**6
 # Number of responsibilities up to which they are a dense array: 1 MiB.
 _MAX_DENSE_RESPONSIBILITIES = 2**17
 
-# Size of float32 rows between whose reciprocal and itself sums of squares stay in the range of float32.
+# Largest absolute value of float32 rows, and the reciprocal of the least, at which squares stay in range.
 _LARGEST_SINGLE = 1e12
 
 # Standard deviation, relative to the mean, below which a column is constant up to rounding.
@@ -49,13 +49,19 @@ def _kmeans(rows, n_components, random_state):
     """Labels by k-means; where there are many rows, those of the nearest centers found in a sample."""
     if n_components == 1:
         return np.zeros(rows.n_samples, dtype=int)
+    sample, weights = _rows_for_kmeans(rows, n_components, random_state)
+    kmeans = _fitted_kmeans(sample, n_components, random_state, weights)
+    return kmeans.labels_ if sample is rows.X else _nearest(rows, kmeans.cluster_centers_ - rows.origin)
+
+
+def _rows_for_kmeans(rows, n_components, random_state):
+    """The rows that k-means is run on, and their weights: all, or a sample where there are many."""
     if rows.n_samples > KMEANS_ROWS:
         drawn = _drawn_rows(random_state, KMEANS_ROWS, rows)
         # The sample has too few different rows only where a few rows have nearly all the weight.
         if len(np.unique(drawn)) >= n_components:
-            centers = _fitted_kmeans(rows.X[drawn], n_components, random_state, None).cluster_centers_
-            return _nearest(rows, centers)
-    return _fitted_kmeans(rows.X, n_components, random_state, rows.sample_weight).labels_
+            return rows.X[drawn], None
+    return rows.X, rows.sample_weight
 
 
 def standardized_kmeans(rows, n_components, random_state):
@@ -71,29 +77,28 @@ def standardized_kmeans(rows, n_components, random_state):
     -------
     responsibilities : array or sparse array (n_samples, n_components)
     """
-    units = np.sqrt(rows.total(sum_of_squares) / rows.total_weight)
+    units = np.sqrt(rows.variances)
     units[units <= _CONSTANT_BELOW * np.abs(rows.origin)] = np.inf
-    sample, weights = rows.X, rows.sample_weight
-    if rows.n_samples > KMEANS_ROWS:
-        sample, weights = rows.X[_drawn_rows(random_state, KMEANS_ROWS, rows)], None
-    centers = _fitted_kmeans(
-        (sample - rows.origin) / units, n_components, random_state, weights
-    ).cluster_centers_
-    labels = rows.concatenated(functools.partial(_nearest_in_units, units, centers))
+    sample, weights = _rows_for_kmeans(rows, n_components, random_state)
+    kmeans = _fitted_kmeans((sample - rows.origin) / units, n_components, random_state, weights)
+    labels = _nearest(rows, kmeans.cluster_centers_, units)
     return _one_hot(rows.n_samples, np.arange(rows.n_samples), labels, n_components)
 
 
-def _nearest(rows, centers):
-    """Index of the nearest center of every row, int array (n_samples,)."""
+def _nearest(rows, centers, units=1.0):
+    """Index of the nearest center of every row, int array (n_samples,).
+
+    Parameters
+    ----------
+    rows : CentredRows
+    centers : (K, P), measured from the rows' origin, in ``units``
+    units : float, or one for every column, (P,)
+    """
+    return rows.concatenated(functools.partial(_nearest_of_block, centers, units))
+
+
+def _nearest_of_block(centers, units, block):
     # Distances are computed from squares, which would lose digits far from the origin.
-    return rows.concatenated(functools.partial(_nearest_of_block, centers - rows.origin))
-
-
-def _nearest_of_block(centers, block):
-    return pairwise_distances_argmin(block.rows.T, centers)
-
-
-def _nearest_in_units(units, centers, block):
     return pairwise_distances_argmin(block.rows.T / units, centers)
 
 
@@ -219,10 +224,10 @@ def starting_responsibilities(rows, n_components, init_params, random_state, see
     draw = {"random_from_data": _random_seeds, "k-means++": _kmeans_plusplus_seeds}[init_params]
     seeds = draw(rows, n_components, random_state)
     if not seeds_alone:
-        labels = _nearest(rows, rows.X[seeds])
+        labels = _nearest(rows, rows.X[seeds] - rows.origin)
         return _one_hot(n_samples, all_rows, labels, n_components)
     responsibilities = _one_hot(n_samples, seeds, np.arange(n_components), n_components)
     if rows.sample_weight is None:
         return responsibilities
-    once = 1.0 / rows.sample_weight[:, None]  # Each seed counts once.
+    once = 1.0 / rows.sample_weight[:, None]  # Times its weight, each seed then counts as one row.
     return responsibilities.multiply(once).tocsr() if issparse(responsibilities) else responsibilities * once

@@ -27,7 +27,6 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.row_blocks import sum_of_squares
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal
 
 # Cost in nats a row above which the noise counts as costly. In 130 fits to breast cancer, wine, diabetes,
@@ -108,8 +107,7 @@ def costly_noise(rows, posterior):
     whiteners = _whiteners_along_rows(rows, posterior)
     if _bound_from_traces(posterior, whiteners) <= most or _bound_from_rows(posterior, whiteners) <= most:
         return None
-    variances = _variances(rows)
-    directions = _directions(rows, posterior, variances)
+    directions = _directions(rows, posterior)
     costs = directions.costs
     if not costs.sum() > most:
         return None
@@ -122,16 +120,11 @@ def costly_noise(rows, posterior):
         group=int(group),
         share=float(ratio / (1.0 + ratio)),
         loadings=directions.loadings(group, number),
-        variances=variances,
+        variances=rows.variances,
         noise=posterior.prior.reg_covar,
         negligible=float(posterior.prior.reg_covar * _NEGLIGIBLE_SHARE * most / linear_cost),
-        rounding=_rounding_of_combinations(rows.n_features, variances, rows.X.dtype),
+        rounding=_rounding_of_combinations(rows),
     )
-
-
-def _variances(rows):
-    """Variances of the features over all rows, (P,)."""
-    return rows.total(sum_of_squares) / rows.total_weight
 
 
 def _whiteners_along_rows(rows, posterior):
@@ -144,7 +137,7 @@ def _whiteners_along_rows(rows, posterior):
     prior = posterior.prior
     if prior.flat or not prior.resolution.any():
         return posterior.whiteners
-    holds_rounding = _variances(rows) < np.square(prior.resolution)
+    holds_rounding = rows.variances < np.square(prior.resolution)
     if not holds_rounding.any() or prior.mean[holds_rounding].any():
         return posterior.whiteners
     scaled = scaled_to_unit_diagonal(prior.covariance)[0]
@@ -226,13 +219,13 @@ class _Directions:
         return np.eye(n_features)[number]
 
 
-def _directions(rows, posterior, variances):
-    """The `_Directions` of all groups, given the variances of the features (P,): one pass over the rows."""
+def _directions(rows, posterior):
+    """The `_Directions` of all groups, by a pass over the rows."""
     prior, structure, frames = posterior.prior, posterior.structure, OwnFrames(posterior)
     moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
     of_rows, of_prior = moments.second, posterior.second_moments_of_prior()
     of_identity, vectors = structure.gram(posterior.whiteners), None
-    of_features, of_frame = _rounding(posterior, variances)
+    of_features, of_frame = _rounding(rows, posterior)
     if structure.is_matrix:
         of_identity, axes = np.linalg.eigh(of_identity)
         vectors = structure.transposed(posterior.whiteners) @ axes
@@ -253,19 +246,21 @@ def _directions(rows, posterior, variances):
     return _Directions(posterior, vectors, ratios, ratios_without_ridge)
 
 
-def _rounding(posterior, variances):
-    """Variances that count as zero: of the features (P,), given all of theirs, and in any frame, a float.
+def _rounding(rows, posterior):
+    """Variances that count as zero: of the features (P,), and in any frame, a float.
 
     Those of the features are those of a singular covariance (`symmetric_matrices`), and those that rounding
     gives to a constant column; that in a frame is along an eigenvector that is off by round-off.
     """
     round_off_of_matrix = round_off(posterior.n_features)
-    return round_off_of_matrix * variances + np.square(posterior.prior.resolution), round_off_of_matrix**2
+    return round_off_of_matrix * rows.variances + np.square(
+        posterior.prior.resolution
+    ), round_off_of_matrix**2
 
 
-def _rounding_of_combinations(n_features, variances, dtype=np.float64):
-    """Variance that rounding of the largest feature leaves in linear combinations of so many, a float."""
-    return float(n_features * np.finfo(dtype).eps ** 2 * variances.max())
+def _rounding_of_combinations(rows):
+    """Variance that rounding of the largest feature leaves in linear combinations of all, a float."""
+    return float(rows.n_features * np.finfo(rows.X.dtype).eps ** 2 * rows.variances.max())
 
 
 def _moments_of_block(frames, block):

@@ -27,7 +27,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.posterior.complement import Complement
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
-from sklearn_lrvb.row_blocks import CentredRows, sum_of_squares
+from sklearn_lrvb.row_blocks import CentredRows
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
 # Rounding of a given covariance prior, relative to its diagonal, such as the covariance of the rows plus a
@@ -138,8 +138,7 @@ def _resolution(rows, basis):
 
     A coordinate combines all features, each with its own rounding.
     """
-    variances = rows.total(sum_of_squares) / rows.total_weight
-    return np.sqrt(round_off(rows.n_features) * (variances @ np.square(basis)))
+    return np.sqrt(round_off(rows.n_features) * (rows.variances @ np.square(basis)))
 
 
 def _lower_cholesky(factor):

@@ -24,8 +24,9 @@ class MixturePrior:
     reg_covar : float, variance of known noise on every coordinate of x
     resolution : (P,)
         Standard deviations that rounding of the rows gives to a constant column. Under the flat prior a
-        component with smaller ones has collapsed. A proper prior bounds variances from below; then it is
-        zero, but for coordinates of rows in their span (`fitting.row_span`).
+        component with smaller ones has collapsed. A proper prior bounds variances from below, and has zeros
+        here. Only where rows are projected (`fitting.row_span`) are these needed to tell which coordinates
+        hold rounding alone.
     complement : Complement, the directions that projected rows leave out
     ridge : float, what C0 has of `reg_covar`, because the covariance of the rows is singular: that or 0
     """

@@ -1,12 +1,12 @@
-"""The variational posterior q(pi) prod_k q(mu_k, Lambda_k) and its expectations.
+"""The variational posterior q(pi) prod_k q_k of weights, means and precisions, and its expectations.
 
 *Conventions.* K components, P features, S precision groups: one for each component, or one for all
 (`covariance_structures`). Positions are measured from the origin of the centred rows (`row_blocks`), so that
 data far from zero lose no digits. q is a function of the expected counts N_k, the means m_k and the Cholesky
 factors of E(Lambda)^-1 = A/c alone; sweeps and Newton's method both end in `VariationalPosterior.m_step`.
 
-Both factorizations have the same expectations except E log|Lambda|: the Wishart factor of the paper's
-q(mu) q(Lambda) has more degrees of freedom than that of the joint q(mu, Lambda).
+For each component q_k is joint, q(mu, Lambda), or independent, q(mu) q(Lambda), as in the paper. Their
+expectations are the same except E log|Lambda|: the independent Wishart factor has more degrees of freedom.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -250,17 +250,12 @@ class VariationalPosterior:
     def mean_divergences(self):
         """Contributions of the means to `kl_divergence`, given the precisions: (K,)."""
         prior, n_dimensions = self.prior, self.structure.n_dimensions
-        # Under joint factors E log|Lambda| is a term of both densities, and cancels unless the prior is flat.
-        log_determinant = 0.0
-        if prior.independent:
-            log_determinant = -self._log_determinants
-        elif prior.flat:
-            log_determinant = self.expected_log_determinant
+        # E log|.| of the precision of mu_k in q, without P log tau_k. Under a proper prior it is E
+        # log|Lambda|.
+        in_q = -self._log_determinants if prior.independent else self.expected_log_determinant
         if prior.flat:
-            log_density = n_dimensions * (np.log(self.mean_precision) - _LOG_2_PI) + log_determinant
-            return 0.5 * (log_density - n_dimensions)
-        if prior.independent:
-            log_determinant = log_determinant - self.expected_log_determinant
+            return 0.5 * (n_dimensions * (np.log(self.mean_precision) - _LOG_2_PI - 1.0) + in_q)
+        log_determinant = in_q - self.expected_log_determinant
         distance = self.whitened_prior_mean
         ratio = self.mean_precision / prior.mean_precision
         spread = n_dimensions / ratio + prior.mean_precision * np.einsum("kp,kp->k", distance, distance)
@@ -321,8 +316,8 @@ class VariationalPosterior:
         Raises
         ------
         DegenerateComponentError
-            Where a component is left without points under the flat prior, or its covariance is
-            singular to working precision.
+            Where a component has no points or too few for a proper precision under the flat prior, or its
+            covariance is singular to working precision.
         """
         counts, prior, structure = moments.counts, self.prior, self.structure
         mean_precision = prior.mean_precision + counts
@@ -337,6 +332,7 @@ class VariationalPosterior:
         shift = moments.first / mean_precision[:, None]
         scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
         factors = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
+        # A failed factorization is NaN.
         is_singular = np.isnan(structure.diagonal(factors)[:, 0])
         _refuse_any(is_singular, singular_covariance_message, counts, prior)
         covariance_cholesky = structure.composed_triangles(self.covariance_cholesky, factors)

@@ -98,7 +98,8 @@ def test_a_fit_from_a_sample_is_the_fit(monkeypatch):
 def test_rows_far_from_the_origin_go_to_the_nearest_center():
     centers = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     near = np.repeat(centers, 50, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(150, 2))
-    labels = initialization._nearest(CentredRows.around_mean(near + 1e9), centers + 1e9)
+    rows = CentredRows.around_mean(near + 1e9)
+    labels = initialization._nearest(rows, centers + 1e9 - rows.origin)
     np.testing.assert_array_equal(labels, np.repeat(np.arange(3), 50))
 
 
@@ -107,3 +108,6 @@ def test_a_row_of_nearly_all_the_weight_does_not_starve_the_sample(monkeypatch):
     weights = np.ones(300)
     weights[7] = 1e9
     assert start("kmeans", weights=weights).sum(axis=0).min() > 0
+    rows = CentredRows.around_mean(overlapping(300), sample_weight=weights)
+    made = initialization.standardized_kmeans(rows, 3, np.random.RandomState(0))
+    assert made.sum(axis=0).min() > 0

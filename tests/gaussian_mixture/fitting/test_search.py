@@ -12,6 +12,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
 from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, split
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.row_blocks import CentredRows
 
@@ -159,3 +160,20 @@ def test_a_prior_mean_far_away_does_not_hide_a_split():
     found = mixture(model, 2, moves="search", tol=1e-3).fit(X)
     assert found.n_occupied_ == 2
     np.testing.assert_array_equal(np.bincount(found.predict(X)), [100, 100])
+
+
+def test_an_optimum_stands_where_the_climb_after_it_fails(monkeypatch):
+    model = {**PROPER[0], "moves": "search", "init_params": merged_start([0, 1, 2, 2]), "tol": 1e-3}
+    climb, ends = Ascent._ascend, []
+
+    def failing_later(ascent, fit, acceleration):
+        if ends:
+            raise DegenerateComponentError("No posterior.")
+        ends.append(climb(ascent, fit, acceleration))
+        return ends[-1]
+
+    higher = mixture(model, 5).fit(four_blobs())
+    monkeypatch.setattr(Ascent, "_ascend", failing_later)
+    found = mixture(model, 5).fit(four_blobs())
+    assert found.converged_
+    assert found.lower_bound_ == ends[0].lower_bound < higher.lower_bound_
