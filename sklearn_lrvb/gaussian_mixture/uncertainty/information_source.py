@@ -195,8 +195,9 @@ class InformationSource:
             raise MemoryError(
                 f"{what} of {posterior.n_components} components in {posterior.n_features} features has "
                 f"{size} unknowns, a matrix of {8 * size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are "
-                "solved. (a) Ask for means and weights alone. (b) Reduce the features first, for example "
-                "with PCA in a pipeline. (c) Lower n_components."
+                "solved. (a) Ask for means and weights alone: get_posterior_covariance and posterior_summary "
+                "take target=['weights', 'means']. (b) Reduce the features first, for example with PCA in a "
+                "pipeline. (c) Lower n_components."
             )
 
     # How good the optimum is.
@@ -250,9 +251,11 @@ class InformationSource:
             )
         if len(components) > 1:
             pair = " and ".join(str(k) for k in components)
+            ways = f"lower n_components, {course.other_starts()}."
             remedies.append(
-                f"Components {pair} coincide or share one cluster: lower n_components, "
-                f"{course.other_starts()}."
+                f"Components {pair} coincide or share one cluster: {ways}"
+                if course.converged
+                else f"If that does not help, components {pair} may share one cluster: {ways}"
             )
         return remedies
 
