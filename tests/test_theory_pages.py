@@ -24,7 +24,6 @@ WITHOUT_A_FORMULA = {
     "posterior_names_",
     "set_callbacks",
     "set_params",
-    "to_arviz",
     "to_sklearn",
 }
 
