@@ -21,6 +21,7 @@ project_copyright = author
 version = release = sklearn_lrvb.__version__
 
 extensions = [
+    "equation_numbers",
     "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
