@@ -50,10 +50,27 @@ class Categorical(ExponentialFamily):
 
         A probability of 0 counts as the smallest normal number, the log of which is -708.
 
+        Parameters
+        ----------
+        probabilities : array-like of shape (..., K)
+            p, non-negative; proportional to probabilities is enough.
+
+        Returns
+        -------
+        natural : ndarray of shape (..., K)
+            Those of every copy.
+
         Raises
         ------
         ValueError
             A probability is negative or NaN.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Categorical
+        >>> natural = Categorical(3).natural_parameters([0.5, 0.25, 0.25])
+        >>> Categorical(3).mean_parameters(natural).round(12)
+        array([0.5 , 0.25, 0.25])
         """
         probabilities = np.asarray(probabilities, dtype=float)
         if not np.all(probabilities >= 0):

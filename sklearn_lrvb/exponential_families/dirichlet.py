@@ -115,7 +115,26 @@ class Dirichlet(ExponentialFamily):
         return {"log": (self.n_categories,)}
 
     def natural_parameters(self, concentration: ArrayLike) -> NDArray[np.float64]:
-        """alpha - 1 from the concentration: (..., K) -> (..., K)."""
+        """alpha - 1 from the concentration: (..., K) -> (..., K).
+
+        Parameters
+        ----------
+        concentration : array-like of shape (..., K)
+            alpha, positive; one for every category.
+
+        Returns
+        -------
+        natural : ndarray of shape (..., K)
+            Those of every copy.
+
+        Examples
+        --------
+        The uniform distribution of three probabilities:
+
+        >>> from sklearn_lrvb.exponential_families import Dirichlet
+        >>> Dirichlet(3).natural_parameters([1.0, 1.0, 1.0])
+        array([0., 0., 0.])
+        """
         return np.asarray(concentration, dtype=float) - 1.0
 
     def _concentration(self, natural):

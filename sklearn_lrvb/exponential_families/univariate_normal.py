@@ -35,7 +35,26 @@ class UnivariateNormal(MultivariateNormal):
         return {"value": (), "square": ()}
 
     def natural_parameters(self, mean: ArrayLike, precision: ArrayLike) -> NDArray[np.float64]:
-        """(lambda m, -lambda/2), which broadcast: (...), (...) -> (..., 2)."""
+        """(lambda m, -lambda/2), which broadcast: (...), (...) -> (..., 2).
+
+        Parameters
+        ----------
+        mean : array-like of shape (...)
+            m, in units of x.
+        precision : array-like of shape (...)
+            lambda, one over the variance, positive.
+
+        Returns
+        -------
+        natural : ndarray of shape (..., 2)
+            Those of every copy.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> UnivariateNormal().natural_parameters(mean=3.0, precision=4.0)
+        array([12., -2.])
+        """
         return self.pack(np.multiply(precision, mean), np.multiply(-0.5, precision))
 
     def sample(

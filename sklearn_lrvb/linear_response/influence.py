@@ -63,6 +63,10 @@ def linear_response_influence(
     IndefiniteInformationError
         The fixed point is no strict local optimum in z at fixed alpha. It is a ValueError.
 
+    See Also
+    --------
+    schur_linear_response_covariance : The first argument.
+
     Examples
     --------
     The mean of x = (1, 3) with known precision 1 and a flat prior is alpha. Its expected log density is
