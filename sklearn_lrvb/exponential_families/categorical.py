@@ -22,6 +22,10 @@ class Categorical(ExponentialFamily):
     n_categories : int
         K, at least 1.
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families import Categorical
@@ -46,14 +50,14 @@ class Categorical(ExponentialFamily):
         return {"indicator": (self.n_categories,)}
 
     def natural_parameters(self, probabilities: ArrayLike) -> NDArray[np.float64]:
-        """log p: (..., K) -> (..., K).
+        """Natural parameters log p: (..., K) -> (..., K).
 
         A probability of 0 counts as the smallest normal number, the log of which is -708.
 
         Parameters
         ----------
         probabilities : array-like of shape (..., K)
-            p, non-negative; proportional to probabilities is enough.
+            Non-negative; numbers proportional to probabilities are enough.
 
         Returns
         -------

@@ -93,6 +93,10 @@ class Dirichlet(ExponentialFamily):
     n_categories : int
         K, at least 1.
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families import Dirichlet
@@ -115,12 +119,12 @@ class Dirichlet(ExponentialFamily):
         return {"log": (self.n_categories,)}
 
     def natural_parameters(self, concentration: ArrayLike) -> NDArray[np.float64]:
-        """alpha - 1 from the concentration: (..., K) -> (..., K).
+        """Natural parameters alpha - 1 from the concentration: (..., K) -> (..., K).
 
         Parameters
         ----------
         concentration : array-like of shape (..., K)
-            alpha, positive; one for every category.
+            Positive, one number for every category.
 
         Returns
         -------

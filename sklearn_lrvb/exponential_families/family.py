@@ -102,12 +102,12 @@ class ExponentialFamily(ABC):
 
     @abstractmethod
     def log_partition(self, natural: ArrayLike) -> NDArray[np.float64] | np.float64:
-        """A(eta) with all constants: (..., D) -> (...).
+        """Log partition function A(eta), with all constants: (..., D) -> (...).
 
         Parameters
         ----------
         natural : array-like of shape (..., D)
-            eta, natural parameters inside the domain.
+            Natural parameters eta inside the domain.
 
         Returns
         -------
@@ -127,12 +127,12 @@ class ExponentialFamily(ABC):
 
     @abstractmethod
     def mean_parameters(self, natural: ArrayLike) -> NDArray[np.float64]:
-        """m = E T(x) = grad A: (..., D) -> (..., D).
+        """Means of the statistics, m = E T(x) = grad A: (..., D) -> (..., D).
 
         Parameters
         ----------
         natural : array-like of shape (..., D)
-            eta, natural parameters inside the domain.
+            Natural parameters eta inside the domain.
 
         Returns
         -------
@@ -151,12 +151,12 @@ class ExponentialFamily(ABC):
 
     @abstractmethod
     def covariance(self, natural: ArrayLike) -> NDArray[np.float64]:
-        """V = Cov T(x) = hess A, exactly symmetric: (..., D) -> (..., D, D).
+        """Covariance of the statistics, V = Cov T(x) = hess A, exactly symmetric: (..., D) -> (..., D, D).
 
         Parameters
         ----------
         natural : array-like of shape (..., D)
-            eta, natural parameters inside the domain.
+            Natural parameters eta inside the domain.
 
         Returns
         -------
@@ -228,7 +228,7 @@ class ExponentialFamily(ABC):
         Parameters
         ----------
         natural : array-like of shape (..., D)
-            eta, natural parameters inside the domain.
+            Natural parameters eta inside the domain.
         n_draws : int
             Number of draws of every copy.
         random_state : int, RandomState instance or None, default=None
@@ -251,7 +251,7 @@ class ExponentialFamily(ABC):
 
     @abstractmethod
     def statistics_of(self, value: ArrayLike) -> NDArray[np.float64]:
-        """T(x), flat: (..., shape of x) -> (..., D).
+        """Sufficient statistics T(x), flat: (..., shape of x) -> (..., D).
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class ExponentialFamily(ABC):
         Parameters
         ----------
         natural : ndarray of shape (..., D)
-            eta, natural parameters inside the domain.
+            Natural parameters eta inside the domain.
 
         Returns
         -------
@@ -325,7 +325,7 @@ class ExponentialFamily(ABC):
 
         Parameters
         ----------
-        *entries : array-like of shape (..., *shape)
+        *entries : array-like of shape (..., shape of the statistic)
             One for every statistic in the order of ``statistics``: natural parameters, mean parameters or
             statistics.
 
@@ -374,7 +374,7 @@ class ExponentialFamily(ABC):
         Parameters
         ----------
         natural : array-like of shape (..., D)
-            eta, any numbers.
+            Natural parameters eta, or any other numbers.
 
         Raises
         ------

@@ -29,6 +29,10 @@ class MultivariateNormal(ExponentialFamily):
     n_features : int
         P, at least 1.
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families import MultivariateNormal
@@ -51,12 +55,12 @@ class MultivariateNormal(ExponentialFamily):
         return {"value": (self.n_features,), "outer": (self.n_features, self.n_features)}
 
     def natural_parameters(self, mean: ArrayLike, precision: ArrayLike) -> NDArray[np.float64]:
-        """(Lambda m, -Lambda/2), flat: (..., P), (..., P, P) -> (..., P + P^2).
+        """Natural parameters (Lambda m, -Lambda/2), flat: (..., P), (..., P, P) -> (..., P + P^2).
 
         Parameters
         ----------
         mean : array-like of shape (..., P)
-            m, in units of x.
+            Mean m, in units of x.
         precision : array-like of shape (..., P, P)
             Lambda, the inverse of the covariance matrix, symmetric positive definite.
 

@@ -16,6 +16,10 @@ class UnivariateNormal(MultivariateNormal):
     It is the multivariate normal of one feature, without the feature's axes. Natural parameters
     (lambda m, -lambda/2) with the mean m and the precision lambda.
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families import UnivariateNormal
@@ -35,14 +39,14 @@ class UnivariateNormal(MultivariateNormal):
         return {"value": (), "square": ()}
 
     def natural_parameters(self, mean: ArrayLike, precision: ArrayLike) -> NDArray[np.float64]:
-        """(lambda m, -lambda/2), which broadcast: (...), (...) -> (..., 2).
+        """Natural parameters (lambda m, -lambda/2), which broadcast: (...), (...) -> (..., 2).
 
         Parameters
         ----------
         mean : array-like of shape (...)
-            m, in units of x.
+            Mean m, in units of x.
         precision : array-like of shape (...)
-            lambda, one over the variance, positive.
+            Precision lambda, one over the variance, positive.
 
         Returns
         -------

@@ -105,6 +105,10 @@ class Wishart(ExponentialFamily):
     n_features : int
         P, at least 1.
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> import numpy as np
@@ -130,12 +134,12 @@ class Wishart(ExponentialFamily):
     def natural_parameters(
         self, degrees_of_freedom: ArrayLike, inverse_scale: ArrayLike
     ) -> NDArray[np.float64]:
-        """(-A/2, (nu - P - 1)/2), flat: (...), (..., P, P) -> (..., P^2 + 1).
+        """Natural parameters (-A/2, (nu - P - 1)/2), flat: (...), (..., P, P) -> (..., P^2 + 1).
 
         Parameters
         ----------
         degrees_of_freedom : array-like of shape (...)
-            nu, above P - 1.
+            Above P - 1.
         inverse_scale : array-like of shape (..., P, P)
             A, symmetric positive definite, in squared units of the features; the mean is nu A^-1.
 

@@ -264,7 +264,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     n_features_in_ : int
         Number of features seen during fit.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, where all are strings.
 
     See Also
@@ -335,7 +335,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
     >>> import numpy as np
     >>> from sklearn_lrvb import LRVBGaussianMixture
-    >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+    >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+    ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> print(mixture.means_.ravel().round(1), "+-", mixture.means_std_.ravel().round(1))
     [56.2 81.1] +- [3.2 2.2]
@@ -466,7 +467,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> print(mixture.means_.ravel().round(1), "+-", mixture.means_std_.ravel().round(1))
         [56.2 81.1] +- [3.2 2.2]
@@ -518,7 +520,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> LRVBGaussianMixture(n_components=2, random_state=0).fit_predict(X)
         array([1, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 1])
         """
@@ -746,7 +749,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         >>> import numpy as np
         >>> from sklearn.mixture import BayesianGaussianMixture
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> bgm = BayesianGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> mixture = LRVBGaussianMixture.from_sklearn(bgm, X)
         >>> print(mixture.means_.ravel().round(1), "+-", mixture.means_std_.ravel().round(1))
@@ -799,7 +803,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         --------
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> bgm = mixture.to_sklearn()
         >>> rows = X.astype(float)
@@ -840,7 +845,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> mixture.predict([[50], [90]])
         array([0, 1])
@@ -888,7 +894,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> responsibilities, std = mixture.predict_proba([[50], [68]], return_std=True)
         >>> print(responsibilities[:, 0].round(2), "+-", std[:, 0].round(2))
@@ -943,7 +950,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> log_likelihood, std = mixture.score_samples([[80], [110]], return_std=True)
         >>> print(log_likelihood.round(1), "+-", std.round(1))
@@ -989,7 +997,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         --------
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> print(f"{mixture.score(X):.2f} nats per row")
         -3.93 nats per row
@@ -1033,7 +1042,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> rows, components = mixture.sample(10_000)
         >>> rows.shape, components.shape

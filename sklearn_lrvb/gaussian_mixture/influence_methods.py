@@ -60,11 +60,11 @@ class InfluenceMethods(FittedAttributes):
 
         Returns
         -------
-        influence : ndarray of shape (n_samples, *shape of the attribute, n_features), or without the last \
-                axis for weights
-            In units of the target, per unit of X ('location') or per row ('weight'): exact derivatives of
-            the fit (Eq. influence_score as corrected), without refitting. Minus the weight influence is the
-            effect of deleting the row, to first order (one-step deletion). The prior is held fixed, also
+        influence : ndarray of shape (n_samples, ..., n_features) or (n_samples, ...)
+            The dots are the shape of the attribute; 'location' has the last axis, of the coordinates of the
+            row. In units of the target, per unit of X ('location') or per row ('weight'): exact derivatives
+            of the fit (Eq. influence_score as corrected), without refitting. Minus the weight influence is
+            the effect of deleting the row, to first order (one-step deletion). The prior is held fixed, also
             where its defaults came from X.
 
         Raises
@@ -86,7 +86,8 @@ class InfluenceMethods(FittedAttributes):
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> -mixture.influence([[88]], perturb="weight")[0, 1].round(1)
         array([-0.6])
@@ -129,7 +130,7 @@ class InfluenceMethods(FittedAttributes):
         return out
 
     def influence_scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        """The paper's scores: the largest directional derivative of |mu_k|^2 in each row.
+        """The paper's scores: the largest directional derivative of the squared length of mu_k in each row.
 
         Parameters
         ----------
@@ -159,7 +160,8 @@ class InfluenceMethods(FittedAttributes):
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> scores = mixture.influence_scores(X)
         >>> X[scores[:, 0].argmax()]
@@ -210,7 +212,8 @@ class InfluenceMethods(FittedAttributes):
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> leverage = mixture.leverage(X)
         >>> X[leverage.argmax()]
@@ -268,7 +271,8 @@ class InfluenceMethods(FittedAttributes):
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> one = LRVBGaussianMixture().fit(X)
         >>> print(f"{mixture.loo_score_samples(X).mean() - one.loo_score_samples(X).mean():.2f}")
@@ -328,8 +332,8 @@ class InfluenceMethods(FittedAttributes):
 
             * 'weight_concentration_prior', 'mean_precision_prior', 'degrees_of_freedom_prior', each of the
               shape of the attribute;
-            * 'mean_prior', of shape (*shape of the attribute, n_features);
-            * 'covariance_prior', of shape (*shape of the attribute, *shape of `covariance_prior_`): for
+            * 'mean_prior', with one more axis of length n_features;
+            * 'covariance_prior', with the axes of `covariance_prior_` after those of the attribute: for
               matrices the symmetric gradient, so that a small symmetric change of `covariance_prior` moves
               an entry by the sum of the gradient times the change.
 
@@ -356,7 +360,8 @@ class InfluenceMethods(FittedAttributes):
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> mixture.prior_sensitivity()["mean_prior"].ravel().round(2)
         array([0.2 , 0.12])

@@ -263,7 +263,8 @@ class PosteriorMethods(FittedAttributes):
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> mixture.get_posterior_covariance("means").round(1)
         array([[10. ,  0.3],
@@ -307,8 +308,8 @@ class PosteriorMethods(FittedAttributes):
         -------
         draws : dict of ndarray
             "weights" of shape (n_draws, n_components), on the simplex; "means" of shape (n_draws,
-            n_components, n_features), in units of X; "precisions" and "covariances" of shape (n_draws, *shape
-            of the attribute), positive definite and each other's inverses.
+            n_components, n_features), in units of X; "precisions" and "covariances" with a first axis of
+            n_draws before those of the attribute, positive definite and each other's inverses.
 
         Raises
         ------
@@ -343,7 +344,8 @@ class PosteriorMethods(FittedAttributes):
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> means = mixture.sample_posterior(4000, random_state=0)["means"]
         >>> longer = means[:, 1, 0] - means[:, 0, 0]
@@ -425,7 +427,8 @@ class PosteriorMethods(FittedAttributes):
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> summary = mixture.posterior_summary(target="means")
         >>> for name, row in summary.iterrows():

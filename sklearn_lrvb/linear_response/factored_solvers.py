@@ -123,6 +123,10 @@ class PrimalInformation(_FactoredInformation):
     missing : ndarray of shape (D, D)
         G, symmetric. It is overwritten.
 
+    See Also
+    --------
+    ObservedInformation : What every method takes and returns, with examples.
+
     Notes
     -----
     It needs 2 D^2 numbers of memory, and as much again for roots and solutions of that size; D^3/3 flops at
@@ -357,6 +361,10 @@ class DualInformation(_FactoredInformation):
     factor : MissingInformationFactor
         As given.
 
+    See Also
+    --------
+    ObservedInformation : What every method takes and returns, with examples.
+
     Notes
     -----
     It needs 2 m^2 numbers of memory besides the factor, and m^3/3 flops besides those of the kernel.
@@ -401,7 +409,7 @@ class DualInformation(_FactoredInformation):
         return super().nbytes + self.factor.nbytes
 
     def half(self, responses: NDArray[np.float64]) -> NDArray[np.float64]:
-        """z with z'z = X' (M^-1 - R) X, the contribution of missing information to the covariance of X.
+        """A root z of the contribution of missing information to the covariance of X, z'z = X' (M^-1 - R) X.
 
         Parameters
         ----------
@@ -411,7 +419,7 @@ class DualInformation(_FactoredInformation):
         Returns
         -------
         halves : ndarray of shape (m, c)
-            z, without unit where X is in one over the units of the coordinates.
+            Without unit, where X is in one over the units of the coordinates.
 
         Raises
         ------

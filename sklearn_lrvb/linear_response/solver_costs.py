@@ -39,7 +39,9 @@ class SolverCosts:
     Many targets pay for a matrix, one does not:
 
     >>> from sklearn_lrvb.linear_response import SolverCosts
-    >>> costs = SolverCosts(n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6)
+    >>> costs = SolverCosts(
+    ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
+    ... )
     >>> costs.cheapest(n_targets=1), costs.cheapest(n_targets=1000)
     ('matrix_free', 'primal')
     """
@@ -70,7 +72,9 @@ class SolverCosts:
         Examples
         --------
         >>> from sklearn_lrvb.linear_response import SolverCosts
-        >>> costs = SolverCosts(n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6)
+        >>> costs = SolverCosts(
+        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
+        ... )
         >>> {solver: f"{cost:.0e}" for solver, cost in costs.costs(n_targets=1).items()}
         {'matrix_free': '2e+07', 'primal': '1e+09'}
         """
@@ -95,7 +99,9 @@ class SolverCosts:
         A matrix is dear here, so that a check of definiteness may take all 50 products:
 
         >>> from sklearn_lrvb.linear_response import SolverCosts
-        >>> costs = SolverCosts(n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6)
+        >>> costs = SolverCosts(
+        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
+        ... )
         >>> costs.products_for_a_matrix()
         50
         """
@@ -116,7 +122,9 @@ class SolverCosts:
         Examples
         --------
         >>> from sklearn_lrvb.linear_response import SolverCosts
-        >>> costs = SolverCosts(n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6)
+        >>> costs = SolverCosts(
+        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
+        ... )
         >>> {solver: f"{cost:.0e}" for solver, cost in costs.newton_costs().items()}
         {'matrix_free': '2e+07', 'primal': '2e+09'}
         """
@@ -139,7 +147,9 @@ class SolverCosts:
         Examples
         --------
         >>> from sklearn_lrvb.linear_response import SolverCosts
-        >>> costs = SolverCosts(n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6)
+        >>> costs = SolverCosts(
+        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
+        ... )
         >>> costs.cheapest(n_targets=1), costs.cheapest(n_targets=1000)
         ('matrix_free', 'primal')
         """

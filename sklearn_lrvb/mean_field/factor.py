@@ -148,7 +148,7 @@ class Factor:
         Returns
         -------
         positions : int ndarray of shape (n,)
-            n is the number of the statistic's entries in all copies.
+            Of all copies, n being the number of the statistic's entries.
 
         Examples
         --------

@@ -40,6 +40,12 @@ class MeanFieldModel:
     ValueError
         Factors or terms are missing, a term does not fit the factors, or a factor occurs in no term.
 
+    See Also
+    --------
+    Factor : A family with several independent members.
+    Term : A part of the log joint.
+    MeanFieldPosterior : What :meth:`fit` returns.
+
     Notes
     -----
     Statistics are raw moments, such as x and x x'. Where a mean m lies many posterior standard deviations s

@@ -29,7 +29,7 @@ _N_MATRICES = 4  # Number of such matrices.
 
 @dataclass(frozen=True, eq=False)
 class MeanFieldPosterior:
-    """q(theta) = prod_j q_j(theta_j), as `MeanFieldModel.fit` returns it.
+    """The posterior q(theta) = prod_j q_j(theta_j), as `MeanFieldModel.fit` returns it.
 
     Attributes
     ----------
