@@ -120,14 +120,14 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Concentration of the weights' prior, positive; None means ``1 / n_components``.
 
     mean_precision_prior : float or None, default=None
-        b0: prior observations of the means, positive; None means 1.
+        Number b0 of prior observations of the means, positive; None means 1.
 
     mean_prior : array-like of shape (n_features,), default=None
-        m0, in units of X; None means the mean of X.
+        Prior mean m0 of the means, in units of X; None means the mean of X.
 
     degrees_of_freedom_prior : float or None, default=None
-        nu0 of the Wishart priors, greater than ``n_features - 1``; None means ``n_features``. With 'diag' and
-        'spherical' every precision is gamma with shape nu0 / 2.
+        Degrees of freedom nu0 of the Wishart priors, greater than ``n_features - 1``; None means
+        ``n_features``. With 'diag' and 'spherical' every precision is gamma with shape nu0 / 2.
 
     covariance_prior : float or array-like, default=None
         C0, in squared units of X: the inverse of the Wishart's scale matrix, symmetric positive definite, of
@@ -449,6 +449,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Returns
         -------
         self : LRVBGaussianMixture
+            The fitted estimator.
 
         Raises
         ------

@@ -54,7 +54,7 @@ def linear_response_influence(
     Returns
     -------
     influence : ndarray of shape (d, m)
-        d E[alpha] / d x, in units of alpha per unit of x: the exact derivatives of the fixed point.
+        Exact derivatives d E[alpha] / d x of the fixed point, in units of alpha per unit of x.
 
     Raises
     ------

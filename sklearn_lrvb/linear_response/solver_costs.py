@@ -21,7 +21,7 @@ class SolverCosts:
     n_coefficients : int
         D, size of the primal matrix.
     n_columns : int
-        m, number of columns of B with G = B B': size of the dual matrix.
+        Number m of columns of B with G = B B': size of the dual matrix.
     gram : float
         Cost to form G.
     kernel : float

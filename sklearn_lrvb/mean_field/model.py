@@ -127,7 +127,7 @@ class MeanFieldModel:
         Returns
         -------
         posterior : MeanFieldPosterior
-            q at its optimum, with moments, draws and the linear response covariance.
+            The optimal q, with moments, draws and the linear response covariance.
 
         Raises
         ------

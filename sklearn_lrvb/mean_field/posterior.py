@@ -286,7 +286,7 @@ class MeanFieldPosterior:
         Returns
         -------
         covariance : ndarray of shape (d, d)
-            d is the number of entries of all ``statistics``; in units of the statistics.
+            Of the d entries of all ``statistics``, in products of their units.
 
         Raises
         ------
