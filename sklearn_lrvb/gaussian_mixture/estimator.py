@@ -1039,7 +1039,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         Examples
         --------
-        As many new waits as one likes, in minutes, to the mean of the mixture:
+        New waits for a geyser, in minutes. Their average is the mean of the mixture:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture

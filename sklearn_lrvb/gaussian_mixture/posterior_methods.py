@@ -66,7 +66,7 @@ class PosteriorMethods(FittedAttributes):
 
         Examples
         --------
-        Has the fit arrived? It is far less than a hundredth of an error bar from its optimum:
+        Has the fit arrived? It is much less than a hundredth of an error bar from its optimum:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
@@ -135,7 +135,7 @@ class PosteriorMethods(FittedAttributes):
 
         Examples
         --------
-        Where both means lie is nearly independent here, a correlation of 0.04:
+        The means of short and long waits for a geyser hardly depend on each other (correlation 0.04):
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
