@@ -16,6 +16,10 @@ class Beta(Dirichlet):
     It is the Dirichlet distribution of (v, 1 - v) with v alone as the variable. Natural parameters
     (a - 1, b - 1).
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families import Beta
@@ -34,7 +38,27 @@ class Beta(Dirichlet):
         return {"log": (), "log_complement": ()}
 
     def natural_parameters(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:  # type: ignore[override]
-        """(a - 1, b - 1) from the two shapes, which broadcast: (...), (...) -> (..., 2)."""
+        """Natural parameters (a - 1, b - 1) from the two shapes, which broadcast: (...), (...) -> (..., 2).
+
+        Parameters
+        ----------
+        a, b : array-like of shape (...)
+            The two shapes, positive; the mean of v is ``a / (a + b)``.
+
+        Returns
+        -------
+        natural : ndarray of shape (..., 2)
+            Those of every copy.
+
+        Examples
+        --------
+        The uniform distribution has shapes of one:
+
+        >>> from sklearn_lrvb.exponential_families import Beta
+        >>> Beta().natural_parameters(a=[1.0, 3.0], b=1.0)
+        array([[0., 0.],
+               [2., 0.]])
+        """
         return self.pack(np.subtract(a, 1.0), np.subtract(b, 1.0))
 
     def sample(

@@ -22,6 +22,10 @@ class Categorical(ExponentialFamily):
     n_categories : int
         K, at least 1.
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families import Categorical
@@ -46,14 +50,31 @@ class Categorical(ExponentialFamily):
         return {"indicator": (self.n_categories,)}
 
     def natural_parameters(self, probabilities: ArrayLike) -> NDArray[np.float64]:
-        """log p: (..., K) -> (..., K).
+        """Natural parameters log p: (..., K) -> (..., K).
 
         A probability of 0 counts as the smallest normal number, the log of which is -708.
+
+        Parameters
+        ----------
+        probabilities : array-like of shape (..., K)
+            Non-negative; numbers proportional to probabilities are enough.
+
+        Returns
+        -------
+        natural : ndarray of shape (..., K)
+            Those of every copy.
 
         Raises
         ------
         ValueError
             A probability is negative or NaN.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Categorical
+        >>> natural = Categorical(3).natural_parameters([0.5, 0.25, 0.25])
+        >>> Categorical(3).mean_parameters(natural).round(12)
+        array([0.5 , 0.25, 0.25])
         """
         probabilities = np.asarray(probabilities, dtype=float)
         if not np.all(probabilities >= 0):

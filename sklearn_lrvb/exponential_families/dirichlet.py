@@ -93,6 +93,10 @@ class Dirichlet(ExponentialFamily):
     n_categories : int
         K, at least 1.
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families import Dirichlet
@@ -115,7 +119,26 @@ class Dirichlet(ExponentialFamily):
         return {"log": (self.n_categories,)}
 
     def natural_parameters(self, concentration: ArrayLike) -> NDArray[np.float64]:
-        """alpha - 1 from the concentration: (..., K) -> (..., K)."""
+        """Natural parameters alpha - 1 from the concentration: (..., K) -> (..., K).
+
+        Parameters
+        ----------
+        concentration : array-like of shape (..., K)
+            Positive, one number for every category.
+
+        Returns
+        -------
+        natural : ndarray of shape (..., K)
+            Those of every copy.
+
+        Examples
+        --------
+        The uniform distribution of three probabilities:
+
+        >>> from sklearn_lrvb.exponential_families import Dirichlet
+        >>> Dirichlet(3).natural_parameters([1.0, 1.0, 1.0])
+        array([0., 0., 0.])
+        """
         return np.asarray(concentration, dtype=float) - 1.0
 
     def _concentration(self, natural):

@@ -24,12 +24,21 @@ from sklearn_lrvb.symmetric_matrices import cholesky_factors, scaled_to_unit_dia
 class NaturalParameterError(ValueError):
     """Natural parameters outside the domain of a family.
 
-    Attributes
+    Parameters
     ----------
+    message : str
+        The violation and its size.
     statistic : str
         The statistic whose natural parameter is at fault.
     copy : tuple of int
         The first copy where it is; () where there is one member only.
+
+    Attributes
+    ----------
+    statistic : str
+        As given.
+    copy : tuple of int
+        As given.
 
     Examples
     --------
@@ -93,33 +102,176 @@ class ExponentialFamily(ABC):
 
     @abstractmethod
     def log_partition(self, natural: ArrayLike) -> NDArray[np.float64] | np.float64:
-        """A(eta) with all constants: (..., D) -> (...)."""
+        """Log partition function A(eta), with all constants: (..., D) -> (...).
+
+        Parameters
+        ----------
+        natural : array-like of shape (..., D)
+            Natural parameters eta inside the domain.
+
+        Returns
+        -------
+        log_partition : ndarray of shape (...)
+            In nats. ``eta @ T(x) - A(eta)`` is then the normalized log density.
+
+        Examples
+        --------
+        Probability 0.8 in logs, from the normalizing constant of a categorical distribution:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.exponential_families import Categorical
+        >>> natural = np.array([np.log(4.0), 0.0])  # odds of 4 to 1
+        >>> print(f"{np.exp(natural[0] - Categorical(2).log_partition(natural)):.1f}")
+        0.8
+        """
 
     @abstractmethod
     def mean_parameters(self, natural: ArrayLike) -> NDArray[np.float64]:
-        """m = E T(x) = grad A: (..., D) -> (..., D)."""
+        """Means of the statistics, m = E T(x) = grad A: (..., D) -> (..., D).
+
+        Parameters
+        ----------
+        natural : array-like of shape (..., D)
+            Natural parameters eta inside the domain.
+
+        Returns
+        -------
+        mean : ndarray of shape (..., D)
+            Means of the statistics, in their units.
+
+        Examples
+        --------
+        The mean of a gamma variable is shape over rate:
+
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> mean, mean_log = Gamma().mean_parameters(Gamma().natural_parameters(shape=3.0, rate=2.0))
+        >>> print(mean)
+        1.5
+        """
 
     @abstractmethod
     def covariance(self, natural: ArrayLike) -> NDArray[np.float64]:
-        """V = Cov T(x) = hess A, exactly symmetric: (..., D) -> (..., D, D)."""
+        """Covariance of the statistics, V = Cov T(x) = hess A, exactly symmetric: (..., D) -> (..., D, D).
+
+        Parameters
+        ----------
+        natural : array-like of shape (..., D)
+            Natural parameters eta inside the domain.
+
+        Returns
+        -------
+        covariance : ndarray of shape (..., D, D)
+            Of the statistics, in products of their units; singular where they are linearly dependent.
+
+        Examples
+        --------
+        The variance of a gamma variable is shape over squared rate:
+
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> print(Gamma().covariance(Gamma().natural_parameters(shape=3.0, rate=2.0))[0, 0])
+        0.75
+        """
 
     @abstractmethod
     def check_domain(self, natural: NDArray[np.float64]) -> None:
-        """Raise `NaturalParameterError` where finite natural parameters (..., D) have no member."""
+        """Raise `NaturalParameterError` where finite natural parameters (..., D) have no member.
+
+        Parameters
+        ----------
+        natural : ndarray of shape (..., D)
+            Finite numbers.
+
+        Raises
+        ------
+        NaturalParameterError
+            It names the violation, its size, and the first copy concerned. A ValueError.
+
+        See Also
+        --------
+        ExponentialFamily.check : The same for any numbers, and what users call.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> Gamma().check_domain(np.array([2.0, 0.0]))  # minus the rate, and the shape less one
+        Traceback (most recent call last):
+            ...
+        sklearn_lrvb.exponential_families.family.NaturalParameterError: the rate -2 is not positive
+        """
 
     @abstractmethod
     def default_natural_parameters(self) -> NDArray[np.float64]:
-        """Natural parameters of a proper member, at which coordinate ascent may start: (D,)."""
+        """Natural parameters of a proper member, at which coordinate ascent may start: (D,).
+
+        Returns
+        -------
+        natural : ndarray of shape (D,)
+            Inside the domain.
+
+        Examples
+        --------
+        Normal distributions start as the standard normal one, with E x = 0 and E x^2 = 1:
+
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> family = UnivariateNormal()
+        >>> family.mean_parameters(family.default_natural_parameters())
+        array([0., 1.])
+        """
 
     @abstractmethod
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
     ) -> NDArray:
-        """Draws of x itself: (n_draws, copies..., shape of x)."""
+        """Draws of x itself: (n_draws, copies..., shape of x).
+
+        Parameters
+        ----------
+        natural : array-like of shape (..., D)
+            Natural parameters eta inside the domain.
+        n_draws : int
+            Number of draws of every copy.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws; None uses numpy's global generator.
+
+        Returns
+        -------
+        draws : ndarray of shape (n_draws, copies..., shape of x)
+            Independent draws, in units of x.
+
+        Examples
+        --------
+        Ten thousand draws of a gamma variable with mean 1.5:
+
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> draws = Gamma().sample(Gamma().natural_parameters(shape=3.0, rate=2.0), 10_000, random_state=0)
+        >>> print(f"{draws.mean():.1f}")
+        1.5
+        """
 
     @abstractmethod
     def statistics_of(self, value: ArrayLike) -> NDArray[np.float64]:
-        """T(x), flat: (..., shape of x) -> (..., D)."""
+        """Sufficient statistics T(x), flat: (..., shape of x) -> (..., D).
+
+        Parameters
+        ----------
+        value : array-like of shape (..., shape of x)
+            Values of x inside its range.
+
+        Returns
+        -------
+        statistics : ndarray of shape (..., D)
+            In the order of ``statistics``.
+
+        Examples
+        --------
+        Those of a number under a normal distribution are the number and its square:
+
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> UnivariateNormal().statistics_of([3.0, -1.0])
+        array([[ 3.,  9.],
+               [-1.,  1.]])
+        """
 
     def location_deviations(self, natural: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Standard deviations of the statistics that are shifted with the data's origin; by default none.
@@ -129,10 +281,23 @@ class ExponentialFamily(ABC):
         Parameters
         ----------
         natural : ndarray of shape (..., D)
+            Natural parameters eta inside the domain.
 
         Returns
         -------
-        dict, name of the statistic -> ndarray of shape (..., *shape)
+        deviations : dict, name of the statistic -> ndarray of shape (..., shape of the statistic)
+            In units of the statistic.
+
+        Examples
+        --------
+        A normal variable has a location, a gamma variable has none:
+
+        >>> from sklearn_lrvb.exponential_families import Gamma, UnivariateNormal
+        >>> natural = UnivariateNormal().natural_parameters(mean=70.0, precision=0.25)
+        >>> UnivariateNormal().location_deviations(natural)
+        {'value': array(2.)}
+        >>> Gamma().location_deviations(Gamma().natural_parameters(shape=3.0, rate=2.0))
+        {}
         """
         return {}
 
@@ -160,13 +325,14 @@ class ExponentialFamily(ABC):
 
         Parameters
         ----------
-        *entries : array-like of shape (..., *shape)
+        *entries : array-like of shape (..., shape of the statistic)
             One for every statistic in the order of ``statistics``: natural parameters, mean parameters or
             statistics.
 
         Returns
         -------
         flat : ndarray of shape (..., D)
+            The entries one after the other, matrices row by row.
 
         Raises
         ------
@@ -208,6 +374,7 @@ class ExponentialFamily(ABC):
         Parameters
         ----------
         natural : array-like of shape (..., D)
+            Natural parameters eta, or any other numbers.
 
         Raises
         ------
@@ -215,6 +382,15 @@ class ExponentialFamily(ABC):
             It names the violation, its size, and the first copy concerned. A ValueError.
         ValueError
             The last axis is not D long.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> Gamma().check(Gamma().natural_parameters(shape=3.0, rate=2.0))  # nothing is wrong
+        >>> Gamma().check(Gamma().natural_parameters(shape=3.0, rate=-2.0))
+        Traceback (most recent call last):
+            ...
+        sklearn_lrvb.exponential_families.family.NaturalParameterError: the rate -2 is not positive
         """
         natural = np.asarray(natural, dtype=float)
         if natural.ndim == 0 or natural.shape[-1] != self.n_statistics:

@@ -40,6 +40,7 @@ def check_family(
     Parameters
     ----------
     family : ExponentialFamily
+        The family to check.
     natural : array-like of shape (D,)
         Natural parameters of a member.
     n_draws : int, default=20_000
@@ -60,10 +61,25 @@ def check_family(
     NaturalParameterError
         ``natural`` is outside the domain of the family.
 
+    See Also
+    --------
+    ExponentialFamily : How a family is subclassed.
+
     Examples
     --------
+    Nothing happens where all identities hold. An error in a family is named, with its size:
+
     >>> from sklearn_lrvb.exponential_families import Gamma, check_family
-    >>> check_family(Gamma(), Gamma().natural_parameters(shape=2.5, rate=0.1))
+    >>> natural = Gamma().natural_parameters(shape=2.5, rate=0.1)
+    >>> check_family(Gamma(), natural)
+    >>> class Wrong(Gamma):
+    ...     def mean_parameters(self, natural):
+    ...         return 1.01 * super().mean_parameters(natural)
+    >>> try:
+    ...     check_family(Wrong(), natural)
+    ... except AssertionError as error:
+    ...     print(error)
+    mean_parameters is not grad A: at value[0] it is 25.25, expected 25 (allowed difference 4.1e-05)
     """
     if n_draws != 0 and not n_draws >= 100:
         raise ValueError(f"n_draws={n_draws!r} must be 0 or at least 100, which a standard error needs.")

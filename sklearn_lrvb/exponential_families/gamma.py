@@ -17,6 +17,10 @@ class Gamma(Wishart):
     It is the Wishart distribution of one feature without the feature's axes: shape nu/2, rate A/2. Natural
     parameters (-rate, shape - 1).
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families import Gamma
@@ -36,7 +40,26 @@ class Gamma(Wishart):
         return {"value": (), "log": ()}
 
     def natural_parameters(self, shape: ArrayLike, rate: ArrayLike) -> NDArray[np.float64]:
-        """(-rate, shape - 1) from shape and rate, which broadcast: (...), (...) -> (..., 2)."""
+        """Natural parameters (-rate, shape - 1), which broadcast: (...), (...) -> (..., 2).
+
+        Parameters
+        ----------
+        shape : array-like of shape (...)
+            Shape, positive.
+        rate : array-like of shape (...)
+            Rate, the inverse of the scale, positive; in one over the unit of x.
+
+        Returns
+        -------
+        natural : ndarray of shape (..., 2)
+            Those of every copy.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> Gamma().natural_parameters(shape=3.0, rate=2.0)
+        array([-2.,  2.])
+        """
         return self.pack(np.negative(rate), np.subtract(shape, 1.0))
 
     def check_domain(self, natural: NDArray[np.float64]) -> None:

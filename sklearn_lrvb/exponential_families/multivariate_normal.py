@@ -29,6 +29,10 @@ class MultivariateNormal(ExponentialFamily):
     n_features : int
         P, at least 1.
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families import MultivariateNormal
@@ -51,7 +55,27 @@ class MultivariateNormal(ExponentialFamily):
         return {"value": (self.n_features,), "outer": (self.n_features, self.n_features)}
 
     def natural_parameters(self, mean: ArrayLike, precision: ArrayLike) -> NDArray[np.float64]:
-        """(Lambda m, -Lambda/2), flat: (..., P), (..., P, P) -> (..., P + P^2)."""
+        """Natural parameters (Lambda m, -Lambda/2), flat: (..., P), (..., P, P) -> (..., P + P^2).
+
+        Parameters
+        ----------
+        mean : array-like of shape (..., P)
+            Mean m, in units of x.
+        precision : array-like of shape (..., P, P)
+            Lambda, the inverse of the covariance matrix, symmetric positive definite.
+
+        Returns
+        -------
+        natural : ndarray of shape (..., P + P^2)
+            Those of every copy.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.exponential_families import MultivariateNormal
+        >>> MultivariateNormal(2).natural_parameters(mean=[1.0, 3.0], precision=np.diag([4.0, 2.0]))
+        array([ 4.,  6., -2., -0., -0., -1.])
+        """
         mean, precision = np.asarray(mean, dtype=float), np.asarray(precision, dtype=float)
         flat = np.einsum("...pq,...q->...p", precision, mean), -0.5 * precision
         return self.pack(*flat)

@@ -16,6 +16,10 @@ class UnivariateNormal(MultivariateNormal):
     It is the multivariate normal of one feature, without the feature's axes. Natural parameters
     (lambda m, -lambda/2) with the mean m and the precision lambda.
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> from sklearn_lrvb.exponential_families import UnivariateNormal
@@ -35,7 +39,26 @@ class UnivariateNormal(MultivariateNormal):
         return {"value": (), "square": ()}
 
     def natural_parameters(self, mean: ArrayLike, precision: ArrayLike) -> NDArray[np.float64]:
-        """(lambda m, -lambda/2), which broadcast: (...), (...) -> (..., 2)."""
+        """Natural parameters (lambda m, -lambda/2), which broadcast: (...), (...) -> (..., 2).
+
+        Parameters
+        ----------
+        mean : array-like of shape (...)
+            Mean m, in units of x.
+        precision : array-like of shape (...)
+            Precision lambda, one over the variance, positive.
+
+        Returns
+        -------
+        natural : ndarray of shape (..., 2)
+            Those of every copy.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> UnivariateNormal().natural_parameters(mean=3.0, precision=4.0)
+        array([12., -2.])
+        """
         return self.pack(np.multiply(precision, mean), np.multiply(-0.5, precision))
 
     def sample(

@@ -105,6 +105,10 @@ class Wishart(ExponentialFamily):
     n_features : int
         P, at least 1.
 
+    See Also
+    --------
+    ExponentialFamily : Shapes, errors and an example of every method.
+
     Examples
     --------
     >>> import numpy as np
@@ -130,7 +134,27 @@ class Wishart(ExponentialFamily):
     def natural_parameters(
         self, degrees_of_freedom: ArrayLike, inverse_scale: ArrayLike
     ) -> NDArray[np.float64]:
-        """(-A/2, (nu - P - 1)/2), flat: (...), (..., P, P) -> (..., P^2 + 1)."""
+        """Natural parameters (-A/2, (nu - P - 1)/2), flat: (...), (..., P, P) -> (..., P^2 + 1).
+
+        Parameters
+        ----------
+        degrees_of_freedom : array-like of shape (...)
+            Above P - 1.
+        inverse_scale : array-like of shape (..., P, P)
+            A, symmetric positive definite, in squared units of the features; the mean is nu A^-1.
+
+        Returns
+        -------
+        natural : ndarray of shape (..., P^2 + 1)
+            Those of every copy.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.exponential_families import Wishart
+        >>> Wishart(2).natural_parameters(degrees_of_freedom=5.0, inverse_scale=2.0 * np.eye(2))
+        array([-1., -0., -0., -1.,  1.])
+        """
         half_freedom = 0.5 * np.subtract(degrees_of_freedom, self.n_features + 1.0)
         return self.pack(np.multiply(-0.5, inverse_scale), half_freedom)
 

@@ -120,14 +120,14 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Concentration of the weights' prior, positive; None means ``1 / n_components``.
 
     mean_precision_prior : float or None, default=None
-        b0: prior observations of the means, positive; None means 1.
+        Number b0 of prior observations of the means, positive; None means 1.
 
     mean_prior : array-like of shape (n_features,), default=None
-        m0, in units of X; None means the mean of X.
+        Prior mean m0 of the means, in units of X; None means the mean of X.
 
     degrees_of_freedom_prior : float or None, default=None
-        nu0 of the Wishart priors, greater than ``n_features - 1``; None means ``n_features``. With 'diag' and
-        'spherical' every precision is gamma with shape nu0 / 2.
+        Degrees of freedom nu0 of the Wishart priors, greater than ``n_features - 1``; None means
+        ``n_features``. With 'diag' and 'spherical' every precision is gamma with shape nu0 / 2.
 
     covariance_prior : float or array-like, default=None
         C0, in squared units of X: the inverse of the Wishart's scale matrix, symmetric positive definite, of
@@ -264,7 +264,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     n_features_in_ : int
         Number of features seen during fit.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, where all are strings.
 
     See Also
@@ -330,15 +330,18 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
     Examples
     --------
+    Minutes from one eruption of a geyser to the next. How long are short waits and long ones, and how sure is
+    that?
+
     >>> import numpy as np
     >>> from sklearn_lrvb import LRVBGaussianMixture
-    >>> X = np.array([[1, 2], [1, 4], [1, 0], [4, 2], [12, 4], [10, 7]])
-    >>> mixture = LRVBGaussianMixture(n_components=2, random_state=42).fit(X)
-    >>> mixture.means_.round(2)
-    array([[2.55, 2.32],
-           [8.42, 4.5 ]])
-    >>> mixture.means_std_.shape
-    (2, 2)
+    >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+    ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+    >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    >>> print(mixture.means_.ravel().round(1), "+-", mixture.means_std_.ravel().round(1))
+    [56.2 81.1] +- [3.2 2.2]
+    >>> print(mixture.weights_.round(2), "+-", mixture.weights_std_.round(2))
+    [0.48 0.52] +- [0.11 0.11]
     """
 
     _parameter_constraints: dict = {
@@ -446,12 +449,36 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Returns
         -------
         self : LRVBGaussianMixture
+            The fitted estimator.
 
         Raises
         ------
         ValueError
             On bad input, a prior outside its domain, or a component without a proper posterior. The
             estimator is then as it was before the call.
+
+        See Also
+        --------
+        fit_predict : Fit, and label the training rows.
+        from_sklearn : Continue the fit of a BayesianGaussianMixture.
+
+        Examples
+        --------
+        Minutes between eruptions of a geyser; then every distinct wait once, with its number as weight:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> print(mixture.means_.ravel().round(1), "+-", mixture.means_std_.ravel().round(1))
+        [56.2 81.1] +- [3.2 2.2]
+        >>> waits, times = np.unique(X, axis=0, return_counts=True)
+        >>> counted = LRVBGaussianMixture(n_components=2, random_state=0).fit(waits, sample_weight=times)
+        >>> repeated = np.repeat(waits, times, axis=0)  # X in another order
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(repeated)
+        >>> len(waits), len(X), np.allclose(counted.means_std_, mixture.means_std_)
+        (13, 20, True)
         """
         self._fit(X, sample_weight)
         return self
@@ -482,6 +509,22 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         ------
         ValueError
             As :meth:`fit`.
+
+        See Also
+        --------
+        predict : Labels of any rows.
+        predict_proba : How sure the labels are.
+
+        Examples
+        --------
+        Short (0) and long (1) waits, in minutes, for eruptions of a geyser:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> LRVBGaussianMixture(n_components=2, random_state=0).fit_predict(X)
+        array([1, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 1])
         """
         rows = self._fit(X, sample_weight)
         return most_probable_components(rows, self._last_fit.posterior)
@@ -694,6 +737,25 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             If it is not fitted.
         ValueError
             On bad input, as :meth:`fit`.
+
+        See Also
+        --------
+        to_sklearn : The way back.
+        fit : Fit from the start.
+
+        Examples
+        --------
+        Error bars, in minutes, for a fit that you have:
+
+        >>> import numpy as np
+        >>> from sklearn.mixture import BayesianGaussianMixture
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> bgm = BayesianGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> mixture = LRVBGaussianMixture.from_sklearn(bgm, X)
+        >>> print(mixture.means_.ravel().round(1), "+-", mixture.means_std_.ravel().round(1))
+        [56.2 81.1] +- [3.2 2.2]
         """
         if isinstance(bgm, LRVBGaussianMixture):
             raise TypeError(
@@ -726,12 +788,29 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             Predicts and scores the same. Its `degrees_of_freedom_` (of diagonal and spherical covariances)
             and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. That class
             has no flat prior and no weights, so that fitting it again leads to another fit. Centre data that
-            lie far from zero: there scikit-learn's diagonal and spherical densities lose digits.
+            lie far from zero: there scikit-learn's diagonal and spherical densities lose digits. Pass it rows
+            of floats: from rows of integers it makes log densities that are integers.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
             The estimator is not fitted.
+
+        See Also
+        --------
+        from_sklearn : The way back.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> bgm = mixture.to_sklearn()
+        >>> rows = X.astype(float)
+        >>> type(bgm).__name__, np.allclose(bgm.predict_proba(rows), mixture.predict_proba(rows))
+        ('BayesianGaussianMixture', True)
         """
         return fitted_twin(self, self._fitted)
 
@@ -756,6 +835,22 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             The estimator is not fitted.
         ValueError
             On bad input.
+
+        See Also
+        --------
+        predict_proba : How sure the labels are.
+
+        Examples
+        --------
+        Is a wait of 50 minutes, or one of 90, short (0) or long (1)?
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> mixture.predict([[50], [90]])
+        array([0, 1])
         """
         fitted = self._fitted
         return most_probable_components(self._rows(X, fitted), fitted.posterior)
@@ -787,6 +882,25 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         ValueError
             On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
             attributes were changed since.
+
+        See Also
+        --------
+        predict : Most probable component.
+        score_samples : How probable the rows are.
+
+        Examples
+        --------
+        A wait of 50 minutes is short. One of 68 minutes may be either, and its probability is itself
+        uncertain, because twenty rows leave open where the clusters end:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> responsibilities, std = mixture.predict_proba([[50], [68]], return_std=True)
+        >>> print(responsibilities[:, 0].round(2), "+-", std[:, 0].round(2))
+        [1.   0.64] +- [0.   0.29]
         """
         fitted = self._fitted
         rows = self._rows(X, fitted)
@@ -824,6 +938,25 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         ValueError
             On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
             attributes were changed since.
+
+        See Also
+        --------
+        score : Their mean.
+        loo_score_samples : Scores of training rows under the fit to the others.
+        leverage : The squares of `std`.
+
+        Examples
+        --------
+        A wait of 110 minutes is much less probable than one of 80; how much less is uncertain:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> log_likelihood, std = mixture.score_samples([[80], [110]], return_std=True)
+        >>> print(log_likelihood.round(1), "+-", std.round(1))
+        [ -3.6 -12.6] +- [0.3 3.9]
         """
         fitted = self._fitted
         rows = self._rows(X, fitted)
@@ -855,6 +988,23 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         ------
         ValueError
             On bad input.
+
+        See Also
+        --------
+        score_samples : The score of every row.
+        loo_score_samples : Their mean is a fair score of the training rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> print(f"{mixture.score(X):.2f} nats per row")
+        -3.93 nats per row
+        >>> np.isclose(mixture.score(X), mixture.score_samples(X).mean()).item()
+        True
         """
         scores = self.score_samples(X)
         kept, weights = checked_counts(sample_weight, scores)
@@ -882,6 +1032,25 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         ValueError
             `n_samples` is no whole number of at least one; or these attributes were set by hand to arrays
             that are not finite or do not go together.
+
+        See Also
+        --------
+        sample_posterior : Draws of the parameters rather than of rows.
+
+        Examples
+        --------
+        New waits for a geyser, in minutes. Their average is the mean of the mixture:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> rows, components = mixture.sample(10_000)
+        >>> rows.shape, components.shape
+        ((10000, 1), (10000,))
+        >>> print(f"{rows.mean():.0f} {mixture.weights_ @ mixture.means_[:, 0]:.0f}")
+        69 69
         """
         fitted = self._fitted
         structure = fitted.structure

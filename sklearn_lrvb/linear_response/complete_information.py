@@ -15,14 +15,19 @@ from scipy.linalg import solve_triangular
 class CompleteInformation:
     """R^-1 through a root T of R = T T': a dense block on a few coordinates, diagonal on the others.
 
-    Attributes
+    Parameters
     ----------
     dense_index : int ndarray of shape (b,)
         Coordinates that share a dense block.
     dense_root : ndarray of shape (b, b)
-        Root of R on those coordinates. `solve_root_transposed` needs it lower triangular.
+        Root of R on those coordinates. :meth:`solve_root_transposed` needs it lower triangular.
     root : ndarray of shape (D,)
-        Square root of the diagonal of R. Its entries at ``dense_index`` are not used.
+        Square root of the diagonal of R. Its entries at `dense_index` are not used.
+
+    Attributes
+    ----------
+    dense_index, dense_root, root : ndarray
+        As given.
 
     Examples
     --------
@@ -46,7 +51,26 @@ class CompleteInformation:
 
     @classmethod
     def from_root(cls, root: NDArray[np.float64]) -> "CompleteInformation":
-        """R = root root' as one dense block, from a root of shape (D, D)."""
+        """R = root root' as one dense block, from a root of shape (D, D).
+
+        Parameters
+        ----------
+        root : ndarray of shape (D, D)
+            Any T with R = T T'; :meth:`solve_root_transposed` needs it lower triangular.
+
+        Returns
+        -------
+        complete : CompleteInformation
+            Of size D.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation
+        >>> R = np.array([[1.0, 0.6], [0.6, 4.0]])
+        >>> CompleteInformation.from_root(np.linalg.cholesky(R)).deviations.round(12)
+        array([1., 2.])
+        """
         return cls(np.arange(len(root)), root, np.ones(len(root)))
 
     def __len__(self) -> int:
@@ -78,15 +102,73 @@ class CompleteInformation:
         return scaled
 
     def times_root(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
-        """T array: (D, m) -> (D, m)."""
+        """T array: (D, m) -> (D, m).
+
+        Parameters
+        ----------
+        array : ndarray of shape (D, m)
+            Columns in the scaled coordinates.
+
+        Returns
+        -------
+        product : ndarray of shape (D, m)
+            In the units of the coordinates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation
+        >>> complete = CompleteInformation.from_root(np.array([[1.0, 0.0], [0.5, 2.0]]))
+        >>> complete.times_root(np.eye(2))
+        array([[1. , 0. ],
+               [0.5, 2. ]])
+        """
         return self._scaled(array, lambda block: self.dense_root @ block)
 
     def times_root_transposed(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
-        """T' array: (D, m) -> (D, m)."""
+        """T' array: (D, m) -> (D, m).
+
+        Parameters
+        ----------
+        array : ndarray of shape (D, m)
+            Columns in one over the units of the coordinates.
+
+        Returns
+        -------
+        product : ndarray of shape (D, m)
+            Without unit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation
+        >>> complete = CompleteInformation.from_root(np.array([[1.0, 0.0], [0.5, 2.0]]))
+        >>> complete.times_root_transposed(np.eye(2))
+        array([[1. , 0.5],
+               [0. , 2. ]])
+        """
         return self._scaled(array, lambda block: self.dense_root.T @ block)
 
     def scale_in_place(self, matrix: NDArray[np.float64]) -> None:
-        """Turn a symmetric matrix (D, D) into T' matrix T without a second matrix of its size."""
+        """Turn a symmetric matrix (D, D) into T' matrix T without a second matrix of its size.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (D, D)
+            Symmetric. It is overwritten.
+
+        Examples
+        --------
+        R^-1 itself becomes the identity:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation
+        >>> T = np.array([[1.0, 0.0], [0.5, 2.0]])
+        >>> matrix = np.linalg.inv(T @ T.T)
+        >>> CompleteInformation.from_root(T).scale_in_place(matrix)
+        >>> np.allclose(matrix, np.eye(2))
+        True
+        """
         dense = self.dense_index
         for view in (matrix, matrix.T):
             mixed = self.dense_root.T @ view[dense]
@@ -94,7 +176,27 @@ class CompleteInformation:
             view[dense] = mixed
 
     def solve_root_transposed(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
-        """T^-T array: (D, m) -> (D, m)."""
+        """T^-T array: (D, m) -> (D, m).
+
+        Parameters
+        ----------
+        array : ndarray of shape (D, m)
+            Columns in the scaled coordinates.
+
+        Returns
+        -------
+        solution : ndarray of shape (D, m)
+            It takes :meth:`times_root_transposed` back.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation
+        >>> complete = CompleteInformation.from_root(np.array([[1.0, 0.0], [0.5, 2.0]]))
+        >>> complete.solve_root_transposed(complete.times_root_transposed(np.eye(2))).round(12)
+        array([[1., 0.],
+               [0., 1.]])
+        """
         scaled = array / self.root[:, None]
         scaled[self.dense_index] = solve_triangular(
             self.dense_root, array[self.dense_index], lower=True, trans="T"
@@ -102,13 +204,55 @@ class CompleteInformation:
         return scaled
 
     def root_rows(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
-        """T[index]' for an int array (m,): (D, m). Column j is T' times unit vector ``index[j]``."""
+        """T[index]' for an int array (m,): (D, m). Column j is T' times unit vector ``index[j]``.
+
+        Parameters
+        ----------
+        index : int ndarray of shape (m,)
+            Some of the coordinates.
+
+        Returns
+        -------
+        rows : ndarray of shape (D, m)
+            Those rows of T, as columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation
+        >>> complete = CompleteInformation.from_root(np.array([[1.0, 0.0], [0.5, 2.0]]))
+        >>> complete.root_rows(np.array([1]))
+        array([[0.5],
+               [2. ]])
+        """
         selected = np.zeros((len(self), len(index)))
         selected[index, np.arange(len(index))] = 1.0
         return self.times_root_transposed(selected)
 
     def covariance_root(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Y with Y' Y = R[index, index] for an int array (m,), without the rows that are zero: (b + m, m)."""
+        """Y with Y' Y = R[index, index] for an int array (m,), without the rows that are zero: (b + m, m).
+
+        Parameters
+        ----------
+        index : int ndarray of shape (m,)
+            Some of the coordinates.
+
+        Returns
+        -------
+        root : ndarray of shape (b + m, m)
+            In the units of the coordinates.
+
+        Examples
+        --------
+        The variance of one of two coordinates with R = [[1, 0.5], [0.5, 4.25]]:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation
+        >>> complete = CompleteInformation.from_root(np.array([[1.0, 0.0], [0.5, 2.0]]))
+        >>> root = complete.covariance_root(np.array([1]))
+        >>> root.T @ root
+        array([[4.25]])
+        """
         columns, rows = np.nonzero(np.asarray(index)[:, None] == self.dense_index)
         dense = np.zeros((len(self.dense_index), len(index)))
         dense[:, columns] = self.dense_root[rows].T

@@ -40,6 +40,11 @@ def linear_response_covariance(V: ArrayLike, H: ArrayLike) -> NDArray[np.float64
         The fixed point is no strict local optimum: I - V H has an eigenvalue that is not positive. It is a
         ValueError that names the eigenvalue and the statistics that its direction is about.
 
+    See Also
+    --------
+    schur_linear_response_covariance : The same with many nuisance variables.
+    linear_response_influence : What single observations contribute.
+
     Examples
     --------
     Two scalar factors for a normal posterior with precision [[2, 1], [1, 1]]:

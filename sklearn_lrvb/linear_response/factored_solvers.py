@@ -123,6 +123,10 @@ class PrimalInformation(_FactoredInformation):
     missing : ndarray of shape (D, D)
         G, symmetric. It is overwritten.
 
+    See Also
+    --------
+    ObservedInformation : What every method takes and returns, with examples.
+
     Notes
     -----
     It needs 2 D^2 numbers of memory, and as much again for roots and solutions of that size; D^3/3 flops at
@@ -150,7 +154,29 @@ class PrimalInformation(_FactoredInformation):
     def from_scaled_system(
         cls, complete: CompleteInformation, system: NDArray[np.float64]
     ) -> "PrimalInformation":
-        """The same from S = I - T' G T, (D, D); it is kept, not copied."""
+        """The same from S = I - T' G T, (D, D); it is kept, not copied.
+
+        Parameters
+        ----------
+        complete : CompleteInformation
+            R^-1, of size D.
+        system : ndarray of shape (D, D)
+            S; its lower triangle is used.
+
+        Returns
+        -------
+        information : PrimalInformation
+            It shares memory with `system`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.diag([1.0, 2.0]))  # R = diag(1, 4)
+        >>> PrimalInformation.from_scaled_system(complete, np.diag([0.5, 1.0])).covariance().round(12)
+        array([[2., 0.],
+               [0., 4.]])
+        """
         information = cls.__new__(cls)
         _FactoredInformation.__init__(information, complete, system)
         return information
@@ -196,6 +222,39 @@ class MissingInformationFactor(Protocol):
     """B with G = B B', (D, m), as `DualInformation` uses it (see its example).
 
     No method needs the matrix B itself, which may be too large to form.
+
+    See Also
+    --------
+    DualInformation : The solver that uses it.
+
+    Examples
+    --------
+    A factor that is a matrix in memory:
+
+    >>> import numpy as np
+    >>> class MatrixFactor:
+    ...     def __init__(self, B, complete):
+    ...         self.B, self.complete, self.nbytes = B, complete, B.nbytes
+    ...     def __len__(self):
+    ...         return self.B.shape[1]
+    ...     def kernel(self):
+    ...         half = self.complete.times_root_transposed(self.B)
+    ...         return half.T @ half
+    ...     def responses(self, index):
+    ...         half = self.complete.times_root_transposed(self.B)
+    ...         return half.T @ self.complete.root_rows(index)
+    ...     def product(self, weights):
+    ...         return self.B @ weights
+    ...     def transposed_product(self, array):
+    ...         return self.B.T @ array
+    ...     def to_arrays(self):
+    ...         return {"B": self.B}
+    >>> from sklearn_lrvb.linear_response import CompleteInformation, DualInformation
+    >>> complete = CompleteInformation.from_root(2.0 * np.eye(2))  # R = 4 I
+    >>> factor = MatrixFactor(np.array([[0.4], [0.0]]), complete)
+    >>> DualInformation(complete, factor).covariance().round(2)  # (I/4 - B B')^-1
+    array([[11.11,  0.  ],
+           [ 0.  ,  4.  ]])
     """
 
     def __len__(self) -> int:
@@ -206,19 +265,84 @@ class MissingInformationFactor(Protocol):
         """Size in bytes of the arrays that the factor keeps."""
 
     def kernel(self) -> NDArray[np.float64]:
-        """B' R B, (m, m), symmetric."""
+        """B' R B, (m, m), symmetric.
+
+        Returns
+        -------
+        kernel : ndarray of shape (m, m)
+            Its eigenvalues are the fractions of missing information.
+
+        See Also
+        --------
+        MissingInformationFactor : An example of a class with these methods.
+        """
 
     def responses(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
-        """B' R[:, index], (m, len(index))."""
+        """B' R[:, index], (m, len(index)).
+
+        Parameters
+        ----------
+        index : int ndarray of shape (n,)
+            Some of the D coordinates.
+
+        Returns
+        -------
+        responses : ndarray of shape (m, n)
+            In the units of the coordinates.
+
+        See Also
+        --------
+        MissingInformationFactor : An example of a class with these methods.
+        """
 
     def product(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """B weights: (m, c) -> (D, c)."""
+        """B weights: (m, c) -> (D, c).
+
+        Parameters
+        ----------
+        weights : ndarray of shape (m, c)
+            Weights of the columns of B.
+
+        Returns
+        -------
+        product : ndarray of shape (D, c)
+            In one over the units of the coordinates.
+
+        See Also
+        --------
+        MissingInformationFactor : An example of a class with these methods.
+        """
 
     def transposed_product(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
-        """B' array: (D, c) -> (m, c)."""
+        """B' array: (D, c) -> (m, c).
+
+        Parameters
+        ----------
+        array : ndarray of shape (D, c)
+            Columns in the units of the coordinates.
+
+        Returns
+        -------
+        product : ndarray of shape (m, c)
+            Without unit.
+
+        See Also
+        --------
+        MissingInformationFactor : An example of a class with these methods.
+        """
 
     def to_arrays(self) -> dict[str, NDArray]:
-        """The arrays from which the caller of `information_from_arrays` rebuilds the factor."""
+        """The arrays from which the caller of `information_from_arrays` rebuilds the factor.
+
+        Returns
+        -------
+        arrays : dict, str -> ndarray
+            For storage.
+
+        See Also
+        --------
+        MissingInformationFactor : An example of a class with these methods.
+        """
 
 
 class DualInformation(_FactoredInformation):
@@ -235,6 +359,11 @@ class DualInformation(_FactoredInformation):
     Attributes
     ----------
     factor : MissingInformationFactor
+        As given.
+
+    See Also
+    --------
+    ObservedInformation : What every method takes and returns, with examples.
 
     Notes
     -----
@@ -280,7 +409,7 @@ class DualInformation(_FactoredInformation):
         return super().nbytes + self.factor.nbytes
 
     def half(self, responses: NDArray[np.float64]) -> NDArray[np.float64]:
-        """z with z'z = X' (M^-1 - R) X, the contribution of missing information to the covariance of X.
+        """A root z of the contribution of missing information to the covariance of X, z'z = X' (M^-1 - R) X.
 
         Parameters
         ----------
@@ -290,17 +419,63 @@ class DualInformation(_FactoredInformation):
         Returns
         -------
         halves : ndarray of shape (m, c)
+            Without unit, where X is in one over the units of the coordinates.
 
         Raises
         ------
         IndefiniteInformationError
             M is not positive definite.
+
+        Examples
+        --------
+        For R = I and B = (0.6, 0)', the first variance rises from 1 by z'z = 0.36/(1 - 0.36):
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, DualInformation
+        >>> class OneColumn:
+        ...     B = np.array([[0.6], [0.0]])
+        ...     def kernel(self):
+        ...         return self.B.T @ self.B
+        ...     def responses(self, index):
+        ...         return self.B[index].T
+        >>> information = DualInformation(CompleteInformation.from_root(np.eye(2)), OneColumn())
+        >>> half = information.half(information.factor.responses(np.array([0])))
+        >>> (half.T @ half).round(4)
+        array([[0.5625]])
         """
         self.require_positive_definite()
         return self._solve_lower(responses)
 
     def half_transposed(self, halves: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(I - B' R B)^-1 B' R X from the `half` of B' R X: (m, c) -> (m, c)."""
+        """(I - B' R B)^-1 B' R X from the `half` of B' R X: (m, c) -> (m, c).
+
+        Parameters
+        ----------
+        halves : ndarray of shape (m, c)
+            What :meth:`half` returned.
+
+        Returns
+        -------
+        weights : ndarray of shape (m, c)
+            B times these, times R, is the contribution of missing information to the responses to X.
+
+        Examples
+        --------
+        For R = I and B = (0.6, 0)' it is 0.6/(1 - 0.36) for the first coordinate:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, DualInformation
+        >>> class OneColumn:
+        ...     B = np.array([[0.6], [0.0]])
+        ...     def kernel(self):
+        ...         return self.B.T @ self.B
+        ...     def responses(self, index):
+        ...         return self.B[index].T
+        >>> information = DualInformation(CompleteInformation.from_root(np.eye(2)), OneColumn())
+        >>> half = information.half(information.factor.responses(np.array([0])))
+        >>> information.half_transposed(half).round(4)
+        array([[0.9375]])
+        """
         return self._solve_upper(halves)
 
     @cached_property
@@ -412,7 +587,7 @@ def information_from_arrays(
 
     Returns
     -------
-    PrimalInformation or DualInformation
+    information : PrimalInformation or DualInformation
         Its answers equal those of the original to round-off.
 
     Raises

@@ -54,7 +54,7 @@ def linear_response_influence(
     Returns
     -------
     influence : ndarray of shape (d, m)
-        d E[alpha] / d x, in units of alpha per unit of x: the exact derivatives of the fixed point.
+        Exact derivatives d E[alpha] / d x of the fixed point, in units of alpha per unit of x.
 
     Raises
     ------
@@ -62,6 +62,10 @@ def linear_response_influence(
         Shapes do not fit, numbers are not finite, or a matrix is not symmetric.
     IndefiniteInformationError
         The fixed point is no strict local optimum in z at fixed alpha. It is a ValueError.
+
+    See Also
+    --------
+    schur_linear_response_covariance : The first argument.
 
     Examples
     --------

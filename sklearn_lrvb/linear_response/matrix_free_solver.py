@@ -48,6 +48,10 @@ class MatrixFreeInformation(ObservedInformation):
     max_step_products : int, default=50
         Products after which a Newton step or a probe is cut short.
 
+    See Also
+    --------
+    ObservedInformation : What every method takes and returns, with examples.
+
     Notes
     -----
     It needs a few times D numbers of memory for every column. Covariances take one solution a column.

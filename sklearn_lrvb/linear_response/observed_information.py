@@ -92,15 +92,22 @@ class NewtonStep(NamedTuple):
 class IndefiniteInformationError(ValueError):
     """The observed information is not positive definite: there is no strict local optimum, and no covariance.
 
-    Attributes
+    Parameters
     ----------
-    smallest_eigenvalue : float
+    message : str
+        What is wrong, and what to do about it.
+    smallest_eigenvalue : float, default=None
         The smallest eigenvalue of S, that is of the observed information in units of the complete one.
-    direction : ndarray of shape (D,)
+    direction : ndarray of shape (D,), default=None
         Its direction in units of the mean-field standard deviations: the way in which q leaves the fixed
         point.
-    names : sequence of str of length D, or None
-        Labels of the entries of ``direction``, where the caller knows them.
+    names : sequence of str of length D, default=None
+        Labels of the entries of `direction`, where the caller knows them.
+
+    Attributes
+    ----------
+    smallest_eigenvalue, direction, names
+        As given.
 
     Examples
     --------
@@ -161,7 +168,7 @@ def indefinite_information_error(
 
     Returns
     -------
-    IndefiniteInformationError
+    error : IndefiniteInformationError
         To be raised by the caller.
 
     Examples
@@ -282,8 +289,17 @@ class ObservedInformation(ABC):
 
         Returns
         -------
-        Definiteness
+        definiteness : Definiteness
             Never UNDECIDED for "proof".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+        >>> information.definiteness().value
+        'positive definite'
         """
 
     @abstractmethod
@@ -299,12 +315,42 @@ class ObservedInformation(ABC):
 
         Returns
         -------
-        NewtonStep
+        step : NewtonStep
+            Step, decrement and what is known of the definiteness of M.
+
+        Examples
+        --------
+        A sweep of coordinate ascent would move the first statistic by one. The optimum is twice as far:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+        >>> information.newton_step(np.array([1.0, 0.0])).step
+        array([2., 0.])
         """
 
     @abstractmethod
     def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
-        """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v."""
+        """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v.
+
+        Returns
+        -------
+        eigenvalue : float
+            One less the largest fraction of missing information.
+        eigenvector : ndarray of shape (D,)
+            Of unit length.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+        >>> eigenvalue, eigenvector = information.smallest_eigenvalue()
+        >>> print(eigenvalue.round(12), np.abs(eigenvector).round(12))
+        0.5 [1. 0.]
+        """
 
     @abstractmethod
     def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
@@ -315,11 +361,29 @@ class ObservedInformation(ABC):
         n_targets : int
             Number of targets.
         routes : ResponseRoutes
-            The caller's three ways, each from another form of M^-1.
+            An object with the caller's three ways: ``by_inverse``, ``by_solutions`` and ``by_kernels``, each
+            of which takes another form of M^-1.
 
         Returns
         -------
-        The result of the method of ``routes`` that suits this solver and this number of targets.
+        answer : object
+            What the way that suits this solver and this number of targets returned.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+        >>> class Variance:
+        ...     def by_inverse(self, inverse):
+        ...         return inverse[0, 0]
+        ...     def by_solutions(self, information):
+        ...         return information.solve(np.eye(2)[:, :1])[0, 0]
+        ...     def by_kernels(self, information):
+        ...         return information.covariance([0])[0, 0]
+        >>> print(information.response_route(1, Variance()).round(12))
+        2.0
         """
 
     @abstractmethod
@@ -347,6 +411,19 @@ class ObservedInformation(ABC):
             It names the smallest eigenvalue of S and the largest entries of its direction.
         numpy.linalg.LinAlgError
             The matrix-free solver could not decide, as M is close to singular.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+        >>> information.require_positive_definite()  # nothing is wrong
+        >>> try:
+        ...     PrimalInformation(complete, np.diag([2.0, 0.0])).require_positive_definite()
+        ... except ValueError as error:
+        ...     print(error.smallest_eigenvalue)
+        -1.0
         """
         if self.definiteness("proof") is not Definiteness.POSITIVE_DEFINITE:
             self._refuse()
@@ -363,15 +440,27 @@ class ObservedInformation(ABC):
         Parameters
         ----------
         sources : ndarray of shape (D, m)
+            Perturbations of the natural parameters, a column each.
 
         Returns
         -------
         responses : ndarray of shape (D, m)
+            Changes of the means.
 
         Raises
         ------
         IndefiniteInformationError
             M is not positive definite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+        >>> information.solve(np.array([[1.0], [1.0]])).round(12)
+        array([[2.],
+               [1.]])
         """
         self.require_positive_definite()
         scaled = self.complete.times_root_transposed(sources)
@@ -388,11 +477,23 @@ class ObservedInformation(ABC):
         Returns
         -------
         root : ndarray of shape (number of rows, m)
+            In the units of the coordinates.
 
         Raises
         ------
         IndefiniteInformationError
             M is not positive definite.
+
+        Examples
+        --------
+        The variance of a linear combination of the coordinates is a squared length:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+        >>> print(np.sum((information.covariance_root() @ [1.0, -1.0]) ** 2).round(12))
+        3.0
         """
         self.require_positive_definite()
         return self._covariance_root(np.arange(len(self)) if index is None else np.asarray(index))
@@ -408,11 +509,24 @@ class ObservedInformation(ABC):
         Returns
         -------
         covariance : ndarray of shape (m, m)
+            In products of the units of the coordinates.
 
         Raises
         ------
         IndefiniteInformationError
             M is not positive definite.
+
+        Examples
+        --------
+        Half of the information about the first coordinate is missing, so that its variance doubles:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+        >>> information.covariance().round(12)
+        array([[2., 0.],
+               [0., 1.]])
         """
         root = self.covariance_root(index)
         return root.T @ root
@@ -425,15 +539,28 @@ class ObservedInformation(ABC):
         Parameters
         ----------
         normals : ndarray of shape (D, m)
+            Independent standard normal numbers, a column for every draw.
 
         Returns
         -------
         draws : ndarray of shape (D, m)
+            In the units of the coordinates.
 
         Raises
         ------
         IndefiniteInformationError
             M is not positive definite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+        >>> A = information.correlated(np.eye(2))
+        >>> (A @ A.T).round(12)
+        array([[2., 0.],
+               [0., 1.]])
         """
         self.require_positive_definite()
         return self.complete.times_root(self._inverse_square_root_times(normals))
@@ -447,7 +574,21 @@ class ObservedInformation(ABC):
 
         Returns
         -------
-        dict, str -> ndarray
+        arrays : dict, str -> ndarray
+            Copies or the solver's own arrays; do not change them in place.
+
+        See Also
+        --------
+        information_from_arrays : The way back.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+        >>> np.abs(information.to_arrays()["scaled_triangle"])  # S = diag(0.5, 1), row by row
+        array([0.5, 0. , 1. ])
         """
         return {PACKED_SYSTEM: packed_triangle(self._scaled_system())}
 

@@ -75,6 +75,11 @@ def schur_linear_response_covariance(
     IndefiniteInformationError
         The fixed point is no strict local optimum, in z at fixed alpha or in alpha. It is a ValueError.
 
+    See Also
+    --------
+    linear_response_covariance : The same of all statistics.
+    linear_response_influence : What single observations contribute.
+
     Notes
     -----
     A stack is never made dense: it needs n_z (b + d) numbers of memory. An H_z costs a sparse factorization.

@@ -16,12 +16,12 @@ _SADDLE_FLOPS = 600
 class SolverCosts:
     """Costs of the parts of the solvers for one model, in flops or any other unit of time.
 
-    Attributes
+    Parameters
     ----------
     n_coefficients : int
         D, size of the primal matrix.
     n_columns : int
-        m, number of columns of B with G = B B': size of the dual matrix.
+        Number m of columns of B with G = B B': size of the dual matrix.
     gram : float
         Cost to form G.
     kernel : float
@@ -29,12 +29,19 @@ class SolverCosts:
     product : float
         Cost of one product G v.
 
+    Attributes
+    ----------
+    n_coefficients, n_columns, gram, kernel, product
+        As given.
+
     Examples
     --------
     Many targets pay for a matrix, one does not:
 
     >>> from sklearn_lrvb.linear_response import SolverCosts
-    >>> costs = SolverCosts(n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6)
+    >>> costs = SolverCosts(
+    ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
+    ... )
     >>> costs.cheapest(n_targets=1), costs.cheapest(n_targets=1000)
     ('matrix_free', 'primal')
     """
@@ -55,10 +62,21 @@ class SolverCosts:
         Parameters
         ----------
         n_targets : int
+            Number of solutions.
 
         Returns
         -------
-        dict, name of the solver -> cost
+        costs : dict, name of the solver -> float
+            In the unit of the parts. A solver whose matrix does not fit is not among them.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.linear_response import SolverCosts
+        >>> costs = SolverCosts(
+        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
+        ... )
+        >>> {solver: f"{cost:.0e}" for solver, cost in costs.costs(n_targets=1).items()}
+        {'matrix_free': '2e+07', 'primal': '1e+09'}
         """
         size, columns = self.n_coefficients, self.n_columns
         costs = {"matrix_free": n_targets * _PRODUCTS_PER_SOLUTION * self.product}
@@ -69,7 +87,24 @@ class SolverCosts:
         return costs
 
     def products_for_a_matrix(self) -> int:
-        """Number of products G v, at most 50, that cost no more than the cheapest matrix and its factor."""
+        """Number of products G v, at most 50, that cost no more than the cheapest matrix and its factor.
+
+        Returns
+        -------
+        n_products : int
+            From 0 to 50.
+
+        Examples
+        --------
+        A matrix is dear here, so that a check of definiteness may take all 50 products:
+
+        >>> from sklearn_lrvb.linear_response import SolverCosts
+        >>> costs = SolverCosts(
+        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
+        ... )
+        >>> costs.products_for_a_matrix()
+        50
+        """
         costs = self.costs(n_targets=1)
         matrices = [cost for solver, cost in costs.items() if solver != "matrix_free"]
         return int(min([_MAX_PRODUCTS * self.product, *matrices]) / self.product)
@@ -81,12 +116,42 @@ class SolverCosts:
 
         Returns
         -------
-        dict, name of the solver -> cost
+        costs : dict, name of the solver -> float
+            In the unit of the parts. A solver whose matrix does not fit is not among them.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.linear_response import SolverCosts
+        >>> costs = SolverCosts(
+        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
+        ... )
+        >>> {solver: f"{cost:.0e}" for solver, cost in costs.newton_costs().items()}
+        {'matrix_free': '2e+07', 'primal': '2e+09'}
         """
         costs, sizes = self.costs(n_targets=1), {"primal": self.n_coefficients, "dual": self.n_columns}
         return {solver: cost + _SADDLE_FLOPS * sizes.get(solver, 0) ** 2 for solver, cost in costs.items()}
 
     def cheapest(self, n_targets: int) -> str:
-        """Name of the cheapest solver for a number of solutions: "primal", "dual" or "matrix_free"."""
+        """Name of the cheapest solver for a number of solutions: "primal", "dual" or "matrix_free".
+
+        Parameters
+        ----------
+        n_targets : int
+            Number of solutions.
+
+        Returns
+        -------
+        solver : {"primal", "dual", "matrix_free"}
+            The key of the smallest of the :meth:`costs`.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.linear_response import SolverCosts
+        >>> costs = SolverCosts(
+        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
+        ... )
+        >>> costs.cheapest(n_targets=1), costs.cheapest(n_targets=1000)
+        ('matrix_free', 'primal')
+        """
         costs = self.costs(n_targets)
         return min(costs, key=costs.__getitem__)

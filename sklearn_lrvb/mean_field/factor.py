@@ -21,6 +21,7 @@ class Factor:
     Parameters
     ----------
     family : ExponentialFamily
+        The family of every member.
     copies : int, default=None
         Number of independent members. Their statistics then have a leading axis (copies, ...). None is one
         member, without that axis.
@@ -66,28 +67,143 @@ class Factor:
         return prod(self.shape)
 
     def statistic_shape(self, statistic: str) -> tuple[int, ...]:
-        """Shape of one statistic, the copies' axis first."""
+        """Shape of one statistic, the copies' axis first.
+
+        Parameters
+        ----------
+        statistic : str
+            Name of a statistic of the family.
+
+        Returns
+        -------
+        shape : tuple of int
+            (copies, ...), or without the first where there are no copies.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import MultivariateNormal
+        >>> from sklearn_lrvb.mean_field import Factor
+        >>> Factor(MultivariateNormal(2), copies=50).statistic_shape("outer")
+        (50, 2, 2)
+        """
         return (*self.lead, *self.family.statistics[statistic])
 
     def index(self, statistic: str) -> tuple[slice, ...]:
-        """Index of one statistic in the factor's parameters, a slice for every axis."""
+        """Index of one statistic in the factor's parameters, a slice for every axis.
+
+        Parameters
+        ----------
+        statistic : str
+            Name of a statistic of the family.
+
+        Returns
+        -------
+        index : tuple of slice
+            Into arrays of shape ``Factor.shape``.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field import Factor
+        >>> Factor(Gamma(), copies=50).index("log")
+        (slice(None, None, None), slice(1, 2, None))
+        """
         return (*(slice(None) for _ in self.lead), self.family.slices[statistic])
 
     def entries(self, parameters: NDArray[np.float64], statistic: str) -> NDArray[np.float64]:
-        """The entries of one statistic in its shape, copies first: a view of ``parameters``."""
+        """The entries of one statistic in its shape, copies first: a view of ``parameters``.
+
+        Parameters
+        ----------
+        parameters : ndarray of shape (D,) or (copies, D)
+            Natural or mean parameters of the factor.
+        statistic : str
+            Name of a statistic of the family.
+
+        Returns
+        -------
+        entries : ndarray
+            In the shape of :meth:`statistic_shape`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field import Factor
+        >>> factor = Factor(Gamma(), copies=3)
+        >>> means = factor.family.mean_parameters(Gamma().natural_parameters(shape=[1.0, 2.0, 3.0], rate=2.0))
+        >>> factor.entries(means, "value")  # shape over rate
+        array([0.5, 1. , 1.5])
+        """
         return parameters[self.index(statistic)].reshape(self.statistic_shape(statistic))
 
     def positions(self, statistic: str) -> NDArray[np.intp]:
-        """Positions of one statistic's entries in the factor's flat vector."""
+        """Positions of one statistic's entries in the factor's flat vector.
+
+        Parameters
+        ----------
+        statistic : str
+            Name of a statistic of the family.
+
+        Returns
+        -------
+        positions : int ndarray of shape (n,)
+            Of all copies, n being the number of the statistic's entries.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field import Factor
+        >>> Factor(Gamma(), copies=3).positions("log")
+        array([1, 3, 5])
+        """
         positions = np.arange(self.size).reshape(self.shape)
         return positions[self.index(statistic)].ravel()
 
     def covariance_blocks(self, natural: NDArray[np.float64]) -> NDArray[np.float64]:
-        """V of every copy: natural parameters in the factor's shape -> (1 or copies, D, D)."""
+        """V of every copy: natural parameters in the factor's shape -> (1 or copies, D, D).
+
+        Parameters
+        ----------
+        natural : ndarray of shape (D,) or (copies, D)
+            Natural parameters of the factor.
+
+        Returns
+        -------
+        blocks : ndarray of shape (1 or copies, D, D)
+            In products of the units of the statistics.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field import Factor
+        >>> natural = Gamma().natural_parameters(shape=[1.0, 2.0, 3.0], rate=2.0)
+        >>> blocks = Factor(Gamma(), copies=3).covariance_blocks(natural)
+        >>> blocks[:, 0, 0]  # variances, shape over squared rate
+        array([0.25, 0.5 , 0.75])
+        """
         return self.family.covariance(natural).reshape(-1, self.shape[-1], self.shape[-1])
 
     def labels(self, name: str) -> NDArray[np.object_]:
-        """Labels of the factor's flat vector, such as "mu.value[0]" or "z.indicator[3,1]": (size,)."""
+        """Labels of the factor's flat vector, such as "mu.value[0]" or "z.indicator[3,1]": (size,).
+
+        Parameters
+        ----------
+        name : str
+            Name of the factor in its model.
+
+        Returns
+        -------
+        labels : ndarray of str of shape (size,)
+            "factor.statistic[indices]", the copies' index first.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field import Factor
+        >>> Factor(Gamma(), copies=2).labels("tau").tolist()
+        ['tau.value[0]', 'tau.log[0]', 'tau.value[1]', 'tau.log[1]']
+        """
         labels = np.empty(self.size, dtype=object)
         for statistic in self.family.statistics:
             indices = np.ndindex(*self.statistic_shape(statistic))

@@ -31,12 +31,20 @@ class MeanFieldModel:
     Attributes
     ----------
     factors : dict, name -> Factor
+        As given, with families made factors of one member.
     terms : tuple of Term
+        As given.
 
     Raises
     ------
     ValueError
         Factors or terms are missing, a term does not fit the factors, or a factor occurs in no term.
+
+    See Also
+    --------
+    Factor : A family with several independent members.
+    Term : A part of the log joint.
+    MeanFieldPosterior : What :meth:`fit` returns.
 
     Notes
     -----
@@ -118,7 +126,8 @@ class MeanFieldModel:
 
         Returns
         -------
-        MeanFieldPosterior
+        posterior : MeanFieldPosterior
+            The optimal q, with moments, draws and the linear response covariance.
 
         Raises
         ------
@@ -132,6 +141,18 @@ class MeanFieldModel:
             ``max_iter`` sweeps did not suffice.
         UserWarning
             A mean is so far from zero that the relative error of covariances may exceed 1e-6.
+
+        Examples
+        --------
+        Four observations of precision 1 and the prior mu ~ normal(0, 1) give a posterior of precision 5:
+
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+        >>> x = [2.0, 3.0, 1.0, 4.0]
+        >>> terms = [Term(sum(x), "mu.value"), Term(-0.5 * len(x), "mu.square"), Term(-0.5, "mu.square")]
+        >>> posterior = MeanFieldModel({"mu": UnivariateNormal()}, terms).fit()
+        >>> print(posterior.mean("mu.value").round(6), (posterior.std("mu.value") ** -2).round(6))
+        2.0 5.0
         """
         if not isinstance(tol, numbers.Real) or not tol >= 0:
             raise ValueError(f"tol={tol!r} must be a number of at least 0.")

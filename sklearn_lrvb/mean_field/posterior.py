@@ -29,7 +29,7 @@ _N_MATRICES = 4  # Number of such matrices.
 
 @dataclass(frozen=True, eq=False)
 class MeanFieldPosterior:
-    """q(theta) = prod_j q_j(theta_j), as `MeanFieldModel.fit` returns it.
+    """The posterior q(theta) = prod_j q_j(theta_j), as `MeanFieldModel.fit` returns it.
 
     Attributes
     ----------
@@ -105,6 +105,18 @@ class MeanFieldPosterior:
         ------
         ValueError
             There is no such statistic.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+        >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
+        ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
+        ...     Term(-1.0, "a.value", "b.value"), Term(1.0, "b.value"),
+        ... ]
+        >>> posterior = MeanFieldModel({"a": UnivariateNormal(), "b": UnivariateNormal()}, log_joint).fit()
+        >>> print(posterior.mean("b.value").round(6))
+        2.0
         """
         name, own = resolve_statistic(statistic, self.factors)
         return self.factors[name].entries(self.mean_parameters[name], own)
@@ -115,11 +127,33 @@ class MeanFieldPosterior:
         Parameters
         ----------
         n_draws : int
+            Number of draws.
         random_state : int, RandomState instance or None, default=None
+            Seed of the draws; None uses numpy's global generator.
 
         Returns
         -------
-        dict, name of the factor -> ndarray of shape (n_draws, copies..., shape of the variable)
+        draws : dict, name of the factor -> ndarray of shape (n_draws, copies..., shape of the variable)
+            Of the variables themselves, not of their statistics.
+
+        See Also
+        --------
+        MeanFieldPosterior.covariance : With the correlations that draws from q lack.
+
+        Examples
+        --------
+        Under q the variables have unit precision 2 and 1, and do not depend on each other:
+
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+        >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
+        ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
+        ...     Term(-1.0, "a.value", "b.value"), Term(1.0, "b.value"),
+        ... ]
+        >>> posterior = MeanFieldModel({"a": UnivariateNormal(), "b": UnivariateNormal()}, log_joint).fit()
+        >>> draws = posterior.sample(10_000, random_state=0)
+        >>> print(f"{draws['a'].std():.1f} {draws['b'].std():.1f}")
+        0.7 1.0
         """
         rng = check_random_state(random_state)
         return {
@@ -130,13 +164,70 @@ class MeanFieldPosterior:
     # V, H and the covariances that follow from them.
 
     def mean_field_covariance(self) -> NDArray[np.float64]:
-        """V, the covariance of all statistics under q, in the order of `names`: (d, d)."""
+        """V, the covariance of all statistics under q, in the order of `names`: (d, d).
+
+        Returns
+        -------
+        covariance : ndarray of shape (d, d)
+            V, block diagonal, in products of the units of the statistics.
+
+        Raises
+        ------
+        MemoryError
+            Dense matrices of the statistics would take more than 2 GB.
+
+        See Also
+        --------
+        MeanFieldPosterior.covariance : The same of some statistics, and by linear response.
+
+        Examples
+        --------
+        The variances of a and b under q, one over their precisions 2 and 1:
+
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+        >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
+        ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
+        ...     Term(-1.0, "a.value", "b.value"), Term(1.0, "b.value"),
+        ... ]
+        >>> posterior = MeanFieldModel({"a": UnivariateNormal(), "b": UnivariateNormal()}, log_joint).fit()
+        >>> V = posterior.mean_field_covariance()
+        >>> print(posterior.names[0], V[0, 0].round(12), posterior.names[2], V[2, 2].round(12))
+        a.value 0.5 b.value 1.0
+        """
         return self._mean_field_covariance(list(self.factors))
 
     def expected_hessian(self) -> NDArray[np.float64]:
         """H, the Hessian of the expected log joint in all mean parameters (Eq. h_definition): (d, d).
 
         Rows and columns are in the order of `names`.
+
+        Returns
+        -------
+        hessian : ndarray of shape (d, d)
+            H, symmetric, in one over products of the units of the statistics.
+
+        Raises
+        ------
+        MemoryError
+            Dense matrices of the statistics would take more than 2 GB.
+
+        Examples
+        --------
+        V and H give the linear response covariance (Eq. lrvb_est):
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+        >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
+        ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
+        ...     Term(-1.0, "a.value", "b.value"), Term(1.0, "b.value"),
+        ... ]
+        >>> posterior = MeanFieldModel({"a": UnivariateNormal(), "b": UnivariateNormal()}, log_joint).fit()
+        >>> V, H = posterior.mean_field_covariance(), posterior.expected_hessian()
+        >>> covariance = np.linalg.solve(np.eye(len(V)) - V @ H, V)
+        >>> print(covariance[2, 2].round(12), (posterior.std("b.value") ** 2).round(12))
+        2.0 2.0
         """
         self._require_memory(list(self.factors))
         return self._expected_hessian(list(self.factors), list(self.factors))
@@ -195,7 +286,7 @@ class MeanFieldPosterior:
         Returns
         -------
         covariance : ndarray of shape (d, d)
-            d is the number of entries of all ``statistics``; in units of the statistics.
+            Of the d entries of all ``statistics``, in products of their units.
 
         Raises
         ------
@@ -211,6 +302,29 @@ class MeanFieldPosterior:
         -----
         UserWarning
             q is more than a tenth of a posterior standard deviation from the optimum.
+
+        See Also
+        --------
+        MeanFieldPosterior.std : Standard deviations alone, without a matrix.
+
+        Examples
+        --------
+        The exact covariance of a and b is the inverse of their precision matrix. Linear response finds it, q
+        does not:
+
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+        >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
+        ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
+        ...     Term(-1.0, "a.value", "b.value"), Term(1.0, "b.value"),
+        ... ]
+        >>> posterior = MeanFieldModel({"a": UnivariateNormal(), "b": UnivariateNormal()}, log_joint).fit()
+        >>> posterior.covariance("a.value", "b.value").round(12)
+        array([[ 1., -1.],
+               [-1.,  2.]])
+        >>> posterior.covariance("a.value", "b.value", method="mean_field").round(12)
+        array([[0.5, 0. ],
+               [0. , 1. ]])
         """
         _check_method(method)
         if not statistics:
@@ -252,6 +366,24 @@ class MeanFieldPosterior:
         -----
         UserWarning
             As in `covariance`.
+
+        See Also
+        --------
+        MeanFieldPosterior.covariance : With correlations.
+
+        Examples
+        --------
+        The exact standard deviation of b is the root of 2:
+
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+        >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
+        ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
+        ...     Term(-1.0, "a.value", "b.value"), Term(1.0, "b.value"),
+        ... ]
+        >>> posterior = MeanFieldModel({"a": UnivariateNormal(), "b": UnivariateNormal()}, log_joint).fit()
+        >>> print(posterior.std("b.value").round(4), posterior.std("b.value", method="mean_field").round(4))
+        1.4142 1.0
         """
         _check_method(method)
         name, own = resolve_statistic(statistic, self.factors)

@@ -33,8 +33,11 @@ class Term:
     Attributes
     ----------
     coefficient : ndarray
+        As given, and read-only.
     statistics : tuple of str
+        As given.
     subscripts : str or None
+        As given.
 
     Raises
     ------

@@ -41,22 +41,55 @@ class CovarianceStructure(ABC):
 
     Parameters
     ----------
-    n_components, n_features : int, K and P
-    identity : array (...), a precision in its own frame, in the shape of the statistic
-    identity_statistic : array (...), s(I)
-    entry_counts : array (Q,), how often each entry occurs in the statistic
-    prior_shape : tuple of int, shape of `covariance_prior`
-    block_size, n_blocks, power : int, how |Lambda| is made of Wishart determinants (`precision_factors`)
+    n_components, n_features : int
+        K and P.
+    identity : ndarray
+        A precision in its own frame, in the shape of the statistic.
+    identity_statistic : ndarray
+        The statistic s(I), in its shape.
+    entry_counts : ndarray of shape (Q,)
+        How often each entry occurs in the statistic.
+    prior_shape : tuple of int
+        Shape of `covariance_prior`.
+    block_size : int
+        Size of the Wishart matrices of which the determinant of Lambda is made (``precision_factors``).
+    n_blocks, power : int, default=1
+        Their number in a precision, and the power of each determinant.
     n_dimensions : int or None, default=None
         Dimension of the space in which the rows lie, if it is more than P: rows, means and precisions are
-        then given by their projections onto a subspace of P dimensions (`fitting.row_span`).
+        then given by their projections onto a subspace of P dimensions (``fitting.row_span``).
 
     Attributes
     ----------
-    shares_precision : bool, whether all components share one precision; a class attribute
+    shares_precision : bool
+        Whether all components share one precision; a class attribute.
     layout : CoefficientLayout
+        Where weights, means and precisions are in the vector of coefficients.
     precision_factors : PrecisionFactors
+        The Wishart or gamma factors of the precisions.
     reporting : Reporting
+        The shapes in which users see arrays.
+
+    See Also
+    --------
+    check_covariance_structure : Whether the methods of a subclass fit together.
+
+    Examples
+    --------
+    The structure of ``covariance_type="diag"`` with a mistake: it has half of the log determinant. The check
+    names the identity that fails:
+
+    >>> from sklearn_lrvb.gaussian_mixture.covariance_structures import (
+    ...     COVARIANCE_STRUCTURES, check_covariance_structure
+    ... )
+    >>> class Mistaken(COVARIANCE_STRUCTURES["diag"]):
+    ...     def log_determinants(self, covariance_cholesky):
+    ...         return 0.5 * super().log_determinants(covariance_cholesky)
+    >>> try:
+    ...     check_covariance_structure(Mistaken, n_features=2)
+    ... except AssertionError as error:
+    ...     print(str(error).split(":")[1].strip())
+    log_determinants are those of the dense covariances does not hold
     """
 
     shares_precision = False
@@ -304,7 +337,7 @@ class CovarianceStructure(ABC):
         return self.composed(maps, others)
 
     def log_determinants(self, covariance_cholesky):
-        """log|L L'|, (n, ...) -> (n,)."""
+        """Log determinants of L L', (n, ...) -> (n,)."""
         return 2.0 * self.power * np.log(self.diagonal(covariance_cholesky)).sum(axis=-1)
 
     def is_positive_definite(self, covariance):

@@ -1,0 +1,58 @@
+"""Public docstrings name every parameter in its order, and hold an example, which pytest runs."""
+
+import inspect
+import re
+from enum import Enum
+from functools import cached_property
+
+import pytest
+
+import sklearn_lrvb
+from sklearn_lrvb import exponential_families, linear_response, mean_field
+from sklearn_lrvb.gaussian_mixture.covariance_structures import check_covariance_structure
+
+
+def _own_members(cls):
+    """Public methods and properties by name; overrides are documented where they are declared first."""
+    for base in filter(lambda base: base.__module__.startswith("sklearn_lrvb"), cls.__mro__):
+        for name, member in vars(base).items():
+            is_documented = callable(member) or isinstance(member, (property, cached_property, classmethod))
+            is_override = any(name in vars(other) for other in base.__mro__[1:])
+            if (
+                is_documented
+                and not name.startswith("_")
+                and (name == "natural_parameters" or not is_override)
+            ):
+                yield f"{base.__name__}.{name}", getattr(member, "__func__", member)
+
+
+_ROOMS = (sklearn_lrvb, exponential_families, linear_response, mean_field)
+_EXPORTED = [getattr(room, name) for room in _ROOMS for name in room.__all__] + [check_covariance_structure]
+_PUBLIC = {thing.__name__: thing for thing in _EXPORTED if callable(thing)}
+_PUBLIC |= {
+    name: member for cls in _PUBLIC.values() if inspect.isclass(cls) for name, member in _own_members(cls)
+}
+
+
+def _entries(doc, section):
+    """Names in a section of a docstring, in order."""
+    body = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=^[^\n]+\n---+\n|\Z)", doc)
+    names = re.findall(r"(?m)^(\*?\w+(?:, \w+)*)(?= : |$)", body[1]) if body else []
+    return [name.lstrip("*") for listed in names for name in listed.split(", ")]
+
+
+@pytest.mark.parametrize("name", _PUBLIC)
+def test_docstring_names_every_parameter_and_has_an_example(name):
+    thing = _PUBLIC[name]
+    doc = inspect.getdoc(thing)
+    assert doc and doc.splitlines()[0].endswith((".", "?")), "a docstring opens with one sentence"
+    if isinstance(thing, (property, cached_property)):
+        return
+    is_enumeration = inspect.isclass(thing) and issubclass(thing, Enum)
+    parameters = [
+        p for p in inspect.signature(thing).parameters if p not in ("self", "cls", "args", "kwargs")
+    ]
+    section = "Parameters" if "\nParameters\n---" in doc else "Attributes"  # Results list attributes alone.
+    assert is_enumeration or _entries(doc, section)[: len(parameters)] == parameters
+    of_protocol = name.startswith("MissingInformationFactor.")  # Its example shows all of its methods.
+    assert of_protocol or re.search(r"(?s)^Examples\n--------\n.*^>>> ", doc, re.M), "no example"
