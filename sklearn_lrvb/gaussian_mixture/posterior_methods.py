@@ -453,8 +453,12 @@ class PosteriorMethods(FittedAttributes):
             off the diagonal NaN; the ends are finite. `covariances_` and `covariances_std_`, as
             ``get_posterior_covariance``, keep the value at the mean precision and the delta method.
 
-            ``summary.attrs["prior"]`` is a sentence on whether the prior matters: how far, to first order,
-            doubling a hyperparameter would move any of these means (:meth:`prior_sensitivity`).
+            It is displayed rounded, to two digits of each sd; its numbers have all digits, as have slices
+            such as ``summary.head()``, which are ordinary data frames.
+
+            ``summary.attrs["prior"]``, shown below the table, is a sentence on whether the prior matters: how
+            far, to first order, doubling a hyperparameter would move any of these means
+            (:meth:`prior_sensitivity`).
 
         Raises
         ------
@@ -474,12 +478,16 @@ class PosteriorMethods(FittedAttributes):
             )
         try:
             import pandas as pd
+
+            from sklearn_lrvb.gaussian_mixture.posterior_summary import PosteriorSummary
         except ImportError:
             raise ImportError(
                 "posterior_summary returns a pandas DataFrame and needs pandas: pip install pandas"
             ) from None
         uncertainty.require_sizes(targets)
-        summary = pd.concat([pd.DataFrame(*self._summary_of(uncertainty, t, interval)) for t in targets])
+        summary = PosteriorSummary(
+            pd.concat([pd.DataFrame(*self._summary_of(uncertainty, t, interval)) for t in targets])
+        )
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
         return summary
 
