@@ -375,6 +375,11 @@ class PosteriorMethods(FittedAttributes):
             The system is too large, or the log likelihood takes more than 4 GiB; the message names the size
             and the way out.
 
+        See Also
+        --------
+        sample_posterior : The same draws as arrays.
+        loo_score_samples : Leave-one-out scores without draws.
+
         Notes
         -----
         The log likelihood of row n under a draw of the parameters is ``w_n log sum_k pi_k N(x_n; mu_k,
@@ -389,6 +394,17 @@ class PosteriorMethods(FittedAttributes):
 
         A component that holds no rows has draws from its prior, which would dominate a plot. Those that hold
         rows are ``data.posterior.sel(component=mixture.weights_.argsort()[::-1][:mixture.n_occupied_])``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = load_iris(as_frame=True).data
+        >>> mixture = LRVBGaussianMixture(n_components=3, random_state=0).fit(X)
+        >>> data = mixture.to_arviz(X, random_state=0)  # doctest: +SKIP
+        >>> dict(data.posterior["means"].sizes)  # doctest: +SKIP
+        {'chain': 1, 'draw': 1000, 'component': 3, 'feature': 4}
+        >>> means = data.posterior["means"].sel(component=0, feature="petal width (cm)")  # doctest: +SKIP
         """
         uncertainty = self._uncertainty
         n_draws = checked_n_draws(n_draws)

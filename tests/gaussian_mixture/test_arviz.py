@@ -1,5 +1,6 @@
 """Draws and log likelihoods for ArviZ: against scipy's densities, exact predictions and repeated rows."""
 
+import copy
 import sys
 
 import numpy as np
@@ -221,7 +222,7 @@ def test_loo_of_arviz_takes_what_it_is_given():
     np.testing.assert_allclose(by_row, left_out(data.log_likelihood["X"].to_numpy()[0]), atol=0.1)
 
 
-def test_bad_requests_are_refused(monkeypatch):
+def test_bad_requests_are_refused():
     require_arviz()
     estimator, X = fitted(MODELS[0]), overlapping()
     for n_draws in (0, -1, 2.5, "10"):
@@ -233,6 +234,10 @@ def test_bad_requests_are_refused(monkeypatch):
         estimator.to_arviz(sample_weight=np.ones(len(X)))
     with pytest.raises(NotFittedError):
         LRVBGaussianMixture().to_arviz()
+    changed = copy.deepcopy(estimator)
+    changed.means_[0] += 1.0
+    with pytest.raises(NotFittedError, match=r"Changed since the fit: means_\."):
+        changed.to_arviz()
     message = r"240 rows under 10000000 draws takes 17.9 GiB; .* \(a\) Ask for fewer draws: n_draws=2236962\."
     with pytest.raises(MemoryError, match=message):
         estimator.to_arviz(X, n_draws=10_000_000)
