@@ -107,8 +107,16 @@ for ax, x, y in ((left, by_step, by_draws), (right, leverage / 2, difference)):
     ends = [min(x.min(), y.min()), max(x.max(), y.max())]
     ax.plot(ends, ends, color="black", linewidth=0.8)
     ax.spines[["top", "right"]].set_visible(False)
-left.set(xlabel="loo_score_samples", ylabel="loo of ArviZ", title="Score of each wine, left out")
-right.set(xlabel="leverage / 2", ylabel="difference of the two", title="Why they differ")
+left.set(
+    xlabel="loo_score_samples",
+    ylabel="loo of ArviZ",
+    title="Score of each wine, left out",
+)
+right.set(
+    xlabel="leverage / 2",
+    ylabel="difference of the two",
+    title="Why they differ",
+)
 plt.show()
 print(f"sum of the differences   {difference.sum():.1f}")
 print(f"sum of leverage / 2      {leverage.sum() / 2:.1f}")
