@@ -207,9 +207,9 @@ class PosteriorStdDisplay:
         for target in dict.fromkeys(self.targets[shown].tolist()):
             own = shown & (self.targets == target)
             unit = x[own] if ratio else 1.0
-            self._draw_target(
-                target, x[own], self.lrvb_std[own] / unit, self.mean_field_std[own] / unit, kwargs
-            )
+            of_target = self.lrvb_std[own] / unit, self.mean_field_std[own] / unit
+            on_top = {"zorder": 2.0 - own.mean()}  # Many points are not to hide a few.
+            self._draw_target(target, x[own], *of_target, {**on_top, **kwargs})
         of_what = "LRVB" if self.reference_std is None else "reference"
         by_what = "mean-field standard deviation" if self.reference_std is None else "standard deviation"
         ylabel = f"{by_what} / {of_what}" if ratio else by_what
