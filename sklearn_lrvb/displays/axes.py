@@ -19,14 +19,18 @@ def given_or_new(ax):
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 
-def panel_grid(ax, shape, figsize):
+def panel_grid(ax, shape, figsize, strip=0.0):
     """Axes that hold a grid of panels, and the panels: an object array of that shape.
+
+    The third thing returned are empty axes above the panels, for their legend, or None: beside or above a
+    panel, a legend that is wider would push the columns apart.
 
     Parameters
     ----------
     ax : Axes or None, the axes that give their place to the grid; None makes a new figure
     shape : pair of int, rows and columns; a grid of one panel is the axes themselves
     figsize : pair of float, inches of a new figure
+    strip : float, inches of the empty axes above several panels; 0 for none
     """
     import matplotlib.pyplot as plt
 
@@ -34,18 +38,24 @@ def panel_grid(ax, shape, figsize):
         ax = plt.figure(figsize=figsize, layout="constrained").add_subplot()
     panels = np.full(shape, ax, dtype=object)
     if panels.size == 1:
-        return ax, panels
+        return ax, panels, None
     place = ax.get_subplotspec()
     if place is None:
         raise ValueError(
             f"ax was placed by hand, and {panels.size} panels cannot take its place. (a) Make it by "
             "plt.subplots() or figure.add_subplot(). (b) Leave ax out, for a new figure."
         )
-    grid = place.subgridspec(*shape)
-    for index in np.ndindex(*shape):
-        panels[index] = ax.figure.add_subplot(grid[index])
+    for_panels = max(strip, ax.get_window_extent().height / ax.figure.dpi - strip)
+    heights = [strip] * (strip > 0) + [for_panels / shape[0]] * shape[0]
+    grid = place.subgridspec(len(heights), shape[1], height_ratios=heights)
+    for row, column in np.ndindex(*shape):
+        panels[row, column] = ax.figure.add_subplot(grid[len(heights) - shape[0] + row, column])
+    above = None
+    if strip > 0:
+        above = ax.figure.add_subplot(grid[0, :])
+        above.set_axis_off()
     ax.set_axis_off()
-    return ax, panels
+    return ax, panels, above
 
 
 def panel_width(panel):
@@ -59,8 +69,14 @@ def wrapped(name, inches):
     return "\n".join(line.replace("_\u200b ", "_").replace("_\u200b", "_") for line in broken)
 
 
-def draw_legend(ax, **options):
-    """Draw the legend of axes: beside them where the figure's layout makes room for it, otherwise inside."""
-    beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
+_LEGEND_PLACES = {
+    "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False},
+    "above": {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "frameon": False},
+}
+
+
+def draw_legend(ax, place, ncols=1, **options):
+    """Draw the legend beside or above axes where the figure's layout makes room for it, otherwise inside."""
     makes_room = ax.figure.get_layout_engine() is not None
-    return ax.legend(**{**(beside if makes_room else {"loc": "best"}), **options})
+    outside = {**_LEGEND_PLACES[place], "ncols": ncols}
+    return ax.legend(**(outside if makes_room else {"loc": "best"}), **options)

@@ -9,7 +9,15 @@ from scipy.stats import chi2, norm
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import COLORS, LINE_STYLES, MARKERS, draw_legend, panel_grid, wrapped
+from sklearn_lrvb.displays.axes import (
+    COLORS,
+    LINE_STYLES,
+    MARKERS,
+    draw_legend,
+    panel_grid,
+    panel_width,
+    wrapped,
+)
 from sklearn_lrvb.displays.selection import (
     check_probability,
     checked_features,
@@ -293,7 +301,7 @@ class ComponentDisplay:
         is_corner = n_shown > 2
         inches = max(_CORNER_INCHES, _LEAST_PANEL_INCHES * n_shown)
         figsize = (inches, inches) if is_corner else None
-        self.ax_, self.axes_ = panel_grid(ax, (n_shown, n_shown) if is_corner else (1, 1), figsize)
+        self.ax_, self.axes_, _ = panel_grid(ax, (n_shown, n_shown) if is_corner else (1, 1), figsize)
         self.figure_ = self.ax_.figure
         styles = _styles(self.counts < min_count)
         self.points_: list[PathCollection] = []
@@ -382,7 +390,7 @@ class ComponentDisplay:
         from matplotlib.ticker import MaxNLocator
 
         n_shown = len(self.axes_)
-        inches = self.axes_[0, 0].get_window_extent().width / self.figure_.dpi
+        inches = panel_width(self.axes_[0, 0])
         for (row, column), panel in np.ndenumerate(self.axes_):
             if panel is None:
                 continue
@@ -415,7 +423,7 @@ class ComponentDisplay:
         label = f"{100 * level:g} % {'interval' if is_line else 'region'} of its mean"
         handles.append(Line2D([], [], linestyle="none", label=label, **(_BAND if is_line else _REGION)))
         if not is_corner:
-            return draw_legend(self.ax_, handles=handles)
+            return draw_legend(self.ax_, "beside", handles=handles)
         self.ax_.set_zorder(self.axes_[0, 0].get_zorder() + 1)  # Legible also where there is too little room.
         return self.ax_.legend(handles=handles, loc="upper right", edgecolor="none", fontsize="small")
 

@@ -271,7 +271,7 @@ class ModelChoiceDisplay:
         check_matplotlib_support(f"{type(self).__name__}.plot")
         panels = [[c for c in panel if c in self.scores] for panel in _PANELS]
         panels = [panel for panel in panels if panel]
-        self.ax_, self.axes_ = panel_grid(ax, (len(panels), 1), (6.4, 0.6 + 2.6 * len(panels)))
+        self.ax_, self.axes_, _ = panel_grid(ax, (len(panels), 1), (6.4, 0.6 + 2.6 * len(panels)))
         self.figure_ = self.ax_.figure
         self.lines_: dict[str, Any] = {}
         self.error_bars_ = None
@@ -369,10 +369,7 @@ class ModelChoiceDisplay:
         marks += [("not converged", _HOLLOW)] * (not self.converged.all())
         marks += [("no strict optimum", _CROSS)] * (not self.strict_optimum.all())
         handles += [Line2D([], [], linestyle="none", label=label, **style) for label, style in marks]
-        above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}
-        makes_room = self.figure_.get_layout_engine() is not None
-        options = {"handles": handles, "fontsize": "small", **(above if makes_room else {})}
-        return draw_legend(self.axes_[0, 0], **options)
+        return draw_legend(self.axes_[0, 0], "above", 2, handles=handles, fontsize="small")
 
     def _label_panel(self, panel, criteria, is_last):
         """Label both axes; K on the last panel alone, with the number of components that hold rows."""
@@ -447,11 +444,16 @@ class ModelChoiceDisplay:
             shown = [f"<b>{c}</b>" if j in best else c for j, c in enumerate(cells)]
             body.append("".join(f"<td>{c}</td>" for c in [*shown, *[html.escape(remark)] * remarked]))
         return (
-            f"<table><caption>{type(self).__name__}: scores in nats, the best in bold</caption>"
+            f"<div><table><caption>{type(self).__name__}: scores in nats, the best in bold</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>"
             + "".join(f"<tr>{row}</tr>" for row in body)
-            + "</tbody></table>"
+            + f"</tbody></table>{self._notes_html()}</div>"
         )
+
+    def _notes_html(self):
+        """The notes, folded away; empty without any."""
+        items = [f"<li>K = {k}: {html.escape(note)}</li>" for k, own in self.notes.items() for note in own]
+        return f"<details><summary>Notes</summary><ul>{''.join(items)}</ul></details>" if items else ""
 
 
 @dataclass

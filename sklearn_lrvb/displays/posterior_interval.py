@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 
 _MOST_PANELS = 100  # More are too small to read on any page, and take matplotlib a minute.
 _MOST_COLUMNS = 5
-_PANEL_INCHES = 1.85
-_ROW_INCHES = 0.19
+_PANEL_INCHES = 1.75
+_ROW_INCHES = 0.17
 _BETWEEN_INCHES = 0.62  # Between rows of panels, for tick labels and names.
 _LINE_INCHES = 0.15  # Of a further line of a name.
 _LEAST_ROWS = 4  # Fewer rows have the height of this many, which the word at their side needs.
-_LEGEND_INCHES = 1.9
+_LEGEND_INCHES = 0.45
+_LEAST_WIDTH_INCHES = 4.8
 _SHARED = "all"  # The row of entries that all components share.
 _DODGE = 0.3  # Distance between the intervals of one entry, in units of that between components.
 
@@ -105,7 +106,7 @@ class PosteriorIntervalDisplay:
         The posterior means, by method, one line of markers for each panel.
 
     legend_ : matplotlib Legend
-        Beside the panels where the figure's layout makes room for it, otherwise inside the first.
+        Above several panels; above one where the figure's layout makes room for it, otherwise inside.
 
     axes_ : ndarray of matplotlib Axes, of shape (n_rows, n_columns)
         The panels; None where the last row is not full.
@@ -291,7 +292,7 @@ class PosteriorIntervalDisplay:
         labels = list(dict.fromkeys(self.panels.tolist()))
         rows = [list(dict.fromkeys(self.components[self.panels == label].tolist())) for label in labels]
         shape, figsize = _layout(labels, max(map(len, rows)), len(self.lower))
-        self.ax_, self.axes_ = panel_grid(ax, shape, figsize)
+        self.ax_, self.axes_, above = panel_grid(ax, shape, figsize, _LEGEND_INCHES)
         self.figure_ = self.ax_.figure
         self.intervals_: dict[str, list[LineCollection]] = {method: [] for method in self.lower}
         self.points_: dict[str, list[Line2D]] = {method: [] for method in self.lower}
@@ -303,7 +304,7 @@ class PosteriorIntervalDisplay:
             self._draw_panel(panel, labels[place], rows[place], kwargs)
             leads = place % shape[1] == 0 or rows[place] != rows[place - 1]
             self._label_panel(panel, labels[place], rows[place], leads, self.axes_.size > 1)
-        self.legend_ = self._draw_legend(kwargs)
+        self.legend_ = self._draw_legend(above, kwargs)
         return self
 
     def _draw_panel(self, panel, label, rows, kwargs):
@@ -338,8 +339,8 @@ class PosteriorIntervalDisplay:
         else:
             panel.set_xlabel(label)
 
-    def _draw_legend(self, kwargs):
-        """Draw the legend beside the last panel of the first row."""
+    def _draw_legend(self, above, kwargs):
+        """Draw the legend of the methods, above the panels."""
         from matplotlib.lines import Line2D
 
         handles = []
@@ -348,8 +349,14 @@ class PosteriorIntervalDisplay:
             known = {name: value for name, value in kwargs.items() if name in line}
             handles.append(Line2D([], [], label=label, **{**point, **line, **known}))
         of_what = f"{100 * self.interval:g} % intervals"
-        title = f"{of_what}\nof {self.title}" if self.axes_.size > 1 and self.title else of_what
-        return draw_legend(self.axes_[0, -1], handles=handles, title=title, alignment="left")
+        title = f"{of_what} of {self.title}" if self.axes_.size > 1 and self.title else of_what
+        options = {"title": title, "alignment": "left", "fontsize": "small", "title_fontsize": "small"}
+        if above is None:
+            return draw_legend(self.ax_, "above", len(handles), handles=handles, **options)
+        place = {"loc": "upper left", "frameon": False, "ncols": len(handles), "borderaxespad": 0.0}
+        legend = above.legend(handles=handles, **place, **options)
+        legend.set_in_layout(False)  # Its axes have the height that it needs.
+        return legend
 
     def __repr__(self) -> str:
         methods = " and ".join(_METHODS[method][0] for method in self.lower)
@@ -453,10 +460,10 @@ def _layout(labels, n_rows, n_methods):
     """Rows and columns of panels, and the size of a figure for them in inches."""
     n_panels = len(labels)
     if n_panels == 1:
-        return (1, 1), (6.4, max(2.4, 1.0 + (0.1 + 0.1 * n_methods) * n_rows))
+        return (1, 1), (6.4, max(2.4, 1.4 + (0.1 + 0.1 * n_methods) * n_rows))
     n_columns = n_panels if n_panels <= 3 else min(_MOST_COLUMNS, int(np.ceil(np.sqrt(n_panels))))
     shape = (-(-n_panels // n_columns), n_columns)
     n_lines = max(wrapped(label, _PANEL_INCHES).count("\n") for label in labels)
     between = _BETWEEN_INCHES + _LINE_INCHES * n_lines
     height = shape[0] * (between + _ROW_INCHES * max(n_rows, _LEAST_ROWS))
-    return shape, (_PANEL_INCHES * n_columns + _LEGEND_INCHES, max(2.4, height))
+    return shape, (max(_LEAST_WIDTH_INCHES, _PANEL_INCHES * n_columns), _LEGEND_INCHES + height)

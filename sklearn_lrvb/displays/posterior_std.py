@@ -215,7 +215,7 @@ class PosteriorStdDisplay:
         ylabel = f"{by_what} / {of_what}" if ratio else by_what
         self.ax_.set(xlabel=f"{of_what} standard deviation", ylabel=ylabel)
         if ratio:
-            self.legend_ = draw_legend(self.ax_)
+            self.legend_ = draw_legend(self.ax_, "beside")
         else:
             self.legend_ = self.ax_.legend(loc="upper left", frameon=False)  # Few points are above the line.
         return self

@@ -94,7 +94,7 @@ def test_the_tables_carry_the_numbers(compared):
         "leave-one-out",
         "difference",
     ]
-    table = ET.fromstring(display._repr_html_())
+    table = ET.fromstring(display._repr_html_()).find("table")
     rows = [["".join(cell.itertext()) for cell in row] for row in table.find("tbody")]
     assert [re.split(r"\s{2,}", line.strip().replace("*", "")) for line in lines] == rows
     expected = np.column_stack([display.n_components, display.n_occupied, *display.scores.values()])
@@ -117,7 +117,10 @@ def test_fits_in_trouble_are_marked_and_noted():
     assert not np.isnan(display.scores["lower_bound"]).any()
     assert any("no strict local optimum" in note for note in display.notes[2])
     assert any("did not converge" in note for note in display.notes[3])
-    for table in (repr(display), display._repr_html_()):
+    page = ET.fromstring(display._repr_html_())
+    shown = [item.text for item in page.iter("li")]
+    assert shown == [f"K = {k}: {note}" for k, notes in display.notes.items() for note in notes]
+    for table in (repr(display), ET.tostring(page.find("table"), encoding="unicode")):
         assert table.count("no strict optimum") == np.sum(~display.strict_optimum)
         assert table.count("not converged") == 1
     for panel in display.axes_.flat:

@@ -109,7 +109,7 @@ def test_panels_of_several_targets_name_them():
         of_type("full"), target=["weights", "means"], features=[1]
     )
     assert [panel.get_xlabel() for panel in display.axes_.flat] == ["weight", "mean of x1"]
-    assert display.legend_.get_title().get_text() == "95 % intervals\nof weights, means"
+    assert display.legend_.get_title().get_text() == "95 % intervals of weights, means"
 
 
 def test_panels_have_their_own_scales():
@@ -219,3 +219,15 @@ def test_too_many_panels_are_refused():
         PosteriorIntervalDisplay.from_estimator(estimator)
     display = PosteriorIntervalDisplay.from_estimator(estimator, features=range(98, 101))
     assert display.axes_.shape == (1, 3)
+
+
+def test_the_legend_is_above_the_panels_and_leaves_them_alone():
+    on_grid = plt.figure(figsize=(9, 5)).subplots(1, 2)[1]
+    for ax in (None, on_grid):
+        display = PosteriorIntervalDisplay.from_estimator(of_type("full"), ax=ax)
+        display.figure_.canvas.draw()
+        panels = [panel.get_window_extent() for panel in display.axes_.flat]
+        assert panels[0].width == pytest.approx(panels[1].width, rel=1e-6)
+        legend = display.legend_.get_window_extent()
+        assert legend.y0 >= max(panel.y1 for panel in panels)
+        assert legend.y1 <= display.figure_.bbox.y1
