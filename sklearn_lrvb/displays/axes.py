@@ -9,6 +9,11 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")  # Seven markers and six colours repeat with period 42.
 LINE_STYLES = ("solid", "dashed", "dotted", "dashdot")  # Of the first six colours, of the next six, ...
 
+_LEGEND_PLACES = {
+    "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False},
+    "above": {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "frameon": False},
+}
+
 _CHARACTERS_PER_INCH = 14.0  # Of the small print that labels panels.
 
 
@@ -65,14 +70,9 @@ def panel_width(panel):
 
 def wrapped(name, inches):
     """A feature's name in lines of about this length, also where it has underscores for blanks."""
+    # Lines are broken at blanks: for that time a blank, marked by a zero-width space, follows underscores.
     broken = textwrap.wrap(name.replace("_", "_\u200b "), max(12, int(inches * _CHARACTERS_PER_INCH)))
     return "\n".join(line.replace("_\u200b ", "_").replace("_\u200b", "_") for line in broken)
-
-
-_LEGEND_PLACES = {
-    "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False},
-    "above": {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "frameon": False},
-}
 
 
 def draw_legend(ax, place, ncols=1, **options):

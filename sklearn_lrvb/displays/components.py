@@ -20,12 +20,12 @@ from sklearn_lrvb.displays.axes import (
 )
 from sklearn_lrvb.displays.selection import (
     check_probability,
+    checked_components,
     checked_features,
     coordinates,
     expected_counts,
     feature_names,
     in_words,
-    shown_components,
 )
 from sklearn_lrvb.gaussian_mixture.validation import checked_weights
 
@@ -179,6 +179,7 @@ class ComponentDisplay:
         *,
         features: Sequence[int | str] | None = None,
         level: float = 0.95,
+        components: Sequence[int] | None = None,
         min_count: float = 0.5,
         sample_weight: ArrayLike | None = None,
         ax: Axes | None = None,
@@ -203,8 +204,11 @@ class ComponentDisplay:
         level : float, default=0.95
             Posterior probability of the credible regions, between 0 and 1.
 
+        components : list of int, default=None
+            The components to draw. None means all that hold rows.
+
         min_count : float, default=0.5
-            Components with fewer expected training rows than this are not drawn.
+            Without `components`, those with fewer expected training rows than this are not drawn.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows in X, for histograms.
@@ -225,14 +229,14 @@ class ComponentDisplay:
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
         ValueError
-            If `features`, `level`, `min_count` or `X` are invalid, or the fit is no strict optimum and so has
-            no posterior covariance.
+            If `features`, `level`, `components`, `min_count` or `X` are invalid, or the fit is no
+            strict optimum and so has no posterior covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         check_probability("level", level)
         counts, names = expected_counts(estimator), feature_names(estimator)
-        shown_components(counts, min_count)
+        checked_components(components, counts, min_count)
         n_components, n_features = estimator.means_.shape
         chosen = _checked_choice(features, names)
         labels = None if X is None else estimator.predict(X)
@@ -256,13 +260,21 @@ class ComponentDisplay:
             feature_names=names,
             sample_weight=None if labels is None else checked_weights(sample_weight, labels),
         )
-        return display.plot(ax=ax, level=level, min_count=min_count, scatter_kw=scatter_kw, hist_kw=hist_kw)
+        return display.plot(
+            ax=ax,
+            level=level,
+            components=components,
+            min_count=min_count,
+            scatter_kw=scatter_kw,
+            hist_kw=hist_kw,
+        )
 
     def plot(
         self,
         ax: Axes | None = None,
         *,
         level: float = 0.95,
+        components: Sequence[int] | None = None,
         min_count: float = 0.5,
         scatter_kw: dict[str, Any] | None = None,
         hist_kw: dict[str, Any] | None = None,
@@ -277,8 +289,11 @@ class ComponentDisplay:
         level : float, default=0.95
             Posterior probability of the credible regions, between 0 and 1.
 
+        components : list of int, default=None
+            The components to draw. None means all that hold rows.
+
         min_count : float, default=0.5
-            Components with fewer expected training rows than this are not drawn.
+            Without `components`, those with fewer expected training rows than this are not drawn.
 
         scatter_kw, hist_kw : dict, default=None
             Keyword arguments of matplotlib's `scatter` and `hist`, which draw the rows.
@@ -291,12 +306,12 @@ class ComponentDisplay:
         Raises
         ------
         ValueError
-            If `level` or `min_count` are invalid, or if a corner plot is to be drawn on an `ax` that has no
-            place in a grid of subplots.
+            If `level`, `components` or `min_count` are invalid, or if a corner plot is to be drawn on an
+            `ax` that has no place in a grid of subplots.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
         check_probability("level", level)
-        shown = shown_components(self.counts, min_count)
+        shown = checked_components(components, self.counts, min_count)
         n_shown = self.means.shape[1]
         is_corner = n_shown > 2
         inches = max(_CORNER_INCHES, _LEAST_PANEL_INCHES * n_shown)

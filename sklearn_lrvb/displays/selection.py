@@ -67,7 +67,7 @@ def checked_features(features, names, n_most=None):
 def checked_components(components, counts, min_count):
     """The numbers of the components to show: those listed, or all with at least ``min_count`` rows."""
     if components is None:
-        return shown_components(counts, min_count)
+        return _holding(counts, min_count)
     found = list(components) if is_list(components) else [None]
     known = all(_is_index(k, len(counts)) for k in found)
     if not found or not known or len(set(found)) < len(found):
@@ -78,7 +78,7 @@ def checked_components(components, counts, min_count):
     return [int(k) for k in found]
 
 
-def shown_components(counts, min_count):
+def _holding(counts, min_count):
     """The numbers of the components with at least ``min_count`` expected rows."""
     if isinstance(min_count, bool) or not isinstance(min_count, Real) or not min_count >= 0:
         raise ValueError(f"min_count must be a number of rows, at least 0, got {min_count!r}.")

@@ -115,6 +115,7 @@ def test_empty_components_are_left_out():
     looks = {(tuple(display.components_[k].get_edgecolor())) for k in shown}
     assert len(looks) == len(shown)  # numbers left out cost no colour
     assert list(display.plot(min_count=0.0).components_) == list(range(6))
+    assert list(display.plot(components=[5, 0]).components_) == [5, 0]
 
 
 def test_the_legend_is_beside_the_axes_where_there_is_room():
@@ -131,7 +132,13 @@ def test_the_legend_is_beside_the_axes_where_there_is_room():
             assert axes.x1 <= legend.x0 < legend.x1 <= display.figure_.bbox.x1
 
 
-def test_bad_levels_and_rows_are_refused():
+def test_bad_levels_components_and_rows_are_refused():
+    for options, message in (
+        ({"components": [2]}, "components must be a list of different integers from 0 to 1"),
+        ({"min_count": 1e6}, "No component has 1e\\+06 expected rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ComponentDisplay.from_estimator(of_type("full"), **options)
     for level in (0.0, 1.0, 95):
         with pytest.raises(ValueError, match="level must lie between 0 and 1"):
             ComponentDisplay.from_estimator(of_type("full"), level=level)
