@@ -237,19 +237,15 @@ class ComponentDisplay:
         check_probability("level", level)
         counts, names = expected_counts(estimator), feature_names(estimator)
         checked_components(components, counts, min_count)
-        n_components, n_features = estimator.means_.shape
         chosen = _checked_choice(features, names)
         labels = None if X is None else estimator.predict(X)
         if sample_weight is not None and X is None:
             raise ValueError("sample_weight goes with X: pass the rows too.")
-        covariance = estimator.get_posterior_covariance("means")
-        covariance = covariance.reshape(n_components, n_features, n_components, n_features)
-        own = np.einsum("kpkq->kpq", covariance)
         names = [names[p] for p in chosen]
         display = cls(
             means=estimator.means_[:, chosen],
             covariances=_component_covariances(estimator)[:, chosen][:, :, chosen],
-            mean_covariances=own[:, chosen][:, :, chosen],
+            mean_covariances=estimator._uncertainty.mean_covariances()[:, chosen][:, :, chosen],
             weights=estimator.weights_,
             weights_std=estimator.weights_std_,
             counts=counts,

@@ -17,6 +17,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, cov
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws import PosteriorDraws
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
 from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import (
+    component_covariances,
     covariance,
     n_coordinates,
     n_coordinates_at_once,
@@ -114,6 +115,13 @@ class PosteriorUncertainty:
     def parameter_covariance(self):
         """Covariance of theta, (D, D)."""
         return _read_only(self.covariance(PARAMETERS, "lrvb"))
+
+    def mean_covariances(self):
+        """LRVB covariance of each component's mean by itself, (K, P, P)."""
+        means = self.map["means"]
+        information = self._information("lrvb", self.fitted.posterior.n_features)
+        with self.source.threads():
+            return component_covariances(means, information)
 
     # Standard deviations.
 
