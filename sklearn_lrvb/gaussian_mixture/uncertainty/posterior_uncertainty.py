@@ -21,6 +21,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, cov
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws import PosteriorDraws
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
 from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import (
+    component_covariances,
     covariance,
     n_coordinates,
     n_coordinates_at_once,
@@ -119,14 +120,29 @@ class PosteriorUncertainty:
         """Covariance of theta, (D, D)."""
         return _read_only(self.covariance(PARAMETERS, "lrvb"))
 
+    def mean_covariances(self):
+        """LRVB covariance of each component's mean by itself, (K, P, P)."""
+        means = self.map["means"]
+        information = self._information("lrvb", self.fitted.posterior.n_features)
+        with self.source.threads():
+            return component_covariances(means, information)
+
     # Standard deviations.
 
     def std(self, target):
         """LRVB standard deviations, in the shape of the attribute."""
         return _read_only(self.map[target].shaped(self.flat_std(target)))
 
-    def flat_std(self, target):
-        """LRVB standard deviations of a flat target, (d,)."""
+    def flat_std(self, target, rows=None):
+        """LRVB standard deviations of a flat target, (d,).
+
+        Parameters
+        ----------
+        target : str
+        rows : CentredRows or None, the training rows if the caller has them; they are checked
+        """
+        if rows is not None:
+            return self._flat_std(target, "lrvb", rows)
         if target not in self._std:
             self._std[target] = _read_only(self._flat_std(target, "lrvb"))
         return self._std[target]
@@ -135,9 +151,9 @@ class PosteriorUncertainty:
         """Standard deviations under q itself of a flat target, (d,)."""
         return self._flat_std(target, "mean_field")
 
-    def _flat_std(self, name, method):
+    def _flat_std(self, name, method, rows=None):
         target = self.map[name]
-        information = self._information(method, n_coordinates_at_once(target))
+        information = self._information(method, n_coordinates_at_once(target), rows=rows)
         with self.source.threads():
             return np.sqrt(variance(target, information))
 
@@ -148,13 +164,14 @@ class PosteriorUncertainty:
                 n_coordinates_at_once(self.map[name]), f"The posterior covariance for the {name}"
             )
 
-    def margins(self, name, method):
+    def margins(self, name, method, rows=None):
         """Posterior means, standard deviations and intervals of the flat entries of a target.
 
         Parameters
         ----------
         name : str
         method : {"lrvb", "mean_field"}
+        rows : CentredRows or None, the training rows if the caller has them; they are checked
 
         Returns
         -------
@@ -162,10 +179,10 @@ class PosteriorUncertainty:
         """
         target = self.map[name]
         if isinstance(target, Covariances):
-            information = self._information(method, n_coordinates_at_once(target))
+            information = self._information(method, n_coordinates_at_once(target), rows=rows)
             with self.source.threads():
                 return covariance_margins(target, information, unit_batches(target))
-        deviation = self.flat_std(name) if method == "lrvb" else self.flat_mean_field_std(name)
+        deviation = self.flat_std(name, rows) if method == "lrvb" else self.flat_mean_field_std(name)
         return FamilyMargins(target.flat_value(), deviation, target.quantile, target.on_diagonal())
 
     @cached_property

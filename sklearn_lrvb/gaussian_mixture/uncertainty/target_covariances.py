@@ -41,6 +41,16 @@ def covariance(targets, information):
     return joint
 
 
+def component_covariances(means, information):
+    """Joint covariance of each component's mean, (K, P, P): the diagonal blocks of `covariance` alone."""
+    blocks = []
+    for k in range(means.n_units):
+        own = slice(k, k + 1)
+        responses = means.unit_responses(information.covariance_root(means.coordinates(own)), own)
+        blocks.append(responses.T @ responses)
+    return np.array(blocks) + means.excess_of_components()
+
+
 def unit_batches(target):
     """Slices of the target's units whose coordinates of the root are in memory at once."""
     return target.unit_batches(_COORDINATES_AT_ONCE)

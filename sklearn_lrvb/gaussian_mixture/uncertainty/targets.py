@@ -345,17 +345,17 @@ class Means(Target):
         )
         return factor * (not posterior.prior.independent) / posterior.mean_precision
 
-    def _excess_of_components(self):
+    def excess_of_components(self):
         """Excess of every mean's covariance, (K, P, P)."""
         posterior, structure = self.posterior, self.posterior.structure
         covariances = structure.gram(posterior.covariance_cholesky)
         return self.excess_scale[:, None, None] * structure.dense(covariances)
 
     def excess_with(self, other):
-        return block_diag(*self._excess_of_components()) if isinstance(other, Means) else 0.0
+        return block_diag(*self.excess_of_components()) if isinstance(other, Means) else 0.0
 
     def excess_variance(self):
-        return np.einsum("kpp->kp", self._excess_of_components()).ravel()
+        return np.einsum("kpp->kp", self.excess_of_components()).ravel()
 
 
 class MatrixTarget(Target):
