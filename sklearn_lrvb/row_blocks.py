@@ -16,6 +16,7 @@ back in row order, so results depend on ``n_jobs`` by round-off at most.
 
 import collections
 import functools
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,15 @@ _BLOCK_BYTES = 2**20
 _MIN_ROWS = 512
 _MAX_ROWS = 2**14  # More rows gain nothing, and would leave threads without work.
 _BATCH_BYTES = 2**25  # memory for work that is done in batches (`batches`)
+
+
+# A callable (items, number of items) -> the same items, which notices how many of them are done.
+Tracked = Callable[[Iterable, int], Iterable]
+
+
+def untracked(items, n_items):
+    """The items, while nobody wants to know how many of them are done."""
+    return items
 
 
 _thread_pools = functools.cache(ThreadpoolController)  # Finding the libraries takes a millisecond.
@@ -246,11 +256,18 @@ class CentredRows:
             return self._in_order(lambda place: function(self.block(place)), numbers_per_row)
         return self._in_order(lambda place: function(self.block(place), along[place]), numbers_per_row)
 
-    def concatenated(self, function, numbers_per_row=None):
-        """The results of `map` as one array, whose last axis runs over the rows."""
-        return np.concatenate(list(self.map(function, numbers_per_row)), axis=-1)
+    def concatenated(self, function, numbers_per_row=None, tracked=untracked):
+        """The results of `map` as one array, whose last axis runs over the rows.
 
-    def write(self, function, out, numbers_per_row=None):
+        Parameters
+        ----------
+        function, numbers_per_row : as in `map`
+        tracked : Tracked, through which the blocks are gone
+        """
+        n_blocks = len(self._places(numbers_per_row))
+        return np.concatenate(list(tracked(self.map(function, numbers_per_row), n_blocks)), axis=-1)
+
+    def write(self, function, out, numbers_per_row=None, tracked=untracked):
         """Call ``function(block, out=...)`` for every block, to fill its rows of ``out``.
 
         Parameters
@@ -258,13 +275,22 @@ class CentredRows:
         function : callable, which writes an entry of ``out`` for every row of the block
         out : array (n_samples, ...), may be a memmap
         numbers_per_row : as in `map`
+        tracked : as in `concatenated`
         """
-        calls = self._in_order(lambda place: function(self.block(place), out=out[place]), numbers_per_row)
-        collections.deque(calls, maxlen=0)
+
+        def written(place):
+            return function(self.block(place), out=out[place])
+
+        n_blocks = len(self._places(numbers_per_row))
+        collections.deque(tracked(self._in_order(written, numbers_per_row), n_blocks), maxlen=0)
+
+    def _places(self, numbers_per_row):
+        """Slices of all blocks."""
+        return slices(self.n_samples, rows_of_size(numbers_per_row or 2 * self.n_features))
 
     def _in_order(self, call, numbers_per_row):
         """Yield ``call(place)`` for the places of all blocks."""
-        places = slices(self.n_samples, rows_of_size(numbers_per_row or 2 * self.n_features))
+        places = self._places(numbers_per_row)
         n_threads = min(effective_n_jobs(self.n_jobs), len(places))
         if n_threads == 1:
             yield from map(call, places)
@@ -274,15 +300,21 @@ class CentredRows:
 
 
 def _threaded(function, items, n_threads):
-    """Results of ``function`` in the order of ``items``, few of them waiting at a time."""
+    """Results of ``function`` in the order of ``items``, few of them waiting at a time.
+
+    After an error or an interrupt the items at work are waited for, and those that wait are dropped.
+    """
     waiting = collections.deque()
-    with ThreadPoolExecutor(n_threads) as pool:
+    pool = ThreadPoolExecutor(n_threads)
+    try:
         for item in items:
             waiting.append(pool.submit(function, item))
             if len(waiting) > 2 * n_threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _added(total, part):

@@ -159,7 +159,7 @@ class InfluenceMethods(FittedAttributes):
             optimum.
         """
         uncertainty = self._uncertainty
-        return uncertainty.of_rows(self._rows(X, uncertainty.fitted), leverages)
+        return self._of_rows("leverage", self._rows(X, uncertainty.fitted), leverages)
 
     def loo_score_samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
         """Score of every training row under the fit to all other rows, by one-step deletion.
@@ -199,7 +199,11 @@ class InfluenceMethods(FittedAttributes):
         kept_rows = self._counted_rows(X, sample_weight, uncertainty.fitted)
         rows = self._rows(X, uncertainty.fitted)
         weights = checked_weights(sample_weight, rows.X)
-        scores = uncertainty.leave_one_out_scores(replace(rows, sample_weight=weights), kept_rows)
+        counted_rows = replace(rows, sample_weight=weights)
+        scores = self._reported(
+            "loo_score_samples",
+            lambda tracked: uncertainty.leave_one_out_scores(counted_rows, kept_rows, tracked),
+        )
         self._warn_of_rows(
             np.isnan(scores),
             "cannot be left out ({first}): a component has no proper posterior without them, and their score "

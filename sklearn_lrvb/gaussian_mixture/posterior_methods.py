@@ -314,7 +314,10 @@ class PosteriorMethods(FittedAttributes):
             raise ValueError(
                 f"Invalid value for 'n_draws': {n_draws!r}. It must be an integer, and at least one draw."
             )
-        return uncertainty.draws(int(n_draws), check_random_state(random_state))
+        random_state = check_random_state(random_state)
+        return self._reported(
+            "sample_posterior", lambda tracked: uncertainty.draws(int(n_draws), random_state, tracked)
+        )
 
     def posterior_summary(
         self,

@@ -24,7 +24,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import (
     variance,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Covariances
-from sklearn_lrvb.row_blocks import batches
+from sklearn_lrvb.row_blocks import batches, untracked
 
 
 def _read_only(array):
@@ -171,30 +171,31 @@ class PosteriorUncertainty:
 
     # Rows, and draws.
 
-    def of_rows(self, rows, function):
-        """``function(rows, posterior, responses)`` with the `ResponsesOfRows`, as those of `leverage`."""
+    def of_rows(self, rows, function, tracked=untracked):
+        """``function(rows, posterior, responses, tracked)`` with the `ResponsesOfRows`, as in `leverage`."""
         posterior = self.fitted.posterior
         information = self.source.information(min(self.source.size, rows.n_samples * posterior.n_components))
         with self.source.threads():
             responses = ResponsesOfRows(information, posterior, rows.n_samples)
-            return function(rows, posterior, responses)
+            return function(rows, posterior, responses, tracked)
 
-    def leave_one_out_scores(self, rows, training_rows):
+    def leave_one_out_scores(self, rows, training_rows, tracked=untracked):
         """Scores of rows, each under the posterior without it.
 
         Parameters
         ----------
         rows : CentredRows, the rows to score
         training_rows : CentredRows, which are checked to be those of the fit
+        tracked : Tracked, through which the blocks of rows are gone
         """
         self.source.check_training_rows(training_rows)
-        return self.of_rows(rows, leave_one_out_scores)
+        return self.of_rows(rows, leave_one_out_scores, tracked)
 
-    def draws(self, n_draws, random_state):
+    def draws(self, n_draws, random_state, tracked=untracked):
         """Draws of the posterior (`posterior_draws`), target -> (n_draws, *shape of the attribute)."""
         information = self.source.information(self.source.size)  # All coefficients are drawn.
         with self.source.threads():
-            return PosteriorDraws(self.map, information).draw(n_draws, random_state)
+            return PosteriorDraws(self.map, information).draw(n_draws, random_state, tracked)
 
     # Coefficients of influence functions.
 
