@@ -15,6 +15,7 @@ back in row order, so results depend on ``n_jobs`` by round-off at most.
 """
 
 import collections
+import contextlib
 import functools
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -52,12 +53,39 @@ def blas_threads(n_jobs):
 
     Left to itself, BLAS slows small products down by its threads, and collapses on a busy machine.
     """
-    return _thread_pools().limit(limits=effective_n_jobs(n_jobs), user_api="blas")
+    return _threads(effective_n_jobs(n_jobs), "blas")
 
 
 def openmp_threads(number):
     """Context in which OpenMP uses so many threads; as many as it likes where None."""
-    return _thread_pools().limit(limits=number, user_api="openmp")
+    return contextlib.nullcontext() if number is None else _threads(number, "openmp")
+
+
+@contextlib.contextmanager
+def _threads(number, user_api):
+    """Context in which some libraries use so many threads.
+
+    Unlike threadpoolctl's own context, which changes the numbers before it is entered, it restores them after
+    an interrupt at any point, also at one while they are changed or restored.
+    """
+    pools = [pool for pool in _thread_pools().lib_controllers if pool.user_api == user_api]
+    changed = [(pool, pool.num_threads) for pool in pools if pool.num_threads != number]
+    try:
+        for pool, _ in changed:
+            pool.set_num_threads(number)
+        yield
+    finally:
+        try:
+            _restore(changed)
+        except BaseException:
+            _restore(changed)
+            raise
+
+
+def _restore(changed):
+    """Give thread pools their numbers of threads: list of (pool, number)."""
+    for pool, number in changed:
+        pool.set_num_threads(number)
 
 
 def slices(n, size):
@@ -217,12 +245,13 @@ class CentredRows:
         weights = None if self.sample_weight is None else self.sample_weight[place]
         return RowBlock(centred, weights, place.start)
 
-    def blocks(self, bytes_each):
+    def blocks(self, bytes_each, tracked=untracked):
         """Yield blocks to the caller itself, as large as `batches` allows.
 
         For work that cannot go to where the rows are, because it makes passes over rows of its own.
         """
-        return map(self.block, batches(self.n_samples, bytes_each))
+        places = batches(self.n_samples, bytes_each)
+        return map(self.block, tracked(places, len(places)))
 
     # The two verbs.
 

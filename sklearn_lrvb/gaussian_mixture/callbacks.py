@@ -135,7 +135,7 @@ class CallbackMethods(CallbackSupportMixin):
         ----------
         name : str, the method that the user called
         question : callable
-            It is given ``tracked(items, n_items)``, by which it goes through the parts of its longest loop.
+            It is given ``tracked(items, n_items)``, by which it goes through the items of its loops.
         """
         is_told = self._has_callbacks and "_callback_fit_ctx" not in vars(self)
         if is_told:
@@ -163,17 +163,17 @@ def _answered_with_callbacks(
 
 
 class _LongQuestion:
-    """Reports the parts of a question, if there are several: to callbacks, and by printing."""
+    """Reports the turns of a question's outermost loop of several turns: to callbacks, and by printing."""
 
     def __init__(self, estimator, name, begun_task):
         self._verbose, self._interval = estimator.verbose, estimator.verbose_interval
         self._name = name
         self._begun_task = begun_task
-        self._task = NO_TASK
+        self._task = None
 
     def tracked(self, items: Iterable[_Item], n_items: int) -> Iterator[_Item]:
         """Yield the items; each is done when the next one is asked for."""
-        if n_items == 1:
+        if n_items == 1 or self._task is not None:
             yield from items
             return
         started = last = perf_counter()
@@ -200,4 +200,5 @@ class _LongQuestion:
         return self
 
     def __exit__(self, *error):
-        self._task.end()
+        if self._task is not None:
+            self._task.end()

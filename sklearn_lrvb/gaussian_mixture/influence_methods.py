@@ -82,10 +82,17 @@ class InfluenceMethods(FittedAttributes):
         shape = (rows.n_samples, *entries.shape, *self._axes_of(perturb))
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
         if perturb == "weight" and rows.n_samples < parameters.size:
-            write_weight_influence_of_few_rows(rows, uncertainty, parameters, out, entries)
-            return out
-        batches = uncertainty.coefficients(target)
-        write_influence(rows, uncertainty.fitted.posterior, batches, _INFLUENCE_OF[perturb], out, entries)
+
+            def write(tracked):
+                write_weight_influence_of_few_rows(rows, uncertainty, parameters, out, entries, tracked)
+        else:
+            part, posterior = _INFLUENCE_OF[perturb], uncertainty.fitted.posterior
+
+            def write(tracked):
+                batches = uncertainty.coefficients(target, tracked=tracked)
+                write_influence(rows, posterior, batches, part, out, entries, tracked)
+
+        self._reported("influence", write)
         return out
 
     def _axes_of(self, perturb):
@@ -97,15 +104,20 @@ class InfluenceMethods(FittedAttributes):
         combination = np.zeros((1, parameters.size))
         combination[0, parameters.flat_indices()[index]] = 1.0
         axes = self._axes_of(perturb)
-        return self._influence_on_combinations(X, target, combination, _INFLUENCE_OF[perturb], axes)[:, 0]
+        part = _INFLUENCE_OF[perturb]
+        return self._influence_on_combinations("influence", X, target, combination, part, axes)[:, 0]
 
-    def _influence_on_combinations(self, X, target, combinations, part, axes=()):
-        """Influence on linear combinations (c, d) of a flat target: (n, c, *axes)."""
+    def _influence_on_combinations(self, method, X, target, combinations, part, axes=()):
+        """Influence on linear combinations (c, d) of a flat target, reported under a name: (n, c, *axes)."""
         uncertainty = self._uncertainty
         rows = self._rows(X, uncertainty.fitted)
         out = np.empty((rows.n_samples, len(combinations), *axes))
-        batches = uncertainty.coefficients_of_combinations(target, combinations)
-        write_influence(rows, uncertainty.fitted.posterior, batches, part, out)
+
+        def write(tracked):
+            batches = uncertainty.coefficients_of_combinations(target, combinations, tracked)
+            write_influence(rows, uncertainty.fitted.posterior, batches, part, out, tracked=tracked)
+
+        self._reported(method, write)
         return out
 
     def influence_scores(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -133,7 +145,8 @@ class InfluenceMethods(FittedAttributes):
         gradients = np.zeros((n_components, n_components, n_features))  # of the squared norms
         gradients[np.arange(n_components), np.arange(n_components)] = 2.0 * means
         combinations = gradients.reshape(n_components, -1)
-        return self._influence_on_combinations(X, "means", combinations, InfluenceFunctions.gradient_norms)
+        part = InfluenceFunctions.gradient_norms
+        return self._influence_on_combinations("influence_scores", X, "means", combinations, part)
 
     def leverage(self, X: ArrayLike) -> NDArray[np.float64]:
         """How much each row raises its own score; divided by the number of parameters, Cook's distance.

@@ -199,32 +199,36 @@ class PosteriorUncertainty:
 
     # Coefficients of influence functions.
 
-    def coefficients(self, target, information=None):
+    def coefficients(self, target, information=None, tracked=untracked):
         """Yield rows of J M^-1, (n, D): influence functions of a flat target, batch by batch."""
         target = self.map[target]
 
         def sources(batch):
             return target.transposed_responses(np.eye(batch.stop - batch.start, target.size, batch.start))
 
-        return self.solutions(target.size, sources, information)
+        return self.solutions(target.size, sources, information, tracked)
 
-    def coefficients_of_combinations(self, target, combinations):
+    def coefficients_of_combinations(self, target, combinations, tracked=untracked):
         """The same of linear combinations of a flat target, (n, d)."""
         target = self.map[target]
         return self.solutions(
-            len(combinations), lambda batch: target.transposed_responses(combinations[batch])
+            len(combinations),
+            lambda batch: target.transposed_responses(combinations[batch]),
+            tracked=tracked,
         )
 
-    def solutions(self, n_sources, sources, information=None):
+    def solutions(self, n_sources, sources, information=None, tracked=untracked):
         """Yield M^-1 times sources as rows (n, D), batch by batch: the responses of the coefficients.
 
         Parameters
         ----------
         n_sources : int
         sources : callable, slice of ``range(n_sources)`` -> (D, n)
+        tracked : Tracked, through which the batches of sources are gone
         """
         information = information or self.source.information(n_sources)
-        for batch in batches(n_sources, 8 * self.source.size):
+        places = batches(n_sources, 8 * self.source.size)
+        for batch in tracked(places, len(places)):
             with self.source.threads():
                 solved = information.solve(sources(batch))
             yield solved.T

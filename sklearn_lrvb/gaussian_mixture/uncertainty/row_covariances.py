@@ -17,7 +17,7 @@ import functools
 import numpy as np
 from scipy.linalg import cho_solve
 
-from sklearn_lrvb.row_blocks import batches, untracked
+from sklearn_lrvb.row_blocks import untracked
 
 
 class _Rows:
@@ -245,10 +245,8 @@ class ResponsesOfRows:
         function = functools.partial(function, self)
         if "numbers_per_row" in self._memory:
             return rows.concatenated(function, self._memory["numbers_per_row"], tracked)
-        places = batches(rows.n_samples, self._memory["bytes_of_solutions"])
-        return np.concatenate(
-            [function(rows.block(place)) for place in tracked(places, len(places))], axis=-1
-        )
+        blocks = rows.blocks(self._memory["bytes_of_solutions"], tracked)
+        return np.concatenate([function(block) for block in blocks], axis=-1)
 
     def of_block(self, whitened, used):
         """Responses of the rows of one block: (K, P, n), bool array (K, n)."""
