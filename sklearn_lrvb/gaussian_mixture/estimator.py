@@ -138,10 +138,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Whether to start from the fitted attributes, where there are some; `n_init` is then ignored.
 
     verbose : int, default=0
-        1 prints starts and steps, 2 also gains and times.
+        1 prints starts and steps as scikit-learn does, and the progress of methods that pass over many blocks
+        of rows or make many draws; 2 also gains and times.
 
     verbose_interval : int, default=10
-        Steps between prints.
+        Steps, or blocks, between prints.
 
     prior : {'conjugate', 'flat'}, default='conjugate'
         'flat': improper, constant in log weights, means and precisions, as in the paper. The five
@@ -317,6 +318,18 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     not X. Where no matrix was formed before, one is formed for the pickle if it is small (64 MB); otherwise
     ask for an error bar once before pickling, or pass X to :meth:`get_posterior_covariance` after loading.
     ``skops`` has to trust this class alone.
+
+    From scikit-learn 1.9 on, callbacks may be set: ``set_callbacks(ProgressBar())``. A fit is the task "fit"
+    with a subtask "initialization" for every start, of at most `max_iter` subtasks "iteration"; under
+    ``moves="search"`` their number is not known in advance. Where `init_params` is 'kmeans' the number of
+    starts makes room for the one on standardized columns. A callback that returns True at the end of an
+    iteration ends that climb, which has then not converged; at the end of an initialization, it leaves out
+    the further starts. Methods that pass over several blocks of rows, as :meth:`loo_score_samples`,
+    :meth:`leverage`, :meth:`influence` and error bars of predictions, or make several batches of draws
+    (:meth:`sample_posterior`) are tasks of their own name with a subtask "block" for each of them.
+
+    An error or an interrupt (Ctrl-C) leaves the estimator as it was before the call: a fit sets its
+    attributes at its very end, all at once, and what methods keep for later is complete or not there.
 
     References
     ----------

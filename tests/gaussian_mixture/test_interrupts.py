@@ -49,9 +49,9 @@ def interrupted():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Passes over 240 rows in several blocks."""
-    monkeypatch.setattr(row_blocks, "_MIN_ROWS", 16)
-    monkeypatch.setattr(row_blocks, "_BLOCK_BYTES", 2**11)
+    """Passes over 120 rows in several blocks."""
+    monkeypatch.setattr(row_blocks, "_MIN_ROWS", 32)
+    monkeypatch.setattr(row_blocks, "_BLOCK_BYTES", 2**10)
 
 
 def duration(function):
@@ -89,7 +89,7 @@ MODELS = {
 @with_signals
 @pytest.mark.parametrize("name", MODELS)
 def test_an_interrupted_fit_leaves_the_estimator_as_it_was(name, interrupted, small_blocks):
-    X, others = overlapping(), overlapping(seed=1)[:, :1]
+    X, others = overlapping(120), overlapping(60, seed=1)[:, :1]
     new = mixture(MODELS[name])
     numbers = blas_numbers()
     fitted, last = clone(new).fit(X), clone(new).fit(others)
@@ -223,5 +223,5 @@ def test_a_fit_is_set_in_one_step():
 
     estimator = None
     estimator = Watched(n_components=2, random_state=0)
-    estimator.fit(overlapping()).fit(overlapping()[:, :1])
+    estimator.fit(overlapping()).fit(overlapping(60)[:, :1])
     assert states == ["__dict__", "__dict__"]
