@@ -1,8 +1,9 @@
 """What callbacks are told of a fit and of long questions, by scikit-learn's callbacks (1.9 and newer).
 
 A fit is a tree of tasks: "fit", an "initialization" for every start, and an "iteration" for every step. A
-question that takes long is a task of its own name, with a "block" for every part of it. Without callbacks,
-and with an older scikit-learn, all tasks are `NO_TASK`, which costs nothing.
+question that takes long is a task of its own name, with a "block" for every part of it: a method calls
+``self._reported(name, question)``, and the question goes through its loops by the ``tracked`` that it is
+given. Without callbacks, and with an older scikit-learn, all tasks are `NO_TASK`, which costs nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,9 +29,10 @@ _Item = TypeVar("_Item")
 
 
 class Task:
-    """A task that callbacks are told of: of its beginning when it is made, and once of its end.
+    """A task that callbacks are told of: of its beginning when it is made, and at most once of its end.
 
     As a context it ends when it is left, by an error or an interrupt too; its open subtasks end before it.
+    (An interrupt while callbacks are told of the end may keep it from them.)
 
     Parameters
     ----------

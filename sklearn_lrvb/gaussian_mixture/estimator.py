@@ -530,13 +530,13 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
                 self._set_fitted(attributes_of(best))
                 task.end({})
         if not self.converged_ and self.max_iter > 0:
-            remedy = (
+            message = (
                 "A callback stopped the best performing initialization before it converged."
                 if best.stopped
                 else "Best performing initialization did not converge. Try different init parameters, or "
                 "increase max_iter, tol, or check for degenerate data."
             )
-            warn_caller(remedy, ConvergenceWarning)
+            warn_caller(message, ConvergenceWarning)
         if noise is not None:
             warn_caller(noise_warning(noise, prior, self._feature_names))
         return CentredRows(X, rows.origin, self.n_jobs)
