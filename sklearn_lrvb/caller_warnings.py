@@ -4,7 +4,7 @@ import sys
 import warnings
 
 # The package's own frames, and those that scikit-learn's and Python's decorators put between them.
-_INSIDE = ("sklearn_lrvb.", "functools", "sklearn.base")
+_INSIDE = ("sklearn_lrvb.", "functools", "sklearn.base", "sklearn.callback")
 
 
 def warn_caller(message, category=UserWarning):

@@ -15,7 +15,9 @@ back in row order, so results depend on ``n_jobs`` by round-off at most.
 """
 
 import collections
+import contextlib
 import functools
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -34,6 +36,15 @@ _MAX_ROWS = 2**14  # More rows gain nothing, and would leave threads without wor
 _BATCH_BYTES = 2**25  # memory for work that is done in batches (`batches`)
 
 
+# A callable (items, number of items) -> the same items, which notices how many of them are done.
+Tracked = Callable[[Iterable, int], Iterable]
+
+
+def untracked(items, n_items):
+    """The items, while nobody wants to know how many of them are done."""
+    return items
+
+
 _thread_pools = functools.cache(ThreadpoolController)  # Finding the libraries takes a millisecond.
 
 
@@ -42,12 +53,39 @@ def blas_threads(n_jobs):
 
     Left to itself, BLAS slows small products down by its threads, and collapses on a busy machine.
     """
-    return _thread_pools().limit(limits=effective_n_jobs(n_jobs), user_api="blas")
+    return _threads(effective_n_jobs(n_jobs), "blas")
 
 
 def openmp_threads(number):
     """Context in which OpenMP uses so many threads; as many as it likes where None."""
-    return _thread_pools().limit(limits=number, user_api="openmp")
+    return contextlib.nullcontext() if number is None else _threads(number, "openmp")
+
+
+@contextlib.contextmanager
+def _threads(number, user_api):
+    """Context in which some libraries use so many threads.
+
+    Unlike threadpoolctl's own context, which changes the numbers before it is entered, it restores them after
+    an interrupt at any point, also at one while they are changed or restored.
+    """
+    pools = [pool for pool in _thread_pools().lib_controllers if pool.user_api == user_api]
+    changed = [(pool, pool.num_threads) for pool in pools if pool.num_threads != number]
+    try:
+        for pool, _ in changed:
+            pool.set_num_threads(number)
+        yield
+    finally:
+        try:
+            _restore(changed)
+        except BaseException:
+            _restore(changed)
+            raise
+
+
+def _restore(changed):
+    """Give thread pools their numbers of threads: list of (pool, number)."""
+    for pool, number in changed:
+        pool.set_num_threads(number)
 
 
 def slices(n, size):
@@ -207,12 +245,13 @@ class CentredRows:
         weights = None if self.sample_weight is None else self.sample_weight[place]
         return RowBlock(centred, weights, place.start)
 
-    def blocks(self, bytes_each):
+    def blocks(self, bytes_each, tracked=untracked):
         """Yield blocks to the caller itself, as large as `batches` allows.
 
         For work that cannot go to where the rows are, because it makes passes over rows of its own.
         """
-        return map(self.block, batches(self.n_samples, bytes_each))
+        places = batches(self.n_samples, bytes_each)
+        return map(self.block, tracked(places, len(places)))
 
     # The two verbs.
 
@@ -246,11 +285,18 @@ class CentredRows:
             return self._in_order(lambda place: function(self.block(place)), numbers_per_row)
         return self._in_order(lambda place: function(self.block(place), along[place]), numbers_per_row)
 
-    def concatenated(self, function, numbers_per_row=None):
-        """The results of `map` as one array, whose last axis runs over the rows."""
-        return np.concatenate(list(self.map(function, numbers_per_row)), axis=-1)
+    def concatenated(self, function, numbers_per_row=None, tracked=untracked):
+        """The results of `map` as one array, whose last axis runs over the rows.
 
-    def write(self, function, out, numbers_per_row=None):
+        Parameters
+        ----------
+        function, numbers_per_row : as in `map`
+        tracked : Tracked, through which the blocks are gone
+        """
+        n_blocks = len(self._places(numbers_per_row))
+        return np.concatenate(list(tracked(self.map(function, numbers_per_row), n_blocks)), axis=-1)
+
+    def write(self, function, out, numbers_per_row=None, tracked=untracked):
         """Call ``function(block, out=...)`` for every block, to fill its rows of ``out``.
 
         Parameters
@@ -258,13 +304,22 @@ class CentredRows:
         function : callable, which writes an entry of ``out`` for every row of the block
         out : array (n_samples, ...), may be a memmap
         numbers_per_row : as in `map`
+        tracked : as in `concatenated`
         """
-        calls = self._in_order(lambda place: function(self.block(place), out=out[place]), numbers_per_row)
-        collections.deque(calls, maxlen=0)
+
+        def written(place):
+            return function(self.block(place), out=out[place])
+
+        n_blocks = len(self._places(numbers_per_row))
+        collections.deque(tracked(self._in_order(written, numbers_per_row), n_blocks), maxlen=0)
+
+    def _places(self, numbers_per_row):
+        """Slices of all blocks."""
+        return slices(self.n_samples, rows_of_size(numbers_per_row or 2 * self.n_features))
 
     def _in_order(self, call, numbers_per_row):
         """Yield ``call(place)`` for the places of all blocks."""
-        places = slices(self.n_samples, rows_of_size(numbers_per_row or 2 * self.n_features))
+        places = self._places(numbers_per_row)
         n_threads = min(effective_n_jobs(self.n_jobs), len(places))
         if n_threads == 1:
             yield from map(call, places)
@@ -274,15 +329,21 @@ class CentredRows:
 
 
 def _threaded(function, items, n_threads):
-    """Results of ``function`` in the order of ``items``, few of them waiting at a time."""
+    """Results of ``function`` in the order of ``items``, few of them waiting at a time.
+
+    After an error or an interrupt the items at work are waited for, and those that wait are dropped.
+    """
     waiting = collections.deque()
-    with ThreadPoolExecutor(n_threads) as pool:
+    pool = ThreadPoolExecutor(n_threads)
+    try:
         for item in items:
             waiting.append(pool.submit(function, item))
             if len(waiting) > 2 * n_threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _added(total, part):

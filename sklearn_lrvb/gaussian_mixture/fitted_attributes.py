@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklearn_lrvb.gaussian_mixture.callbacks import CallbackMethods
 from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import (
     DENSITY_ARRAYS,
     FittedMixture,
@@ -20,7 +21,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import Post
 from sklearn_lrvb.gaussian_mixture.validation import checked_counts
 
 
-class FittedAttributes:
+class FittedAttributes(CallbackMethods):
     """Fitted attributes of `LRVBGaussianMixture`, documented there, and the state that its methods use."""
 
     n_jobs: int | None
@@ -86,6 +87,11 @@ class FittedAttributes:
                 "(copy.deepcopy)."
             )
         return uncertainty
+
+    def _of_rows(self, method, rows, function):
+        """What `PosteriorUncertainty.of_rows` says of some rows, reported under a method's name."""
+        uncertainty = self._uncertainty
+        return self._reported(method, lambda tracked: uncertainty.of_rows(rows, function, tracked))
 
     def _rows(self, X, fitted):
         """A user's rows, checked, and measured from the origin of a fitted mixture."""

@@ -103,10 +103,17 @@ class InfluenceMethods(FittedAttributes):
         shape = (rows.n_samples, *entries.shape, *self._axes_of(perturb))
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
         if perturb == "weight" and rows.n_samples < parameters.size:
-            write_weight_influence_of_few_rows(rows, uncertainty, parameters, out, entries)
-            return out
-        batches = uncertainty.coefficients(target)
-        write_influence(rows, uncertainty.fitted.posterior, batches, _INFLUENCE_OF[perturb], out, entries)
+
+            def write(tracked):
+                write_weight_influence_of_few_rows(rows, uncertainty, parameters, out, entries, tracked)
+        else:
+            part, posterior = _INFLUENCE_OF[perturb], uncertainty.fitted.posterior
+
+            def write(tracked):
+                batches = uncertainty.coefficients(target, tracked=tracked)
+                write_influence(rows, posterior, batches, part, out, entries, tracked)
+
+        self._reported("influence", write)
         return out
 
     def _axes_of(self, perturb):
@@ -118,15 +125,20 @@ class InfluenceMethods(FittedAttributes):
         combination = np.zeros((1, parameters.size))
         combination[0, parameters.flat_indices()[index]] = 1.0
         axes = self._axes_of(perturb)
-        return self._influence_on_combinations(X, target, combination, _INFLUENCE_OF[perturb], axes)[:, 0]
+        part = _INFLUENCE_OF[perturb]
+        return self._influence_on_combinations("influence", X, target, combination, part, axes)[:, 0]
 
-    def _influence_on_combinations(self, X, target, combinations, part, axes=()):
-        """Influence on linear combinations (c, d) of a flat target: (n, c, *axes)."""
+    def _influence_on_combinations(self, method, X, target, combinations, part, axes=()):
+        """Influence on linear combinations (c, d) of a flat target, reported under a name: (n, c, *axes)."""
         uncertainty = self._uncertainty
         rows = self._rows(X, uncertainty.fitted)
         out = np.empty((rows.n_samples, len(combinations), *axes))
-        batches = uncertainty.coefficients_of_combinations(target, combinations)
-        write_influence(rows, uncertainty.fitted.posterior, batches, part, out)
+
+        def write(tracked):
+            batches = uncertainty.coefficients_of_combinations(target, combinations, tracked)
+            write_influence(rows, uncertainty.fitted.posterior, batches, part, out, tracked=tracked)
+
+        self._reported(method, write)
         return out
 
     def influence_scores(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -175,7 +187,8 @@ class InfluenceMethods(FittedAttributes):
         gradients = np.zeros((n_components, n_components, n_features))  # of the squared norms
         gradients[np.arange(n_components), np.arange(n_components)] = 2.0 * means
         combinations = gradients.reshape(n_components, -1)
-        return self._influence_on_combinations(X, "means", combinations, InfluenceFunctions.gradient_norms)
+        part = InfluenceFunctions.gradient_norms
+        return self._influence_on_combinations("influence_scores", X, "means", combinations, part)
 
     def leverage(self, X: ArrayLike) -> NDArray[np.float64]:
         """How much each row raises its own score; divided by the number of parameters, Cook's distance.
@@ -223,7 +236,7 @@ class InfluenceMethods(FittedAttributes):
         True
         """
         uncertainty = self._uncertainty
-        return uncertainty.of_rows(self._rows(X, uncertainty.fitted), leverages)
+        return self._of_rows("leverage", self._rows(X, uncertainty.fitted), leverages)
 
     def loo_score_samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
         """Score of every training row under the fit to all other rows, by one-step deletion.
@@ -282,7 +295,11 @@ class InfluenceMethods(FittedAttributes):
         kept_rows = self._counted_rows(X, sample_weight, uncertainty.fitted)
         rows = self._rows(X, uncertainty.fitted)
         weights = checked_weights(sample_weight, rows.X)
-        scores = uncertainty.leave_one_out_scores(replace(rows, sample_weight=weights), kept_rows)
+        counted_rows = replace(rows, sample_weight=weights)
+        scores = self._reported(
+            "loo_score_samples",
+            lambda tracked: uncertainty.leave_one_out_scores(counted_rows, kept_rows, tracked),
+        )
         self._warn_of_rows(
             np.isnan(scores),
             "cannot be left out ({first}): a component has no proper posterior without them, and their score "

@@ -427,7 +427,10 @@ class PosteriorMethods(FittedAttributes):
         25 +- 4
         """
         uncertainty = self._uncertainty
-        return uncertainty.draws(checked_n_draws(n_draws), check_random_state(random_state))
+        n_draws, random_state = checked_n_draws(n_draws), check_random_state(random_state)
+        return self._reported(
+            "sample_posterior", lambda tracked: uncertainty.draws(n_draws, random_state, tracked)
+        )
 
     def to_arviz(
         self,

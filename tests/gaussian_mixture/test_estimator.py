@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import importlib.util
 import pickle
 import re
 import tracemalloc
@@ -581,6 +582,28 @@ def test_verbose(solver, capsys):
     assert "Initialization converged. time lapse" in long
     mixture(model).fit(overlapping())
     assert capsys.readouterr().out == ""
+
+
+def test_callbacks_can_be_set_where_scikit_learn_has_them():
+    has_callbacks = importlib.util.find_spec("sklearn.callback") is not None
+    assert hasattr(LRVBGaussianMixture, "set_callbacks") == has_callbacks
+
+
+@pytest.mark.parametrize("verbose", [1, 2])
+def test_sweeps_are_printed_as_by_scikit_learn(verbose, capsys):
+    # The numbers differ, since scikit-learn's bound is without constants, but nothing else.
+    parameters = {"n_components": 2, "n_init": 3, "max_iter": 40, "reg_covar": 0.0, "random_state": 0}
+    printed = []
+    for peer in (
+        BayesianGaussianMixture(init_params="random_from_data", verbose=verbose, **parameters),
+        LRVBGaussianMixture(
+            init_params="random_from_data", verbose=verbose, solver="coordinate_ascent", **parameters
+        ),
+    ):
+        peer.fit(overlapping())
+        printed.append(re.sub(r"-?\d+\.\d{5}", "NUMBER", capsys.readouterr().out).splitlines())
+    assert printed[0] == printed[1]
+    assert len(printed[0]) == 17
 
 
 def test_pipelines_and_searches():

@@ -4,5 +4,5 @@
 `anderson_acceleration`. `moves` and `search` propose other optima; they evaluate merges and deletions by
 `component_statistics` and `assignment_sums`, and splits by `splits`. `row_span` makes the fit in the space
 that the rows span, where they are fewer than the features. `noise_cost` tells what `reg_covar` costs a fit.
-`progress` prints the messages.
+`progress` tells callbacks and prints.
 """

@@ -111,6 +111,7 @@ class Fit:
     n_before : int, steps at the head of the path that earlier fits took; at most the last 30 of them are kept
     converged : bool
     finished : bool, whether no further step is to be taken
+    stopped : bool, whether a callback ended the fit here
     information : ObservedInformation at the posterior, or None
     direction : Newton's step at the posterior, (D,), or None
     decrement : float, Newton decrement at the posterior, or NaN
@@ -123,6 +124,7 @@ class Fit:
     n_before: int = 0
     converged: bool = False
     finished: bool = False
+    stopped: bool = False
     information: object = None
     direction: np.ndarray | None = None
     decrement: float = np.nan
@@ -174,6 +176,14 @@ class Fit:
         return self
 
 
+class ClimbStopped(Exception):
+    """Ends a climb at a state because a callback asked for it."""
+
+    def __init__(self, fit):
+        super().__init__("A callback stopped the fit.")
+        self.fit = replace(fit, stopped=True)
+
+
 @dataclass(frozen=True)
 class NewtonOffer:
     """The cost of a Newton step.
@@ -211,7 +221,7 @@ class Ascent:
         Lower bound still to be gained (`newton`), or gained by the last sweep (`coordinate_ascent`), below
         which the fit has converged.
     max_iter : int, largest number of steps, sweeps and Newton steps alike
-    on_step : callable(n_iter, gain), called after every step
+    on_step : callable(Fit) -> bool, called after every step; `ClimbStopped` is raised where it is true
     moves : Moves or None, which moves between optima `newton` may make
     on_move : callable(n_iter, name), called after every move
     """
@@ -219,7 +229,7 @@ class Ascent:
     rows: object
     tol: float
     max_iter: int
-    on_step: Callable = lambda n_iter, gain: None
+    on_step: Callable = lambda fit: False
     moves: Moves | None = None
     on_move: Callable = lambda n_iter, name: None
 
@@ -260,9 +270,13 @@ class Ascent:
     def _accepted(self, fit, posterior, result):
         """The state at a posterior; a fall of the lower bound by round-off is recorded as no change."""
         lower_bound = max(fit.lower_bound, result.lower_bound)
-        arrived = Fit(posterior, result, (*fit.path, lower_bound), fit.n_before)
-        self.on_step(arrived.n_iter, arrived.gain)
-        return arrived
+        return self._reported(Fit(posterior, result, (*fit.path, lower_bound), fit.n_before))
+
+    def _reported(self, fit):
+        """The state after a step, which is the last one where a callback asks for that."""
+        if self.on_step(fit):
+            raise ClimbStopped(fit)
+        return fit
 
     def _sweep(self, fit, posterior=None):
         """The state after a plain sweep, or the same state where the lower bound falls.
@@ -285,9 +299,7 @@ class Ascent:
 
     def _stayed(self, fit):
         """The same state after a step that was not accepted."""
-        stayed = replace(fit, path=(*fit.path, fit.lower_bound))
-        self.on_step(stayed.n_iter, stayed.gain)
-        return stayed
+        return self._reported(replace(fit, path=(*fit.path, fit.lower_bound)))
 
     def _sweep_in_order(self, fit):
         """A sweep that leaves the components in their best order, if moves may act."""

@@ -6,6 +6,7 @@
 from dataclasses import dataclass
 from math import ceil
 
+from sklearn_lrvb.gaussian_mixture.fitting.ascent import ClimbStopped
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 
 _SHARE_FINISHED = 1 / 2  # Share of the starts after the first that are run to the end.
@@ -51,30 +52,28 @@ class Starts:
         def attempted(number, run):
             self.progress.start(number)
             try:
-                fit = run()
+                return run()
             except DegenerateComponentError as error:
                 self.progress.fail(error)
                 failures.append(error)
                 return None
-            return fit
 
-        def finished(fit):
-            fit = self._finished(fit)
-            self.progress.end(fit)
-            return fit
-
-        first, *others = starts
-        ends = [attempted(0, lambda: finished(first(self.ascent)))]
-        tried = [
-            (number, attempted(number, lambda start=start: self._tried(start)))
-            for number, start in enumerate(others, 1)
-        ]
-        promising = sorted((t for t in tried if t[1] is not None), key=lambda t: -t[1].lower_bound)
-        n_ends = 1 + (ceil(_SHARE_FINISHED * len(others)) if self.accelerated else len(others))
-        for number, fit in promising:
-            if sum(end is not None for end in ends) == n_ends:
+        first, *others = enumerate(starts)
+        ends, tried = [attempted(first[0], lambda: self._finished(first[1]))], []
+        for number, start in others:
+            if self.progress.is_stopped:
                 break
-            ends.append(attempted(number, lambda fit=fit: finished(fit)))
+            if self.accelerated:
+                fit = attempted(number, lambda start=start: self._tried(start))
+                tried += [(number, fit)] if fit is not None else []
+            else:
+                ends.append(attempted(number, lambda start=start: self._finished(start)))
+        n_ends = 1 + ceil(_SHARE_FINISHED * len(others))
+        for number, fit in sorted(tried, key=lambda one: -one[1].lower_bound):
+            if self.progress.is_stopped or sum(end is not None for end in ends) == n_ends:
+                self.progress.drop(number, fit)
+            else:
+                ends.append(attempted(number, lambda fit=fit: self._finished(lambda ascent: fit)))
         ends = [end for end in ends if end is not None]
         if not ends:
             raise failures[-1]
@@ -96,24 +95,40 @@ class Starts:
         -------
         fit : Fit
         """
+        if self.progress.is_stopped:
+            return best
         self.progress.start(name)
         try:
-            other = self._tried(start)
-            if self.accelerated and other.lower_bound <= best.lower_bound:
-                return best
-            other = self._finished(other)
+            if self.accelerated:
+                other = self._tried(start)
+                if other.lower_bound <= best.lower_bound:
+                    self.progress.drop(name, other)
+                    return best
+                other = self._finished(lambda ascent: other)
+            else:
+                other = self._finished(start)
         except DegenerateComponentError as error:
             self.progress.fail(error)
             return best
-        self.progress.end(other)
         return max(best, other, key=lambda fit: fit.lower_bound)
 
     def _tried(self, start):
-        fit = start(self.ascent)
-        if self.accelerated:
-            fit = self.ascent.trial(fit)
+        """The state after a few steps from a start."""
+        fit = self._climbed(start, self.ascent.trial)
         self.progress.pause(fit)
         return fit
 
-    def _finished(self, fit):
-        return self.ascent.newton(fit) if self.accelerated else self.ascent.coordinate_ascent(fit)
+    def _finished(self, start):
+        """The state at the end of the climb from a start."""
+        to_end = self.ascent.newton if self.accelerated else self.ascent.coordinate_ascent
+        fit = self._climbed(start, to_end)
+        self.progress.end(fit)
+        return fit
+
+    def _climbed(self, start, climb):
+        """The state at the end of a climb, or where a callback stopped it."""
+        try:
+            fit = start(self.ascent)
+            return fit if fit.stopped else climb(fit)
+        except ClimbStopped as stop:
+            return stop.fit

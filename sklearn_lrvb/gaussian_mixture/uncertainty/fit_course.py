@@ -15,6 +15,7 @@ class FitCourse:
     tol : float
     solver : str
     is_drawn : bool, whether its start was drawn at random, and not given
+    stopped : bool, whether a callback ended it
     """
 
     n_iter: int
@@ -23,6 +24,7 @@ class FitCourse:
     tol: float
     solver: str
     is_drawn: bool
+    stopped: bool = False
 
     def __str__(self):
         return f"n_iter_ = {self.n_iter}, {'converged' if self.converged else 'not converged'}"
@@ -34,11 +36,12 @@ class FitCourse:
 
     def ways_closer(self):
         """The arguments that would have brought the fit closer to an optimum, in words."""
-        ways = [
-            f"lower tol (now {self.tol:g})"
-            if self.converged
-            else f"raise max_iter (now {self.max_iter}), and see that the fit converges"
-        ]
+        if self.stopped:
+            ways = ["fit without the callback that stopped it"]
+        elif self.converged:
+            ways = [f"lower tol (now {self.tol:g})"]
+        else:
+            ways = [f"raise max_iter (now {self.max_iter}), and see that the fit converges"]
         if not self.is_of_newton:
             ways.append("use solver='newton'")
         return ", or ".join(ways)

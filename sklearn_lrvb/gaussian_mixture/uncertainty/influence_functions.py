@@ -21,7 +21,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_RESPONSIVE_RESP
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average
 from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
-from sklearn_lrvb.row_blocks import rows_of_size, slices
+from sklearn_lrvb.row_blocks import rows_of_size, slices, untracked
 
 
 class InfluenceFunctions:
@@ -97,7 +97,7 @@ class InfluenceFunctions:
         return values
 
 
-def write_influence(rows, posterior, batches, part, out, entries=None):
+def write_influence(rows, posterior, batches, part, out, entries=None, tracked=untracked):
     """Fill (n_samples, ...) with what influence functions say of every row, batch by batch, block by block.
 
     Parameters
@@ -109,6 +109,7 @@ def write_influence(rows, posterior, batches, part, out, entries=None):
     out : array (n_samples, ...) whose middle axes are those of ``entries``
     entries : int array, default=None
         Index of the function that every position of the output reports. None is all functions in order.
+    tracked : Tracked, through which the blocks of rows are gone
     """
     entries = np.arange(out.shape[1]) if entries is None else entries
     flat = out.reshape(len(out), entries.size, *out.shape[1 + entries.ndim :])
@@ -119,12 +120,12 @@ def write_influence(rows, posterior, batches, part, out, entries=None):
         last = first + len(coefficients)
         if one_by_one and out.dtype == np.float64:
             write = functools.partial(part, functions)
-            rows.write(write, flat[:, first:last], functions.numbers_per_row)
+            rows.write(write, flat[:, first:last], functions.numbers_per_row, tracked)
         else:
             positions = np.flatnonzero((entries.ravel() >= first) & (entries.ravel() < last))
             own = entries.ravel()[positions] - first
             write = functools.partial(_write_spread, part, functions, positions, own)
-            rows.write(write, flat, functions.numbers_per_row)
+            rows.write(write, flat, functions.numbers_per_row, tracked)
         first = last
 
 
@@ -135,7 +136,7 @@ def _write_spread(part, functions, positions, entries, block, out):
     out[:, positions] = written[:, entries]
 
 
-def write_weight_influence_of_few_rows(rows, uncertainty, target, out, entries):
+def write_weight_influence_of_few_rows(rows, uncertainty, target, out, entries, tracked=untracked):
     """As `write_influence` with `InfluenceFunctions.values`, from one linear system for every row.
 
     Parameters
@@ -145,11 +146,12 @@ def write_weight_influence_of_few_rows(rows, uncertainty, target, out, entries):
     target : Target
     out : array (n_samples, *shape of ``entries``)
     entries : int array, index of the flat entry that every position of the output reports
+    tracked : Tracked, through which the blocks of rows are gone
     """
     information = uncertainty.source.information(rows.n_samples)
     # Solving may itself pass over the training rows in threads, so that it cannot run inside a pass over
     # these. The sources and solutions of a row take D numbers each.
-    for block in rows.blocks(2 * 8 * uncertainty.source.size):
+    for block in rows.blocks(2 * 8 * uncertainty.source.size, tracked):
         with uncertainty.source.threads():
             solved = information.solve(_sources_of_weights(uncertainty.fitted.posterior, block))
             out[block.start : block.stop] = target.responses(solved.T)[:, entries]

@@ -22,14 +22,14 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import Expectation, e
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import WithoutResponse
 from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
-from sklearn_lrvb.row_blocks import batches
+from sklearn_lrvb.row_blocks import batches, untracked
 
 # Variance of a direction in a component's covariance without the row, relative to that with it, below which
 # the covariance without the row is singular and its determinant is rounding.
 _LEAST_VARIANCE = 1e-11
 
 
-def leave_one_out_scores(rows, posterior, responses):
+def leave_one_out_scores(rows, posterior, responses, tracked=untracked):
     """Scores of the training rows, each under the posterior without it: (n_samples,).
 
     NaN where there is none, because a component is left without a proper posterior.
@@ -39,9 +39,10 @@ def leave_one_out_scores(rows, posterior, responses):
     rows : CentredRows, the training rows
     posterior : VariationalPosterior
     responses : ResponsesOfRows
+    tracked : Tracked, through which the blocks of rows are gone
     """
     function = functools.partial(_leave_one_out_of_block, posterior, OwnFrames(posterior))
-    return responses.concatenated(function, rows)
+    return responses.concatenated(function, rows, tracked)
 
 
 def _leave_one_out_of_block(posterior, frames, responses, block):

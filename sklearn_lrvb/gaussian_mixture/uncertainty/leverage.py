@@ -16,9 +16,10 @@ from sklearn_lrvb.gaussian_mixture.e_step.certainty import (
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import complements
 from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
+from sklearn_lrvb.row_blocks import untracked
 
 
-def leverages(rows, posterior, responses):
+def leverages(rows, posterior, responses, tracked=untracked):
     """(r h)' M^-1 (r h) of every row, the derivative of its score in its own weight: (n_samples,).
 
     Parameters
@@ -26,11 +27,12 @@ def leverages(rows, posterior, responses):
     rows : CentredRows
     posterior : VariationalPosterior
     responses : ResponsesOfRows
+    tracked : Tracked, through which the blocks of rows are gone
     """
-    return responses.concatenated(functools.partial(_leverages_of_block, OwnFrames(posterior)), rows)
+    return responses.concatenated(functools.partial(_leverages_of_block, OwnFrames(posterior)), rows, tracked)
 
 
-def responsibility_deviations(rows, posterior, responses):
+def responsibility_deviations(rows, posterior, responses, tracked=untracked):
     """Posterior standard deviations of the responsibilities, (K, n_samples).
 
     Parameters
@@ -38,8 +40,11 @@ def responsibility_deviations(rows, posterior, responses):
     rows : CentredRows
     posterior : VariationalPosterior
     responses : ResponsesOfRows
+    tracked : Tracked, through which the blocks of rows are gone
     """
-    return responses.concatenated(functools.partial(_deviations_of_block, OwnFrames(posterior)), rows)
+    return responses.concatenated(
+        functools.partial(_deviations_of_block, OwnFrames(posterior)), rows, tracked
+    )
 
 
 def _leverages_of_block(frames, responses, block):

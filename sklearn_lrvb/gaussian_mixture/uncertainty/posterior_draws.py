@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import polygamma
 
 from sklearn_lrvb.exponential_families.quantiles import beta_quantile_pair
-from sklearn_lrvb.row_blocks import batches, slices
+from sklearn_lrvb.row_blocks import batches, slices, untracked
 from sklearn_lrvb.symmetric_matrices import gram_root
 
 _ARRAYS_PER_DRAW = 16  # Number of arrays of the size of the coefficients that exist at once.
@@ -57,7 +57,7 @@ class PosteriorDraws:
         self._posterior = targets.posterior
         self._information = information
 
-    def draw(self, n_draws, random_state):
+    def draw(self, n_draws, random_state, tracked=untracked):
         """Random parameters, by target.
 
         Every draw uses its own consecutive random numbers, so that the size of batches does not matter.
@@ -66,6 +66,7 @@ class PosteriorDraws:
         ----------
         n_draws : int
         random_state : numpy.random.RandomState
+        tracked : Tracked, through which the batches of draws are gone
 
         Returns
         -------
@@ -78,7 +79,8 @@ class PosteriorDraws:
         targets = ("weights", "means", "precisions", "covariances")
         correlated = self._correlation(n_draws)
         draws = {target: np.empty((n_draws, *self._targets[target].value().shape)) for target in targets}
-        for batch in batches(n_draws, 8 * _ARRAYS_PER_DRAW * n_normals):
+        places = batches(n_draws, 8 * _ARRAYS_PER_DRAW * n_normals)
+        for batch in tracked(places, len(places)):
             normals = random_state.standard_normal((batch.stop - batch.start, n_normals))
             for_coefficients, for_means, for_sticks = np.split(normals, stops, axis=1)
             intercepts, linear, quadratic = structure.layout.split(correlated(for_coefficients))

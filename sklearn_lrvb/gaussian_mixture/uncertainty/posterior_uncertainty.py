@@ -29,7 +29,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import (
     variance,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Covariances
-from sklearn_lrvb.row_blocks import batches
+from sklearn_lrvb.row_blocks import batches, untracked
 
 
 def _read_only(array):
@@ -192,30 +192,31 @@ class PosteriorUncertainty:
 
     # Rows, and draws.
 
-    def of_rows(self, rows, function):
-        """``function(rows, posterior, responses)`` with the `ResponsesOfRows`, as those of `leverage`."""
+    def of_rows(self, rows, function, tracked=untracked):
+        """``function(rows, posterior, responses, tracked)`` with the `ResponsesOfRows`, as in `leverage`."""
         posterior = self.fitted.posterior
         information = self.source.information(min(self.source.size, rows.n_samples * posterior.n_components))
         with self.source.threads():
             responses = ResponsesOfRows(information, posterior, rows.n_samples)
-            return function(rows, posterior, responses)
+            return function(rows, posterior, responses, tracked)
 
-    def leave_one_out_scores(self, rows, training_rows):
+    def leave_one_out_scores(self, rows, training_rows, tracked=untracked):
         """Scores of rows, each under the posterior without it.
 
         Parameters
         ----------
         rows : CentredRows, the rows to score
         training_rows : CentredRows, which are checked to be those of the fit
+        tracked : Tracked, through which the blocks of rows are gone
         """
         self.source.check_training_rows(training_rows)
-        return self.of_rows(rows, leave_one_out_scores)
+        return self.of_rows(rows, leave_one_out_scores, tracked)
 
-    def draws(self, n_draws, random_state):
+    def draws(self, n_draws, random_state, tracked=untracked):
         """Draws of the posterior (`posterior_draws`), target -> (n_draws, *shape of the attribute)."""
         information = self.source.information(self.source.size)  # All coefficients are drawn.
         with self.source.threads():
-            return PosteriorDraws(self.map, information).draw(n_draws, random_state)
+            return PosteriorDraws(self.map, information).draw(n_draws, random_state, tracked)
 
     def require_log_likelihood(self, n_draws, training_rows):
         """Raise an error where `log_likelihood` will be too large, or these are not the rows of the fit."""
@@ -229,32 +230,36 @@ class PosteriorUncertainty:
 
     # Coefficients of influence functions.
 
-    def coefficients(self, target, information=None):
+    def coefficients(self, target, information=None, tracked=untracked):
         """Yield rows of J M^-1, (n, D): influence functions of a flat target, batch by batch."""
         target = self.map[target]
 
         def sources(batch):
             return target.transposed_responses(np.eye(batch.stop - batch.start, target.size, batch.start))
 
-        return self.solutions(target.size, sources, information)
+        return self.solutions(target.size, sources, information, tracked)
 
-    def coefficients_of_combinations(self, target, combinations):
+    def coefficients_of_combinations(self, target, combinations, tracked=untracked):
         """The same of linear combinations of a flat target, (n, d)."""
         target = self.map[target]
         return self.solutions(
-            len(combinations), lambda batch: target.transposed_responses(combinations[batch])
+            len(combinations),
+            lambda batch: target.transposed_responses(combinations[batch]),
+            tracked=tracked,
         )
 
-    def solutions(self, n_sources, sources, information=None):
+    def solutions(self, n_sources, sources, information=None, tracked=untracked):
         """Yield M^-1 times sources as rows (n, D), batch by batch: the responses of the coefficients.
 
         Parameters
         ----------
         n_sources : int
         sources : callable, slice of ``range(n_sources)`` -> (D, n)
+        tracked : Tracked, through which the batches of sources are gone
         """
         information = information or self.source.information(n_sources)
-        for batch in batches(n_sources, 8 * self.source.size):
+        places = batches(n_sources, 8 * self.source.size)
+        for batch in tracked(places, len(places)):
             with self.source.threads():
                 solved = information.solve(sources(batch))
             yield solved.T

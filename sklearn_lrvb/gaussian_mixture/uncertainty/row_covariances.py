@@ -17,6 +17,8 @@ import functools
 import numpy as np
 from scipy.linalg import cho_solve
 
+from sklearn_lrvb.row_blocks import untracked
+
 
 class _Rows:
     """Rows of one block and their features.
@@ -234,7 +236,7 @@ class ResponsesOfRows:
         n_features = 1 + structure.n_features + structure.n_quadratic
         return _ByInverse, inverse, {"numbers_per_row": 2 * n_features}
 
-    def concatenated(self, function, rows):
+    def concatenated(self, function, rows, tracked=untracked):
         """``function(responses, block)`` of all blocks of some rows, as `CentredRows.concatenated`.
 
         Solving for rows may itself take passes over the training rows. It is then done here, for as many rows
@@ -242,8 +244,8 @@ class ResponsesOfRows:
         """
         function = functools.partial(function, self)
         if "numbers_per_row" in self._memory:
-            return rows.concatenated(function, self._memory["numbers_per_row"])
-        blocks = rows.blocks(self._memory["bytes_of_solutions"])
+            return rows.concatenated(function, self._memory["numbers_per_row"], tracked)
+        blocks = rows.blocks(self._memory["bytes_of_solutions"], tracked)
         return np.concatenate([function(block) for block in blocks], axis=-1)
 
     def of_block(self, whitened, used):

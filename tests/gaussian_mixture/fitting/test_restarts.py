@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, mixture, three_blobs
 
+from sklearn_lrvb.gaussian_mixture.callbacks import NO_TASK
 from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
@@ -19,6 +20,7 @@ class Bound:
     number: int
     lower_bound: float
     converged: bool = True
+    stopped: bool = False
 
 
 @dataclass
@@ -51,7 +53,7 @@ class FakeAscent:
 def race(tried, ends, accelerated=True):
     ascent = FakeAscent(tried, ends)
     starts = [lambda ascent, number=number: ascent.start(number) for number in range(len(ends))]
-    return ascent, Starts(ascent, accelerated, Progress(0, 1)).best(starts)
+    return ascent, Starts(ascent, accelerated, Progress(0, 1, NO_TASK)).best(starts)
 
 
 def test_the_first_and_the_better_half_of_the_others_are_finished():
