@@ -5,6 +5,7 @@ because they need packages that the site does not.
 """
 
 import ast
+import importlib
 import re
 from pathlib import Path
 
@@ -51,6 +52,21 @@ def test_the_code_of_a_section_runs(page, heading, tmp_path, monkeypatch):
     namespace = {"__name__": "__main__"}
     for name in blocks:
         exec(compile(code[name], f"{page.name}, {name}", "exec"), namespace)
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["", ".displays", ".mean_field", ".exponential_families", ".linear_response"]
+    + [".gaussian_mixture.covariance_structures"],
+)
+def test_the_reference_lists_every_public_name(module):
+    module = importlib.import_module(f"sklearn_lrvb{module}")
+    public = {name for name in module.__all__ if callable(getattr(module, name))}
+    reference = (ROOT / "docs" / "api" / "index.md").read_text(encoding="utf8")
+    (own,) = re.findall(
+        rf"currentmodule:: {re.escape(module.__name__)}\n(.*?)```", reference, flags=re.DOTALL
+    )
+    assert set(re.findall(r"^   (\w+)$", own, flags=re.MULTILINE)) == public
 
 
 def test_models_are_small_enough_up_to_the_sizes_that_are_named():
