@@ -1,45 +1,70 @@
-"""ComponentDisplay: the components in the plane of two features, with credible regions of their means."""
+"""ComponentDisplay: the components over some features, with credible regions of their means."""
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import COLORS, MARKERS, given_or_new
-from sklearn_lrvb.displays.selection import checked_plane, coordinates, feature_names
+from sklearn_lrvb.displays.axes import COLORS, LINE_STYLES, MARKERS, draw_legend, panel_grid, wrapped
+from sklearn_lrvb.displays.selection import (
+    check_probability,
+    checked_features,
+    coordinates,
+    expected_counts,
+    feature_names,
+    in_words,
+    shown_components,
+)
+from sklearn_lrvb.gaussian_mixture.validation import checked_weights
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Polygon
     from numpy.typing import ArrayLike, NDArray
 
     from sklearn_lrvb import LRVBGaussianMixture
 
 _COMPONENT_RADIUS = 2.0  # The ellipse of a component is drawn at this many of its standard deviations.
+_MOST_FEATURES = 12  # More make the panels of a corner plot too small to read.
+_CORNER_INCHES = 9.0  # Of a corner plot of few features.
+_LEAST_PANEL_INCHES = 1.3
+_MOST_BINS = 60
+# Credible regions in the legend.
+_REGION: dict[str, Any] = {"marker": "o", "markersize": 8, "color": "0.5", "markeredgecolor": "black"}
+_BAND: dict[str, Any] = {**_REGION, "marker": "s"}
 
 
 class ComponentDisplay:
-    """Components of a mixture in the plane of two features, with credible regions of their means.
+    """Components of a mixture over one, two or more features, with credible regions of their means.
 
-    Thin lines are the components, at two standard deviations; filled ellipses are the regions in which
-    their means lie with probability `level`, from the LRVB covariance. The legend has the weights with
-    their posterior standard deviations. Components that are empty are left out.
+    In the plane of two features, thin lines are the components, at two standard deviations; filled ellipses
+    are the regions in which their means lie with probability `level`, from the LRVB covariance. Over one
+    feature, lines are the densities of the components, times their weights, and that of the mixture; they
+    are filled over the credible intervals of the means, and rows become a histogram. A corner plot of three
+    and more features has a panel for every pair, and on its diagonal one for every feature.
+
+    Each component has its number next to its mean, and a colour, a marker and a line style of its own. The
+    legend has the weights with their posterior standard deviations. Components that are empty are left out.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
     Parameters
     ----------
-    means : ndarray of shape (n_components, 2)
-        Posterior means of the components' means, in units of the two features.
+    means : ndarray of shape (n_components, n_shown)
+        Posterior means of the components' means, in units of the `n_shown` features that are shown.
 
-    covariances : ndarray of shape (n_components, 2, 2)
+    covariances : ndarray of shape (n_components, n_shown, n_shown)
         Covariance matrices of the components.
 
-    mean_covariances : ndarray of shape (n_components, 2, 2)
+    mean_covariances : ndarray of shape (n_components, n_shown, n_shown)
         LRVB posterior covariance matrices of the components' means.
 
     weights, weights_std : ndarray of shape (n_components,)
@@ -48,31 +73,51 @@ class ComponentDisplay:
     counts : ndarray of shape (n_components,)
         Expected number of training rows in every component.
 
-    points : ndarray of shape (n_samples, 2), default=None
+    points : ndarray of shape (n_samples, n_shown), default=None
         Rows to draw.
 
     labels : ndarray of shape (n_samples,), default=None
         The most probable component of each row; needed with `points`.
 
     xlabel, ylabel : str, default='x0', 'x1'
-        Labels of the axes.
+        Labels of the axes where there is one panel.
+
+    feature_names : list of str, default=None
+        Names of the features on the axes of a corner plot; None means x0, x1 and so on.
+
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows in histograms; None means once each.
 
     Attributes
     ----------
+    components_ : dict of int to matplotlib PathPatch or Line2D, or to a list of them
+        The ellipses of the components shown, or their densities over one feature, by the component's number;
+        of a corner plot a list with one for each panel, row by row.
+
+    credible_regions_ : dict of int to matplotlib Patch, or to a list of them
+        The credible regions of their means, likewise.
+
+    numbers_ : dict of int to matplotlib Text, or to a list of them
+        The components' numbers, likewise.
+
     points_ : list of matplotlib PathCollection
-        The rows, one collection for each component that has some.
+        The rows, one collection for each component that has some, panel by panel.
 
-    components_ : dict of int to matplotlib PathPatch
-        The ellipses of the components shown, by the component's number.
+    histograms_ : list of matplotlib Polygon
+        The rows over one feature, feature by feature.
 
-    credible_regions_ : dict of int to matplotlib PathPatch
-        The credible regions of their means, by the component's number.
+    mixture_densities_ : list of matplotlib Line2D
+        The densities of the mixture over one feature, feature by feature.
 
     legend_ : matplotlib Legend
-        Beside the axes where the figure's layout makes room for it, otherwise inside them.
+        Beside the axes where the figure's layout makes room for it, otherwise inside them; in the empty half
+        of a corner plot.
+
+    axes_ : ndarray of matplotlib Axes, of shape (n_shown, n_shown), or (1, 1) for up to two features
+        The panels; None above the diagonal.
 
     ax_ : matplotlib Axes
-        The axes drawn on.
+        The axes drawn on: the panel itself, or the axes that hold the panels.
 
     figure_ : matplotlib Figure
         Their figure.
@@ -85,8 +130,8 @@ class ComponentDisplay:
     >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0, 0], [4, 1]], 100, axis=0)
     >>> mixture = LRVBGaussianMixture(n_components=4, random_state=0).fit(X)
     >>> display = ComponentDisplay.from_estimator(mixture, X)
-    >>> len(display.credible_regions_)
-    2
+    >>> display
+    ComponentDisplay: 2 of 4 components (0, 1) over x0 and x1; 200 rows
     """
 
     def __init__(
@@ -102,6 +147,8 @@ class ComponentDisplay:
         labels: NDArray | None = None,
         xlabel: str = "x0",
         ylabel: str = "x1",
+        feature_names: list[str] | None = None,
+        sample_weight: NDArray | None = None,
     ) -> None:
         self.means = means
         self.covariances = covariances
@@ -113,6 +160,8 @@ class ComponentDisplay:
         self.labels = labels
         self.xlabel = xlabel
         self.ylabel = ylabel
+        self.feature_names = feature_names or [f"x{p}" for p in range(means.shape[1])]
+        self.sample_weight = sample_weight
 
     @classmethod
     def from_estimator(
@@ -120,24 +169,28 @@ class ComponentDisplay:
         estimator: LRVBGaussianMixture,
         X: ArrayLike | None = None,
         *,
-        features: tuple[int, int] = (0, 1),
+        features: Sequence[int | str] | None = None,
         level: float = 0.95,
         min_count: float = 0.5,
+        sample_weight: ArrayLike | None = None,
         ax: Axes | None = None,
         scatter_kw: dict[str, Any] | None = None,
+        hist_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Compute and plot the components of a fitted mixture.
 
         Parameters
         ----------
         estimator : LRVBGaussianMixture
-            A fitted mixture of any covariance type, of at least two features.
+            A fitted mixture of any covariance type.
 
         X : array-like of shape (n_samples, n_features), default=None
-            Rows to draw in the colour of their most probable component.
+            Rows to draw in the colour of their most probable component. Of millions, pass a sample.
 
-        features : pair of int, default=(0, 1)
-            Columns that span the plot. The ellipses are those of the marginal distributions of these two.
+        features : list of int or str, default=None
+            The features to draw, by number or by name. Two span a plane, one has a histogram and densities,
+            and three or more (up to 12) have a corner plot. Components are drawn by their marginal
+            distributions. None means the first two, or the only one.
 
         level : float, default=0.95
             Posterior probability of the credible regions, between 0 and 1.
@@ -145,11 +198,14 @@ class ComponentDisplay:
         min_count : float, default=0.5
             Components with fewer expected training rows than this are not drawn.
 
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows in X, for histograms.
 
-        scatter_kw : dict, default=None
-            Keyword arguments of matplotlib's `scatter`, which draws the rows.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure. The panels of a corner plot take the place of the axes.
+
+        scatter_kw, hist_kw : dict, default=None
+            Keyword arguments of matplotlib's `scatter` and `hist`, which draw the rows.
 
         Returns
         -------
@@ -161,31 +217,38 @@ class ComponentDisplay:
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
         ValueError
-            If `features`, `level` or `X` are invalid, or the fit is no strict optimum and so has no posterior
-            covariance.
+            If `features`, `level`, `min_count` or `X` are invalid, or the fit is no strict optimum and so has
+            no posterior covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
+        check_probability("level", level)
+        counts, names = expected_counts(estimator), feature_names(estimator)
+        shown_components(counts, min_count)
         n_components, n_features = estimator.means_.shape
-        plane = checked_plane(features, feature_names(estimator))
+        chosen = _checked_choice(features, names)
         labels = None if X is None else estimator.predict(X)
+        if sample_weight is not None and X is None:
+            raise ValueError("sample_weight goes with X: pass the rows too.")
         covariance = estimator.get_posterior_covariance("means")
         covariance = covariance.reshape(n_components, n_features, n_components, n_features)
         own = np.einsum("kpkq->kpq", covariance)
-        names = feature_names(estimator)
+        names = [names[p] for p in chosen]
         display = cls(
-            means=estimator.means_[:, plane],
-            covariances=_component_covariances(estimator)[:, plane][:, :, plane],
-            mean_covariances=own[:, plane][:, :, plane],
+            means=estimator.means_[:, chosen],
+            covariances=_component_covariances(estimator)[:, chosen][:, :, chosen],
+            mean_covariances=own[:, chosen][:, :, chosen],
             weights=estimator.weights_,
             weights_std=estimator.weights_std_,
-            counts=estimator.mean_precision_ - estimator.mean_precision_prior_,
-            points=None if X is None else coordinates(X, plane),
+            counts=counts,
+            points=None if X is None else coordinates(X, chosen),
             labels=labels,
-            xlabel=str(names[plane[0]]),
-            ylabel=str(names[plane[1]]),
+            xlabel=names[0],
+            ylabel=names[1] if len(names) > 1 else "density",
+            feature_names=names,
+            sample_weight=None if labels is None else checked_weights(sample_weight, labels),
         )
-        return display.plot(ax=ax, level=level, min_count=min_count, scatter_kw=scatter_kw)
+        return display.plot(ax=ax, level=level, min_count=min_count, scatter_kw=scatter_kw, hist_kw=hist_kw)
 
     def plot(
         self,
@@ -194,13 +257,14 @@ class ComponentDisplay:
         level: float = 0.95,
         min_count: float = 0.5,
         scatter_kw: dict[str, Any] | None = None,
+        hist_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Draw the components again, on the same or other axes.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Where to draw; None makes a new figure. The panels of a corner plot take the place of the axes.
 
         level : float, default=0.95
             Posterior probability of the credible regions, between 0 and 1.
@@ -208,8 +272,8 @@ class ComponentDisplay:
         min_count : float, default=0.5
             Components with fewer expected training rows than this are not drawn.
 
-        scatter_kw : dict, default=None
-            Keyword arguments of matplotlib's `scatter`, which draws the rows.
+        scatter_kw, hist_kw : dict, default=None
+            Keyword arguments of matplotlib's `scatter` and `hist`, which draw the rows.
 
         Returns
         -------
@@ -219,71 +283,209 @@ class ComponentDisplay:
         Raises
         ------
         ValueError
-            If `level` is not between 0 and 1.
+            If `level` or `min_count` are invalid, or if a corner plot is to be drawn on an `ax` that has no
+            place in a grid of subplots.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
-        if not isinstance(level, Real) or not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
-        self.ax_ = given_or_new(ax)
+        check_probability("level", level)
+        shown = shown_components(self.counts, min_count)
+        n_shown = self.means.shape[1]
+        is_corner = n_shown > 2
+        inches = max(_CORNER_INCHES, _LEAST_PANEL_INCHES * n_shown)
+        figsize = (inches, inches) if is_corner else None
+        self.ax_, self.axes_ = panel_grid(ax, (n_shown, n_shown) if is_corner else (1, 1), figsize)
         self.figure_ = self.ax_.figure
-        empty = self.counts < min_count
-        styles = _styles(empty)
-        self._draw_points(styles, scatter_kw or {})
-        self._draw_components(np.flatnonzero(~empty), styles, np.sqrt(chi2.ppf(level, df=2)))
-        self.ax_.set(xlabel=self.xlabel, ylabel=self.ylabel)
-        self.legend_ = self._draw_legend(styles, level)
+        styles = _styles(self.counts < min_count)
+        self.points_: list[PathCollection] = []
+        self.histograms_: list[Polygon] = []
+        self.mixture_densities_: list[Line2D] = []
+        drawn = []
+        for place, panel in np.ndenumerate(self.axes_):
+            row, column = place if is_corner else (n_shown - 1, 0)
+            if column > row:
+                panel.remove()
+                self.axes_[place] = None
+            elif column == row:
+                drawn.append(self._draw_feature(panel, row, shown, styles, level, hist_kw or {}))
+            else:
+                drawn.append(self._draw_plane(panel, (column, row), shown, styles, level, scatter_kw or {}))
+        parts = ({k: [panel[k][i] for panel in drawn] for k in shown} for i in range(3))
+        if not is_corner:
+            parts = ({k: only for k, (only,) in part.items()} for part in parts)
+        self.components_, self.credible_regions_, self.numbers_ = parts
+        if is_corner:
+            self._join_panels()
+        else:
+            self.ax_.set(xlabel=self.xlabel, ylabel=self.ylabel)
+        self.legend_ = self._draw_legend(shown, styles, level)
         return self
 
-    def _draw_points(self, styles, scatter_kw):
-        """Draw the rows in the colours of their components."""
-        self.points_ = []
-        if self.points is None:
-            return
-        for component in np.unique(self.labels):
-            style = {"s": 14, "alpha": 0.5, "linewidths": 0, **styles[component], **scatter_kw}
-            self.points_.append(self.ax_.scatter(*self.points[self.labels == component].T, **style))
+    # Panels. Each returns what it drew of every component: dict of int to (component, region, number).
 
-    def _draw_components(self, shown, styles, radius):
-        """Draw the ellipses of the components, and those of their means at ``radius`` posterior sds."""
-        self.components_, self.credible_regions_ = {}, {}
-        for k in shown.tolist():
-            color = styles[k]["color"]
+    def _draw_plane(self, panel, plane, shown, styles, level, scatter_kw):
+        """Draw rows and ellipses in the plane of two features."""
+        if self.points is not None:
+            for k in np.unique(self.labels):
+                style = {"color": styles[k]["color"], "marker": styles[k]["marker"]}
+                style = {"s": 14, "alpha": 0.5, "linewidths": 0, **style, **scatter_kw}
+                self.points_.append(panel.scatter(*self.points[self.labels == k][:, plane].T, **style))
+        radius, drawn, square = np.sqrt(chi2.ppf(level, df=2)), {}, np.ix_(plane, plane)
+        for k in shown:
+            mean, color = self.means[k, list(plane)], styles[k]["color"]
             outline = {"fill": False, "edgecolor": color, "linewidth": 1.2, "zorder": 2}
+            outline["linestyle"] = styles[k]["linestyle"]
             filled = {"facecolor": color, "edgecolor": "black", "linewidth": 0.8, "alpha": 0.9, "zorder": 3}
-            component = _ellipse(self.means[k], self.covariances[k], _COMPONENT_RADIUS, **outline)
-            region = _ellipse(self.means[k], self.mean_covariances[k], radius, **filled)
-            self.components_[k] = self.ax_.add_patch(component)
-            self.credible_regions_[k] = self.ax_.add_patch(region)
-        self.ax_.autoscale_view()
+            component = _ellipse(mean, self.covariances[k][square], _COMPONENT_RADIUS, **outline)
+            region = _ellipse(mean, self.mean_covariances[k][square], radius, **filled)
+            panel.add_patch(component)
+            panel.add_patch(region)
+            drawn[k] = (component, region, _write_number(panel, k, mean))
+        panel.autoscale_view()
+        return drawn
 
-    def _draw_legend(self, styles, level):
-        """Draw the legend: each component's weight, and what the two kinds of ellipses are."""
+    def _draw_feature(self, panel, feature, shown, styles, level, hist_kw):
+        """Draw the rows' histogram, densities, and credible intervals of the means over one feature."""
+        means = self.means[:, feature]
+        deviations = np.sqrt(self.covariances[:, feature, feature])
+        ends = np.concatenate(
+            [means[shown] - 3.5 * deviations[shown], means[shown] + 3.5 * deviations[shown]]
+        )
+        if self.points is not None:
+            rows = self.points[:, feature]
+            style = {"bins": _bins(rows), "color": "0.85", "histtype": "stepfilled", "zorder": 0, **hist_kw}
+            *_, (histogram, *_) = panel.hist(rows, density=True, weights=self.sample_weight, **style)
+            self.histograms_.append(histogram)
+            ends = np.concatenate([ends, [rows.min(), rows.max()]])
+        grid = _grid(ends, means[shown], deviations[shown])
+        densities = self.weights[:, None] * norm.pdf(grid, means[:, None], deviations[:, None])
+        (line,) = panel.plot(grid, densities.sum(axis=0), color="black", linewidth=1.0, zorder=2)
+        self.mixture_densities_.append(line)
+        half_widths = np.sqrt(chi2.ppf(level, df=1) * self.mean_covariances[:, feature, feature])
+        drawn = {}
+        for k in shown:
+            color = styles[k]["color"]
+            style = {"color": color, "linestyle": styles[k]["linestyle"], "linewidth": 1.4}
+            (component,) = panel.plot(grid, densities[k], zorder=3, **style)
+            within = np.linspace(means[k] - half_widths[k], means[k] + half_widths[k], 41)
+            under = self.weights[k] * norm.pdf(within, means[k], deviations[k])
+            filled = {"facecolor": color, "edgecolor": "black", "linewidth": 0.5, "alpha": 0.5, "zorder": 1}
+            corners = np.append(within, within[[-1, 0]]), np.append(under, [0.0, 0.0])
+            (region,) = panel.fill(*corners, **filled)
+            number = _write_number(panel, k, (means[k], densities[k].max()))
+            drawn[k] = (component, region, number)
+        panel.set_xlim(ends.min(), ends.max())
+        panel.set_ylim(bottom=0.0)
+        return drawn
+
+    def _join_panels(self):
+        """Give the panels of a corner plot common axes, and label the outer ones."""
+        from matplotlib.ticker import MaxNLocator
+
+        n_shown = len(self.axes_)
+        inches = self.axes_[0, 0].get_window_extent().width / self.figure_.dpi
+        for (row, column), panel in np.ndenumerate(self.axes_):
+            if panel is None:
+                continue
+            low, high = self.axes_[column, column].get_xlim()
+            panel.set_xlim(low, high)
+            if row != column:
+                panel.set_ylim(self.axes_[row, row].get_xlim())
+                panel.yaxis.set_major_locator(MaxNLocator(3))
+            panel.xaxis.set_major_locator(MaxNLocator(3))
+            panel.tick_params(labelsize="small")
+            panel.tick_params(labelbottom=row == n_shown - 1, labelleft=column == 0 and row > 0)
+            if row == column:
+                panel.set_yticks([])
+            if row == n_shown - 1:
+                panel.set_xlabel(wrapped(self.feature_names[column], inches), fontsize="small")
+            if column == 0 and row > 0:
+                panel.set_ylabel(wrapped(self.feature_names[row], inches), fontsize="small")
+
+    def _draw_legend(self, shown, styles, level):
+        """Draw the legend: each component's weight, and what lines and filled areas are."""
         from matplotlib.lines import Line2D
 
-        weights = [
-            Line2D([], [], linestyle="none", **styles[k], label=self._weight_label(k))
-            for k in self.components_
-        ]
-        outline = Line2D([], [], color="0.3", linewidth=1.2, label=f"{_COMPONENT_RADIUS:g} sd of a component")
-        region = Line2D(
-            [], [], linestyle="none", marker="o", markersize=8, color="0.5", markeredgecolor="black"
-        )
-        region.set_label(f"{100 * level:g} % region of its mean")
-        beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
-        makes_room = self.figure_.get_layout_engine() is not None
-        handles = [*weights, outline, region]
-        return self.ax_.legend(handles=handles, **(beside if makes_room else {"loc": "best"}))
+        is_corner, is_line = self.means.shape[1] > 2, self.means.shape[1] == 1
+        handles = [Line2D([], [], linewidth=1.2, **styles[k], label=self._weight_label(k)) for k in shown]
+        if not is_line:
+            radius = f"{_COMPONENT_RADIUS:g} sd of a component"
+            handles.append(Line2D([], [], color="0.3", linewidth=1.2, label=radius))
+        if self.mixture_densities_:
+            handles.append(Line2D([], [], color="black", linewidth=1.0, label="density of the mixture"))
+        label = f"{100 * level:g} % {'interval' if is_line else 'region'} of its mean"
+        handles.append(Line2D([], [], linestyle="none", label=label, **(_BAND if is_line else _REGION)))
+        if not is_corner:
+            return draw_legend(self.ax_, handles=handles)
+        self.ax_.set_zorder(self.axes_[0, 0].get_zorder() + 1)  # Legible also where there is too little room.
+        return self.ax_.legend(handles=handles, loc="upper right", edgecolor="none", fontsize="small")
 
     def _weight_label(self, component):
         """The weight of a component with its standard deviation, as text."""
         weight, std = self.weights[component], self.weights_std[component]
         return f"{component}: weight {weight:.3f} ± {std:.3f}"
 
+    def __repr__(self) -> str:
+        shown = np.flatnonzero(self.counts >= 0.5).tolist()
+        rows = "no rows" if self.points is None else f"{len(self.points)} rows"
+        return (
+            f"{type(self).__name__}: {len(shown)} of {len(self.counts)} components "
+            f"({', '.join(map(str, shown))}) over {in_words(self.feature_names)}; {rows}"
+        )
+
+
+def _checked_choice(features, names):
+    """The numbers of the features to draw."""
+    if features is None:
+        return list(range(min(2, len(names))))
+    chosen = checked_features(features, names)
+    if len(chosen) > _MOST_FEATURES:
+        raise ValueError(
+            f"A corner plot of {len(chosen)} features has {len(chosen) * (len(chosen) + 1) // 2} panels, too "
+            f"small to read: choose at most {_MOST_FEATURES}."
+        )
+    return chosen
+
 
 def _styles(empty):
-    """Colour and marker of every component; empty components take theirs last."""
+    """Colour, marker and line style of every component; empty components take theirs last."""
     ranks = np.argsort(np.argsort(empty, kind="stable"))
-    return [{"color": COLORS[rank % len(COLORS)], "marker": MARKERS[rank % len(MARKERS)]} for rank in ranks]
+    return [
+        {
+            "color": COLORS[rank % len(COLORS)],
+            "marker": MARKERS[rank % len(MARKERS)],
+            "linestyle": LINE_STYLES[rank // len(COLORS) % len(LINE_STYLES)],
+        }
+        for rank in ranks.tolist()
+    ]
+
+
+def _write_number(panel, component, place):
+    """Write a component's number next to a point."""
+    from matplotlib.patheffects import withStroke
+
+    return panel.annotate(
+        f"{component}",
+        place,
+        xytext=(4, 4),
+        textcoords="offset points",
+        fontsize="small",
+        fontweight="bold",
+        path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        zorder=5,
+    )
+
+
+def _bins(rows):
+    """Edges of a histogram's bins, by numpy's rule but not too many."""
+    edges = np.histogram_bin_edges(rows, bins="auto")
+    return edges if len(edges) <= _MOST_BINS else np.linspace(edges[0], edges[-1], _MOST_BINS)
+
+
+def _grid(ends, means, deviations):
+    """Places at which densities are drawn: over the whole range, and fine about every component."""
+    about = means[:, None] + deviations[:, None] * np.linspace(-4.0, 4.0, 81)
+    grid = np.unique(np.concatenate([np.linspace(ends.min(), ends.max(), 200), about.ravel()]))
+    return grid[(ends.min() <= grid) & (grid <= ends.max())]
 
 
 def _ellipse(mean, covariance, radius, **style):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 # Influence has heavy tails: a colour scale up to the largest value would show nearly all others as zero.
 _SCALE_QUANTILE = 0.95
-_LABEL_BREAKS_ABOVE = 45  # A longer label of the colour bar takes two lines.
+_LABEL_LENGTH = 45  # A longer label of the colour bar takes two lines, and longer lines a smaller font.
 _LANDSCAPE_MARGIN = 0.08  # A landscape extends beyond the points by this fraction of their range.
 
 
@@ -39,7 +40,9 @@ class InfluenceDisplay:
     The points lie in the plane of two features; their colour is the derivative of the parameter in the
     place or in the weight of the point. For mixtures of two features, the same derivative can be drawn over
     the whole plane. The colour scale is symmetric about zero and ends near the 95 % quantile of the points'
-    absolute influence; arrows at the colour bar say that some values lie beyond its ends.
+    absolute influence; arrows at the colour bar say that some values lie beyond its ends. The sign is also
+    legible without colours: points of positive influence are triangles that point up, those of negative
+    influence point down, and contour lines of negative influence are dashed.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
@@ -91,8 +94,8 @@ class InfluenceDisplay:
     >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0, 0], [3, 1]], 100, axis=0)
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> display = InfluenceDisplay.from_estimator(mixture, X, kind="landscape", feature=1)
-    >>> display.label
-    'd mean[0,x1] / d x1 of the point'
+    >>> display
+    InfluenceDisplay: d mean[0,x1] / d x1 of the point; 200 points and a landscape over x0 and x1
     """
 
     def __init__(
@@ -124,11 +127,11 @@ class InfluenceDisplay:
         *,
         target: str = "means",
         component: int = 0,
-        feature: int | tuple[int, int] = 0,
+        feature: int | str | tuple[int | str, int | str] = 0,
         kind: Literal["points", "landscape"] = "points",
         perturb: Literal["location", "weight"] = "location",
-        along: int | None = None,
-        features: tuple[int, int] = (0, 1),
+        along: int | str | None = None,
+        features: tuple[int | str, int | str] = (0, 1),
         grid_resolution: int = 100,
         ax: Axes | None = None,
         vmax: float | None = None,
@@ -153,9 +156,10 @@ class InfluenceDisplay:
             The parameter's component; ignored where all components share one precision matrix
             (``covariance_type='tied'``).
 
-        feature : int or pair of int, default=0
-            The parameter's feature. Of precisions and covariances an integer is the diagonal entry, and a
-            pair any entry. Ignored for weights and for spherical precisions and covariances.
+        feature : int, str or pair of such, default=0
+            The parameter's feature, by number or by name. Of precisions and covariances one feature stands
+            for the diagonal entry, and a pair for any. Ignored for weights and for spherical precisions and
+            covariances.
 
         kind : {'points', 'landscape'}, default='points'
             'points' colours the points by their influence. 'landscape' colours the plane, for mixtures of
@@ -164,12 +168,12 @@ class InfluenceDisplay:
         perturb : {'location', 'weight'}, default='location'
             What changes about the point: where it is, or how often it counts.
 
-        along : int, default=None
-            With ``perturb="location"``, the feature along which the point moves. None means `feature`, or
-            the first of the pair.
+        along : int or str, default=None
+            With ``perturb="location"``, the feature along which the point moves, by number or by name. None
+            means `feature`, or the first of the pair.
 
-        features : pair of int, default=(0, 1)
-            Columns that span the plot.
+        features : pair of int or str, default=(0, 1)
+            The features that span the plot, by number or by name.
 
         grid_resolution : int, default=100
             Grid points along each feature of a landscape, at least 2.
@@ -267,9 +271,14 @@ class InfluenceDisplay:
         if self.landscape is not None:
             self._draw_landscape(ticks, cmap, contour_kw or {})
         self._draw_points(ticks[-1], cmap, scatter_kw or {})
-        self._draw_colorbar(ticks)
+        self._draw_colorbar(ticks, scatter_kw or {})
         self.ax_.set(xlabel=self.xlabel, ylabel=self.ylabel)
         return self
+
+    def __repr__(self) -> str:
+        drawn = "points" if self.landscape is None else "points and a landscape"
+        where = f"{len(self.points)} {drawn} over {self.xlabel} and {self.ylabel}"
+        return f"{type(self).__name__}: {self.label}; {where}"
 
     def _draw_landscape(self, ticks, cmap, contour_kw):
         """Draw bands of colour around the ticks, so that zero is in the middle of one, and the zero line."""
@@ -278,6 +287,10 @@ class InfluenceDisplay:
         style = {"levels": levels, "cmap": cmap, "extend": _beyond(self.landscape, levels[-1]), **contour_kw}
         grid = (self.xx0, self.xx1, self.landscape)
         self.landscape_ = self.ax_.contourf(*grid, **style)
+        # Thin lines between the bands, dashed where the influence is negative, show the sign in print.
+        edges = levels[(levels > self.landscape.min()) & (levels < self.landscape.max())]
+        if edges.size:
+            self.ax_.contour(*grid, levels=edges, colors="0.35", linewidths=0.6, negative_linestyles="dashed")
         if self.landscape.min() < 0 < self.landscape.max():
             self.zero_line_ = self.ax_.contour(*grid, levels=[0.0], colors="black", linewidths=0.8)
 
@@ -290,17 +303,28 @@ class InfluenceDisplay:
         else:
             style = {"s": 11, "color": "0.1", "edgecolors": "white", "linewidths": 0.5}
         self.points_ = self.ax_.scatter(*self.points[order].T, **{**style, **scatter_kw})
+        if self._shows_sign(scatter_kw):
+            self.points_.set_paths([_triangle(down) for down in (self.influence[order] < 0).tolist()])
 
-    def _draw_colorbar(self, ticks):
+    def _shows_sign(self, scatter_kw):
+        """Whether the points' markers show the sign of their influence."""
+        return self.landscape is None and "marker" not in scatter_kw
+
+    def _draw_colorbar(self, ticks, scatter_kw):
         """Draw the colour bar, with arrows on the sides where values lie beyond the scale."""
         if self.landscape is None:
             drawn, style = self.points_, {"extend": _beyond(self.influence, ticks[-1])}
         else:
             drawn, style = self.landscape_, {"ticks": ticks}
-        label = (
-            self.label if len(self.label) <= _LABEL_BREAKS_ABOVE else self.label.replace(" / d ", "\n/ d ")
-        )
+        label = self.label if len(self.label) <= _LABEL_LENGTH else self.label.replace(" / d ", "\n/ d ")
         self.colorbar_ = self.figure_.colorbar(drawn, ax=self.ax_, label=label, **style)
+        longest = max(map(len, label.split("\n")))
+        text = self.colorbar_.ax.yaxis.label
+        text.set_fontsize(text.get_fontsize() * min(1.0, _LABEL_LENGTH / longest))
+        if self._shows_sign(scatter_kw):
+            signs = "$\\blacktriangle$ positive\n$\\blacktriangledown$ negative"
+            below = 20 if self.colorbar_.extend in ("min", "both") else 4  # An arrow may be in the way.
+            self.colorbar_.ax.set_xlabel(signs, fontsize="small", labelpad=below)
 
 
 def _influence_function(estimator, target, component, feature, perturb, along):
@@ -352,6 +376,15 @@ def _round_ticks(limit):
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(12, symmetric=True).tick_values(-limit, limit)
+
+
+@functools.cache
+def _triangle(down):
+    """The path of a marker that points down, or up."""
+    from matplotlib.markers import MarkerStyle
+
+    marker = MarkerStyle("v" if down else "^")
+    return marker.get_path().transformed(marker.get_transform())
 
 
 def _beyond(influence, limit):

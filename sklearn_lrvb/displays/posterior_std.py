@@ -9,6 +9,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import COLORS, MARKERS, given_or_new
+from sklearn_lrvb.displays.selection import in_words
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
@@ -57,6 +58,9 @@ class PosteriorStdDisplay:
     diagonal_ : matplotlib Line2D
         The line on which both axes are equal.
 
+    legend_ : matplotlib Legend
+        Inside the axes, above the diagonal.
+
     ax_ : matplotlib Axes
         The axes drawn on.
 
@@ -71,8 +75,8 @@ class PosteriorStdDisplay:
     >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0, 0], [3, 1]], 100, axis=0)
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> display = PosteriorStdDisplay.from_estimator(mixture, target=["means", "log_weights"])
-    >>> display.targets.tolist()
-    ['means', 'means', 'means', 'means', 'log_weights', 'log_weights']
+    >>> display
+    PosteriorStdDisplay: standard deviations of 4 means and 2 log weights by LRVB and mean field
     """
 
     def __init__(
@@ -138,20 +142,15 @@ class PosteriorStdDisplay:
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
         ValueError
-            If the target is unknown, if the reference has another length, or if the fit is no strict
-            optimum and so has no posterior covariance.
+            If the target is unknown, if X is not what the mixture was fitted to, if the reference has another
+            length, or if the fit is no strict optimum and so has no posterior covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         chosen = checked_targets(target)
         uncertainty = estimator._uncertainty
-        if X is None:
-            lrvb = [uncertainty.flat_std(name) for name in chosen]
-        else:
-            covariances = [
-                estimator.get_posterior_covariance(name, X=X, sample_weight=sample_weight) for name in chosen
-            ]
-            lrvb = [np.sqrt(np.diag(covariance)) for covariance in covariances]
+        rows = estimator._training_rows(X, sample_weight, uncertainty.fitted)
+        lrvb = [uncertainty.flat_std(name, rows) for name in chosen]
         mean_field = [uncertainty.flat_mean_field_std(name) for name in chosen]
         lrvb_std = np.concatenate(lrvb)
         reference_std = None if reference is None else np.asarray(reference, dtype=np.float64)
@@ -199,8 +198,13 @@ class PosteriorStdDisplay:
         of_what = "LRVB" if self.reference_std is None else "reference"
         by_what = "mean-field standard deviation" if self.reference_std is None else "standard deviation"
         self.ax_.set(xlabel=f"{of_what} standard deviation", ylabel=by_what)
-        self.ax_.legend(loc="upper left", frameon=False)  # Few points lie above the diagonal.
+        self.legend_ = self.ax_.legend(loc="upper left", frameon=False)  # Few points lie above the diagonal.
         return self
+
+    def __repr__(self) -> str:
+        counts = [f"{np.sum(self.targets == t)} {t.replace('_', ' ')}" for t in dict.fromkeys(self.targets)]
+        methods = ["LRVB", "mean field", *["a reference"] * (self.reference_std is not None)]
+        return f"{type(self).__name__}: standard deviations of {in_words(counts)} by {in_words(methods)}"
 
     def _draw_diagonal(self, values):
         """Set equal logarithmic axes around the values, and draw the diagonal."""

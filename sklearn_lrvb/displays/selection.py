@@ -124,3 +124,8 @@ def _one_of(names):
     """What stands for a feature, in words."""
     named = ", ".join(names) if len(names) <= 6 else f"{names[0]}, {names[1]} to {names[-1]}"
     return f"an integer from 0 to {len(names) - 1} or a name ({named})"
+
+
+def in_words(names):
+    """Names as a list in words: "a", "a and b", "a, b and c"."""
+    return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + names[-1:])

@@ -1,0 +1,132 @@
+"""What all displays have in common: scikit-learn's conventions, features by name, and how they print."""
+
+import functools
+import subprocess
+import sys
+
+import pytest
+from catalogue import COVARIANCE_TYPES, fitted, mixture, overlapping, three_blobs
+from matplotlib import pyplot as plt
+from sklearn.exceptions import NotFittedError
+
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.displays import (
+    ComponentDisplay,
+    InfluenceDisplay,
+    ModelChoiceDisplay,
+    PosteriorIntervalDisplay,
+    PosteriorStdDisplay,
+)
+
+# Options by which the panels of each fit on one pair of axes.
+ONE_PANEL = {
+    ComponentDisplay: {},
+    InfluenceDisplay: {},
+    ModelChoiceDisplay: {"n_components": [1, 2], "criteria": ["lower_bound"]},
+    PosteriorIntervalDisplay: {"target": "weights"},
+    PosteriorStdDisplay: {},
+}
+SEVERAL_PANELS = {
+    ComponentDisplay: {"features": ["x2", "x0", "x1"]},
+    ModelChoiceDisplay: {"n_components": [1, 2]},
+    PosteriorIntervalDisplay: {},
+}
+each_display = pytest.mark.parametrize("display", ONE_PANEL)
+each_display_of_panels = pytest.mark.parametrize("display", SEVERAL_PANELS)
+each_display_of_a_fit = pytest.mark.parametrize(
+    "display", [d for d in ONE_PANEL if d is not ModelChoiceDisplay]
+)
+each_covariance_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+X = overlapping()
+
+
+def of_type(covariance_type):
+    return fitted({"covariance_type": covariance_type})
+
+
+@functools.cache
+def of_three_features():
+    return mixture({}).fit(three_blobs(90))
+
+
+def test_matplotlib_is_not_imported_with_the_module():
+    code = "import sys, sklearn_lrvb.displays; sys.exit('matplotlib' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@each_display
+def test_without_matplotlib_the_error_says_so(display, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=rf"{display.__name__}\.from_estimator requires matplotlib"):
+        display.from_estimator(of_type("full"), X)
+
+
+@each_display_of_a_fit
+def test_an_unfitted_mixture_is_refused(display):
+    with pytest.raises(NotFittedError):
+        display.from_estimator(LRVBGaussianMixture(), X)
+
+
+@each_display
+def test_axes_given_are_drawn_on_and_others_are_new(display):
+    ax = plt.figure().subfigures(1, 2)[0].subplots()
+    given = display.from_estimator(of_type("full"), X, ax=ax, **ONE_PANEL[display])
+    assert given.ax_ is ax
+    assert given.figure_ is ax.figure
+    assert ax.has_data()
+    assert given.plot() is given
+    assert given.ax_ is not ax
+    assert given.figure_ is given.ax_.figure is not ax.figure
+    assert given.ax_.has_data()
+    given.figure_.canvas.draw()
+
+
+@each_display_of_panels
+def test_panels_take_the_place_of_the_axes(display):
+    left, right = plt.figure(figsize=(12, 6)).subplots(1, 2)
+    estimator = of_three_features()
+    drawn = display.from_estimator(estimator, three_blobs(90), ax=right, **SEVERAL_PANELS[display])
+    assert drawn.ax_ is right
+    panels = [panel for panel in drawn.axes_.flat if panel is not None]
+    assert len(panels) > 1
+    place = right.get_position()
+    for panel in panels:
+        inside = panel.get_position()
+        assert panel.has_data()
+        assert place.x0 - 1e-9 <= inside.x0 < inside.x1 <= place.x1 + 1e-9
+        assert place.y0 - 1e-9 <= inside.y0 < inside.y1 <= place.y1 + 1e-9
+    assert not left.has_data()
+    assert not right.axison
+    with pytest.raises(ValueError, match=r"ax was placed by hand.*\(b\) Leave ax out"):
+        drawn.plot(ax=plt.figure().add_axes((0.1, 0.1, 0.8, 0.8)))
+    assert drawn.plot().figure_ is not right.figure
+    drawn.figure_.canvas.draw()
+
+
+@each_display
+@each_covariance_type
+def test_every_covariance_type_is_drawn(display, covariance_type):
+    drawn = display.from_estimator(of_type(covariance_type), X, **ONE_PANEL[display])
+    assert drawn.ax_.has_data()
+    assert drawn.ax_.get_xlabel()
+    assert drawn.ax_.get_ylabel()
+
+
+def test_reprs_say_what_is_drawn():
+    estimator = of_type("full")
+    reprs = {
+        "ComponentDisplay: 2 of 2 components (0, 1) over x0 and x1; no rows": ComponentDisplay.from_estimator(
+            estimator
+        ),
+        "InfluenceDisplay: d weight[0] / d weight of the point; 240 points over x0 and x1": (
+            InfluenceDisplay.from_estimator(estimator, X, target="weights", perturb="weight")
+        ),
+        "PosteriorIntervalDisplay: 90 % intervals of weights by LRVB and mean field; 1 panel, 2 parameters": (
+            PosteriorIntervalDisplay.from_estimator(estimator, target="weights", interval=0.9)
+        ),
+        "PosteriorStdDisplay: standard deviations of 2 weights by LRVB, mean field and a reference": (
+            PosteriorStdDisplay.from_estimator(estimator, target="weights", reference=[1.0, 1.0])
+        ),
+    }
+    for expected, display in reprs.items():
+        assert repr(display) == expected

@@ -1,0 +1,221 @@
+"""Intervals: the ends are those of the posterior summary, and each is in its panel and row."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from catalogue import COVARIANCE_TYPES, assert_equal_to_rounding, fitted, mixture, overlapping, three_blobs
+from matplotlib import pyplot as plt
+from scipy.special import ndtri
+
+from sklearn_lrvb.displays import PosteriorIntervalDisplay
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
+
+each_covariance_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+X = overlapping()
+COINCIDENT = {
+    "weight_concentration_prior_type": "dirichlet_distribution",
+    "solver": "coordinate_ascent",
+    "init_params": lambda X, n_components, _: np.full((len(X), n_components), 1.0 / n_components),
+}
+
+
+def of_type(covariance_type):
+    return fitted({"covariance_type": covariance_type})
+
+
+def drawn_segments(display, method):
+    """Ends and heights of the intervals of each panel, (panels, rows, 3): left, right, height."""
+    found = []
+    for lines in display.intervals_[method]:
+        segments = np.array(lines.get_segments())
+        np.testing.assert_array_equal(segments[:, 0, 1], segments[:, 1, 1])
+        found.append(np.column_stack([segments[:, :, 0], segments[:, 0, 1]]))
+    return np.array(found)
+
+
+@each_covariance_type
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_ends_are_those_of_the_summary(covariance_type, target):
+    estimator = of_type(covariance_type)
+    summary = estimator.posterior_summary(interval=0.8, target=target)
+    display = PosteriorIntervalDisplay.from_estimator(estimator, target=target, interval=0.8)
+    assert sorted(display.names) == sorted(summary.index)
+    own = summary.loc[display.names]
+    np.testing.assert_array_equal(display.lower["lrvb"], own["lower"])
+    np.testing.assert_array_equal(display.upper["lrvb"], own["upper"])
+    np.testing.assert_array_equal(display.mean["lrvb"], own["mean"])
+    for method, side in (("lrvb", -1), ("mean_field", 1)):
+        drawn = drawn_segments(display, method).reshape(-1, 3)
+        expected = np.column_stack([display.lower[method], display.upper[method]])
+        np.testing.assert_array_equal(drawn[:, :2], expected)
+        assert np.all(side * (drawn[:, 2] - np.round(drawn[:, 2])) > 0)  # the one above, the other beneath
+        means = np.concatenate([points.get_xdata() for points in display.points_[method]])
+        np.testing.assert_array_equal(means, display.mean[method])
+
+
+def test_mean_field_intervals_are_those_of_q():
+    estimator = of_type("full")
+    display = PosteriorIntervalDisplay.from_estimator(estimator, target="means", interval=0.5)
+    variances = np.diag(estimator.get_posterior_covariance("means", method="mean_field"))
+    half = ndtri(0.75) * np.sqrt(variances).reshape(2, 2).T.ravel()  # by feature, then by component
+    means = estimator.means_.T.ravel()
+    np.testing.assert_allclose(display.lower["mean_field"], means - half, rtol=1e-9)
+    np.testing.assert_allclose(display.upper["mean_field"], means + half, rtol=1e-9)
+
+
+def test_there_is_a_panel_for_each_feature_and_a_row_for_each_component():
+    names = ["length", "width_of_the_very_long_kind", "height"]
+    rows = pd.DataFrame(three_blobs(), columns=names)
+    estimator = mixture({}, n_components=3).fit(rows)
+    display = PosteriorIntervalDisplay.from_estimator(
+        estimator, components=[2, 0], features=["height", 0, "width_of_the_very_long_kind"]
+    )
+    labels = [panel.get_xlabel().replace("\n", "") for panel in display.axes_.flat]
+    assert labels == ["height", "length", "width_of_the_very_long_kind"]
+    assert display.names.tolist() == [f"mean[{k},{name}]" for name in labels for k in (2, 0)]
+    leading = display.axes_[0, 0]
+    assert [text.get_text() for text in leading.get_yticklabels()] == ["2", "0"]
+    assert leading.get_ylim()[0] > leading.get_ylim()[1]  # from top to bottom
+    summary = estimator.posterior_summary(target="means")
+    segments = drawn_segments(display, "lrvb")
+    for panel, name in enumerate(labels):
+        for row, k in enumerate((2, 0)):
+            low, high, height = segments[panel, row]
+            assert (low, high) == tuple(summary.loc[f"mean[{k},{name}]", ["lower", "upper"]])
+            assert round(height) == row
+
+
+def test_entries_off_the_diagonal_are_named():
+    estimator = of_type("full")
+    display = PosteriorIntervalDisplay.from_estimator(
+        estimator, target="covariances", features=[("x1", 0), "x1"]
+    )
+    assert [panel.get_xlabel() for panel in display.axes_.flat] == ["x0, x1", "x1"]
+    assert display.names.tolist() == [
+        f"covariance[{k},{entry}]" for entry in ("x0,x1", "x1,x1") for k in range(2)
+    ]
+    tied = PosteriorIntervalDisplay.from_estimator(of_type("tied"), target="precisions")
+    assert tied.names.tolist() == ["precision[x0,x0]", "precision[x0,x1]", "precision[x1,x1]"]
+    assert set(tied.components) == {"all"}
+    spherical = PosteriorIntervalDisplay.from_estimator(
+        of_type("spherical"), target="precisions", features=[1]
+    )
+    assert spherical.ax_.get_xlabel() == "precision"
+    assert spherical.names.tolist() == ["precision[0]", "precision[1]"]
+
+
+def test_panels_of_several_targets_name_them():
+    display = PosteriorIntervalDisplay.from_estimator(
+        of_type("full"), target=["weights", "means"], features=[1]
+    )
+    assert [panel.get_xlabel() for panel in display.axes_.flat] == ["weight", "mean of x1"]
+    assert display.legend_.get_title().get_text() == "95 % intervals\nof weights, means"
+
+
+def test_panels_have_their_own_scales():
+    units = np.array([1e-4, 1e5])
+    display = PosteriorIntervalDisplay.from_estimator(mixture({"reg_covar": 0.0}).fit(X * units))
+    for panel, segments in zip(display.axes_.flat, drawn_segments(display, "lrvb"), strict=True):
+        extent = segments[:, 1].max() - segments[:, 0].min()
+        assert 1.0 < np.ptp(panel.get_xlim()) / extent < 1.5
+
+
+def test_empty_components_are_left_out_unless_they_are_named():
+    estimator = mixture({}, n_components=5).fit(X)
+    holding = [str(k) for k in np.flatnonzero(estimator.weights_ * len(X) > 1.0)]
+    assert 2 <= len(holding) < 5
+    empty = min(set("01234") - set(holding))
+    display = PosteriorIntervalDisplay.from_estimator(estimator, target="weights")
+    assert display.components.tolist() == holding
+    every = PosteriorIntervalDisplay.from_estimator(estimator, target="weights", min_count=0.0)
+    assert every.components.tolist() == list("01234")
+    named = PosteriorIntervalDisplay.from_estimator(estimator, target="weights", components=[int(empty)])
+    assert named.components.tolist() == [empty]
+
+
+def test_a_reference_is_drawn_beneath():
+    estimator = of_type("full")
+    ends = np.array([[-1.0, 1.0], [-2.0, 2.0], [-3.0, 3.0], [-4.0, 4.0]])  # of mean[0,x0], mean[0,x1], ...
+    display = PosteriorIntervalDisplay.from_estimator(estimator, features=[1], reference=ends)
+    (drawn,) = drawn_segments(display, "reference")
+    np.testing.assert_array_equal(drawn[:, :2], ends[[1, 3]])
+    assert np.all(drawn[:, 2] > drawn_segments(display, "mean_field")[0, :, 2])
+    assert [text.get_text() for text in display.legend_.get_texts()] == ["LRVB", "mean field", "reference"]
+
+
+def test_the_training_rows_may_be_passed():
+    estimator = of_type("full")
+    with_rows = PosteriorIntervalDisplay.from_estimator(estimator, X, target=["means", "covariances"])
+    without = PosteriorIntervalDisplay.from_estimator(estimator, target=["means", "covariances"])
+    for method in ("lrvb", "mean_field"):
+        assert_equal_to_rounding(with_rows.lower[method], without.lower[method])
+    for rows, weights in ((X + 1.0, None), (X, np.full(len(X), 2.0))):
+        with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+            PosteriorIntervalDisplay.from_estimator(estimator, rows, sample_weight=weights)
+
+
+def test_mean_field_alone_needs_no_strict_optimum():
+    estimator = mixture(COINCIDENT).fit(X)
+    with pytest.raises(ValueError, match="no strict local optimum"):
+        PosteriorIntervalDisplay.from_estimator(estimator)
+    display = PosteriorIntervalDisplay.from_estimator(estimator, methods=["mean_field"])
+    assert list(display.intervals_) == ["mean_field"]
+
+
+def test_means_that_do_not_exist_are_not_drawn():
+    ends = {"lrvb": np.array([1.0, 2.0])}, {"lrvb": np.array([3.0, 4.0])}
+    display = PosteriorIntervalDisplay(
+        lower=ends[0],
+        upper=ends[1],
+        mean={"lrvb": np.array([np.inf, 3.0])},
+        names=np.array(["a", "b"]),
+        panels=np.array(["x", "x"]),
+        components=np.array(["0", "1"]),
+    ).plot()
+    display.figure_.canvas.draw()
+    assert display.ax_.get_xlim()[1] < 5.0
+
+
+def test_options_reach_the_intervals():
+    display = PosteriorIntervalDisplay.from_estimator(of_type("full"), target="weights", linewidth=7.0)
+    for lines in display.intervals_.values():
+        np.testing.assert_array_equal(lines[0].get_linewidths(), [7.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "mean"}, "target must be one of log_weights, means"),
+        ({"interval": 95}, "interval must lie between 0 and 1, got 95"),
+        ({"methods": ["gibbs"]}, r"methods must list one or more of lrvb, mean_field, got \['gibbs'\]"),
+        ({"methods": "lrvb"}, "methods must list"),
+        ({"methods": ["lrvb", "lrvb"]}, "methods must list"),
+        ({"components": [2]}, r"different integers from 0 to 1, got \[2\]"),
+        ({"components": 1}, "components must be a list"),
+        ({"components": [1, 1]}, "components must be a list of different"),
+        ({"features": "x0"}, "features must be a list of features, or None for all, got 'x0'"),
+        ({"features": []}, "features must be a list"),
+        ({"features": ["x2"]}, r"from 0 to 1 or a name \(x0, x1\), got 'x2'"),
+        ({"features": [(0, 1)]}, "feature must be one feature for target='means'"),
+        ({"min_count": -1.0}, "min_count must be a number of rows, at least 0"),
+        ({"min_count": 1000.0}, "No component has 1000 expected rows, the largest has 1"),
+        (
+            {"reference": np.ones((5, 2))},
+            r"of target='means', shape \(4, 2\), got an array of shape \(5, 2\)",
+        ),
+        ({"sample_weight": np.ones(240)}, "sample_weight goes with X"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        PosteriorIntervalDisplay.from_estimator(of_type("full"), **options)
+    assert not plt.get_fignums()
+
+
+def test_too_many_panels_are_refused():
+    rows = np.random.default_rng(0).normal(size=(130, 101))
+    estimator = mixture({"covariance_type": "diag"}, n_components=1).fit(rows)
+    with pytest.raises(ValueError, match=r"would have 101 panels.*\(a\) Choose some by features"):
+        PosteriorIntervalDisplay.from_estimator(estimator)
+    display = PosteriorIntervalDisplay.from_estimator(estimator, features=range(98, 101))
+    assert display.axes_.shape == (1, 3)

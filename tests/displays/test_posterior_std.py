@@ -1,0 +1,91 @@
+"""Standard deviations: what is drawn is what the estimator says, and axes are readable."""
+
+import numpy as np
+import pytest
+from catalogue import COVARIANCE_TYPES, assert_equal_to_rounding, fitted, overlapping, unique
+
+from sklearn_lrvb.displays import PosteriorStdDisplay
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
+
+each_covariance_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+X = overlapping()
+
+
+def of_type(covariance_type):
+    return fitted({"covariance_type": covariance_type})
+
+
+@each_covariance_type
+def test_standard_deviations_are_the_estimators(covariance_type):
+    estimator = of_type(covariance_type)
+    display = PosteriorStdDisplay.from_estimator(estimator)
+    mean_field = np.sqrt(np.diag(estimator.get_posterior_covariance(method="mean_field")))
+    np.testing.assert_allclose(display.lrvb_std, estimator.posterior_std_, rtol=1e-9)
+    np.testing.assert_allclose(display.mean_field_std, mean_field, rtol=1e-12)
+    assert list(display.mean_field_points_) == list(PARAMETERS)
+    for target, points in display.mean_field_points_.items():
+        own = np.char.startswith(estimator.posterior_names_, target[:-1])
+        expected = np.column_stack([display.lrvb_std[own], mean_field[own]])
+        assert_equal_to_rounding(points.get_offsets(), expected)
+    of_covariances = unique({"covariance_type": covariance_type}, estimator.covariances_std_)
+    for target, expected in (("weights", estimator.weights_std_), ("covariances", of_covariances)):
+        display = PosteriorStdDisplay.from_estimator(estimator, target=target)
+        np.testing.assert_allclose(display.lrvb_std, expected, rtol=1e-9)
+
+
+def test_both_are_drawn_over_a_reference():
+    estimator = of_type("full")
+    reference = 1.1 * np.sqrt(np.diag(estimator.get_posterior_covariance(["precisions", "means"])))
+    display = PosteriorStdDisplay.from_estimator(
+        estimator, target=["precisions", "means"], reference=reference.tolist()
+    )
+    assert display.ax_.get_xlabel() == "reference standard deviation"
+    assert list(display.lrvb_points_) == list(display.mean_field_points_) == ["precisions", "means"]
+    for target, own in (("precisions", slice(0, 6)), ("means", slice(6, 10))):
+        filled, hollow = display.lrvb_points_[target], display.mean_field_points_[target]
+        np.testing.assert_array_equal(filled.get_offsets().T, [reference[own], display.lrvb_std[own]])
+        np.testing.assert_array_equal(hollow.get_offsets().T, [reference[own], display.mean_field_std[own]])
+        assert len(filled.get_facecolors()) == 1
+        assert len(hollow.get_facecolors()) == 0
+        np.testing.assert_array_equal(hollow.get_edgecolors(), filled.get_edgecolors())
+
+
+def test_one_component_lies_on_the_diagonal_but_for_what_does_not_vary():
+    # mean-field theory is exact there, and the one log weight is zero
+    model = {"weight_concentration_prior_type": "dirichlet_distribution", "reg_covar": 0.0}
+    display = PosteriorStdDisplay.from_estimator(fitted(model, n_components=1))
+    assert list(display.mean_field_points_) == ["means", "precisions"]
+    for points in display.mean_field_points_.values():
+        lrvb, mean_field = np.asarray(points.get_offsets()).T
+        np.testing.assert_allclose(mean_field, lrvb, rtol=1e-9)
+    low, high = display.diagonal_.get_data()
+    np.testing.assert_array_equal(low, high)
+
+
+@pytest.mark.parametrize("factor", [1.0, 30.0, 1e6])
+def test_logarithmic_axes_have_a_few_readable_ticks(factor):
+    std = np.geomspace(0.043, 0.043 * factor, 4)
+    display = PosteriorStdDisplay(lrvb_std=std, mean_field_std=std, targets=np.repeat(["means"], 4)).plot()
+    display.figure_.canvas.draw()
+    for axis, (low, high) in (
+        (display.ax_.xaxis, display.ax_.get_xlim()),
+        (display.ax_.yaxis, display.ax_.get_ylim()),
+    ):
+        assert low < std.min() <= std.max() < high
+        labels = [t.label1.get_text() for t in axis.get_major_ticks() if low < t.get_loc() < high]
+        assert 2 <= len(labels) <= 8
+        assert not any(t.label1.get_text() for t in axis.get_minor_ticks())
+
+
+def test_standard_deviations_of_nothing_and_references_of_other_lengths_are_refused():
+    estimator = of_type("full")
+    with pytest.raises(ValueError, match="target must be one of log_weights, means"):
+        PosteriorStdDisplay.from_estimator(estimator, target="mean")
+    with pytest.raises(ValueError, match="target is empty"):
+        PosteriorStdDisplay.from_estimator(estimator, target=())
+    with pytest.raises(ValueError, match=r"each of the 4 parameters of target='means', got .* shape \(5,\)"):
+        PosteriorStdDisplay.from_estimator(estimator, target="means", reference=np.ones(5))
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        PosteriorStdDisplay.from_estimator(estimator, X + 1.0)
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        PosteriorStdDisplay.from_estimator(estimator, X, sample_weight=np.full(len(X), 2.0))
