@@ -30,7 +30,7 @@ def numbers(version):
     return tuple(map(int, re.sub(r"(\.0)+$", "", version).split(".")))
 
 
-@pytest.mark.parametrize(("package", "bound"), requirements("test", "plot", "pandas").items())
+@pytest.mark.parametrize(("package", "bound"), requirements("test", "plot", "pandas", "arviz").items())
 def test_the_oldest_supported_versions_are_those_that_are_tested(package, bound):
     assert numbers(pinned(".ci/oldest.txt")[package]) == numbers(bound)
 

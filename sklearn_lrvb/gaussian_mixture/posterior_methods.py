@@ -4,20 +4,29 @@ They check their arguments here (`validation`) and compute in `uncertainty`.
 """
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from sklearn_lrvb.gaussian_mixture.arviz_conversion import (
+    in_arviz,
+    posterior_groups,
+    require_arviz,
+    row_groups,
+)
 from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
-from sklearn_lrvb.gaussian_mixture.validation import checked_targets
+from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_n_draws, checked_targets
 
 if TYPE_CHECKING:
+    import arviz
     import pandas as pd
+    import xarray as xr
 
 # Attributes that `dir` must not evaluate, because computing them may take long.
 _COMPUTED_ON_ACCESS = {
@@ -308,11 +317,95 @@ class PosteriorMethods(FittedAttributes):
         in use.
         """
         uncertainty = self._uncertainty
-        if not isinstance(n_draws, Integral) or n_draws < 1:
-            raise ValueError(
-                f"Invalid value for 'n_draws': {n_draws!r}. It must be an integer, and at least one draw."
-            )
-        return uncertainty.draws(int(n_draws), check_random_state(random_state))
+        return uncertainty.draws(checked_n_draws(n_draws), check_random_state(random_state))
+
+    def to_arviz(
+        self,
+        X: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        n_draws: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> "xr.DataTree | arviz.InferenceData":
+        """Draws of the posterior, and the log likelihood of every training row, for ArviZ.
+
+        Its plots, tables and comparisons of models then work as for a model that was sampled.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            The training rows, for the log likelihood by row that ``loo`` of ArviZ needs. None leaves the
+            groups about rows out.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights of X in the fit, where there were any.
+
+        n_draws : int, default=1000
+            Number of draws, at least one. They are those of :meth:`sample_posterior`, independent of each
+            other, and form one chain.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws, as in :meth:`sample_posterior`.
+
+        Returns
+        -------
+        data : xarray.DataTree or arviz.InferenceData
+            A DataTree, as ArviZ 1.0 and later use it, where arviz-base is installed; otherwise the
+            InferenceData of arviz 0.x. (``arviz.from_datatree`` makes the one of the other.) The groups:
+
+            * posterior: "weights" with the dimension component; "means" (component, feature); "precisions"
+              and "covariances" (component, feature, other_feature), without component for 'tied', without
+              other_feature for 'diag', and (component,) for 'spherical'. Each has the dimensions chain, of
+              length one, and draw in front. Features go by their names, components by their numbers.
+            * log_likelihood: "X" (chain, draw, row), in nats; see Notes.
+            * observed_data: "X" (row, feature).
+            * constant_data: "sample_weight" (row,), where it was given.
+
+            The coordinate row counts the rows of X from 0. Rows of weight zero are left out.
+
+        Raises
+        ------
+        ImportError
+            No ArviZ is installed.
+        ValueError
+            `n_draws` is not a positive integer, X is not what the mixture was fitted to, fitted arrays were
+            changed since the fit, or the fit is no strict local optimum.
+        MemoryError
+            The system is too large, or the log likelihood takes more than 4 GiB; the message names the size
+            and the way out.
+
+        Notes
+        -----
+        The log likelihood of row n under a draw of the parameters is ``w_n log sum_k pi_k N(x_n; mu_k,
+        Lambda_k^-1) exp(-reg_covar trace(Lambda_k) / 2)``: what the row adds to the objective of the fit. The
+        last factor is the known noise on X, and 1 where `reg_covar` is small against every covariance. A row
+        of weight w_n counts as w_n rows. ``loo`` then leaves out all of them, and its value for the row is
+        the log predictive density of all of them together.
+
+        ``loo`` takes the logarithm of a density averaged over the posterior; :meth:`loo_score_samples`, like
+        every score of this estimator, the average of the logarithms. The former is larger, to second order by
+        half the posterior variance of the row's score, ``leverage(X) / 2``.
+
+        A component that holds no rows has draws from its prior, which would dominate a plot. Those that hold
+        rows are ``data.posterior.sel(component=mixture.weights_.argsort()[::-1][:mixture.n_occupied_])``.
+        """
+        uncertainty = self._uncertainty
+        n_draws = checked_n_draws(n_draws)
+        require_arviz()
+        if X is None and sample_weight is not None:
+            raise ValueError("sample_weight goes with X: pass the training rows too.")
+        fitted = uncertainty.fitted
+        if X is not None:
+            rows = self._rows(X, fitted)
+            kept, weights = checked_counts(sample_weight, rows.X)
+            numbers = np.arange(rows.n_samples) if kept is None else np.flatnonzero(kept)
+            rows = replace(rows, X=rows.X if kept is None else rows.X[kept], sample_weight=weights)
+            uncertainty.require_log_likelihood(n_draws, rows)
+        draws = self.sample_posterior(n_draws, random_state)
+        groups = posterior_groups(draws, fitted.structure, self._feature_names)
+        if X is not None:
+            log_likelihood = uncertainty.log_likelihood(rows, draws)
+            groups |= row_groups(log_likelihood, rows.X, weights, numbers, self._feature_names)
+        return in_arviz(groups)
 
     def posterior_summary(
         self,
@@ -358,8 +451,12 @@ class PosteriorMethods(FittedAttributes):
             off the diagonal NaN; the ends are finite. `covariances_` and `covariances_std_`, as
             ``get_posterior_covariance``, keep the value at the mean precision and the delta method.
 
-            ``summary.attrs["prior"]`` is a sentence on whether the prior matters: how far, to first order,
-            doubling a hyperparameter would move any of these means (:meth:`prior_sensitivity`).
+            It is displayed rounded, to two digits of each sd; its numbers have all digits, as have slices
+            such as ``summary.head()``, which are ordinary data frames.
+
+            ``summary.attrs["prior"]``, shown below the table, is a sentence on whether the prior matters: how
+            far, to first order, doubling a hyperparameter would move any of these means
+            (:meth:`prior_sensitivity`).
 
         Raises
         ------
@@ -379,12 +476,16 @@ class PosteriorMethods(FittedAttributes):
             )
         try:
             import pandas as pd
+
+            from sklearn_lrvb.gaussian_mixture.posterior_summary import PosteriorSummary
         except ImportError:
             raise ImportError(
                 "posterior_summary returns a pandas DataFrame and needs pandas: pip install pandas"
             ) from None
         uncertainty.require_sizes(targets)
-        summary = pd.concat([pd.DataFrame(*self._summary_of(uncertainty, t, interval)) for t in targets])
+        summary = PosteriorSummary(
+            pd.concat([pd.DataFrame(*self._summary_of(uncertainty, t, interval)) for t in targets])
+        )
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
         return summary
 

@@ -1,5 +1,7 @@
 """Checks of the arguments that users pass to the estimator's methods."""
 
+from numbers import Integral
+
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
@@ -45,6 +47,15 @@ def checked_counts(sample_weight, X):
     kept = weights > 0
     weights = weights[kept]
     return None if kept.all() else kept, None if np.all(weights == 1) else weights
+
+
+def checked_n_draws(n_draws):
+    """A number of draws as an int; a ValueError unless it is a positive integer."""
+    if not isinstance(n_draws, Integral) or n_draws < 1:
+        raise ValueError(
+            f"Invalid value for 'n_draws': {n_draws!r}. It must be an integer, and at least one draw."
+        )
+    return int(n_draws)
 
 
 def check_target(target):

@@ -50,6 +50,8 @@ def everything(X, weights, **parameters):
     fit.influence(X), fit.influence(X, "covariances", "weight"), fit.influence_scores(X)
     fit.influence(X, out=np.empty((len(X), 3, X.shape[1], X.shape[1]), dtype=np.float32))
     fit.leverage(X), fit.loo_score_samples(X, sample_weight=weights)
+    rows, draws = fit._counted_rows(X, weights, fit._fitted), fit.sample_posterior(3, random_state=0)
+    fit._uncertainty.log_likelihood(rows, draws)
     fit.get_posterior_covariance("means", method="sandwich", X=X, sample_weight=weights)
     for information_solver in ("primal", "dual", "matrix_free"):
         covariance = fit.get_posterior_covariance(

@@ -13,6 +13,10 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import compl
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import robust_covariance
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import leave_one_out_scores
+from sklearn_lrvb.gaussian_mixture.uncertainty.log_likelihood_of_draws import (
+    check_log_likelihood_size,
+    log_likelihood_of_draws,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, covariance_margins
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws import PosteriorDraws
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
@@ -204,6 +208,16 @@ class PosteriorUncertainty:
         information = self.source.information(self.source.size)  # All coefficients are drawn.
         with self.source.threads():
             return PosteriorDraws(self.map, information).draw(n_draws, random_state)
+
+    def require_log_likelihood(self, n_draws, training_rows):
+        """Raise an error where `log_likelihood` will be too large, or these are not the rows of the fit."""
+        check_log_likelihood_size(n_draws, training_rows.n_samples)
+        self.source.check_training_rows(training_rows)
+
+    def log_likelihood(self, rows, draws):
+        """Log likelihood of rows under the results of `draws`, (n_draws, n_rows)."""
+        with self.source.threads():
+            return log_likelihood_of_draws(rows, self.fitted.posterior, self.fitted.origin, draws)
 
     # Coefficients of influence functions.
 
