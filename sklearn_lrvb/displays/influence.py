@@ -14,14 +14,17 @@ from sklearn_lrvb.displays.axes import given_or_new
 from sklearn_lrvb.displays.parameter_entries import parameter_entry
 from sklearn_lrvb.displays.selection import (
     checked_feature,
-    checked_plane,
+    checked_features,
     coordinates,
     feature_names,
+    in_words,
     is_list,
 )
 from sklearn_lrvb.gaussian_mixture.validation import check_perturbation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from numpy.typing import ArrayLike, NDArray
@@ -39,17 +42,19 @@ class InfluenceDisplay:
 
     The points lie in the plane of two features; their colour is the derivative of the parameter in the
     place or in the weight of the point. For mixtures of two features, the same derivative can be drawn over
-    the whole plane. The colour scale is symmetric about zero and ends near the 95 % quantile of the points'
-    absolute influence; arrows at the colour bar say that some values lie beyond its ends. The sign is also
-    legible without colours: points of positive influence are triangles that point up, those of negative
-    influence point down, and contour lines of negative influence are dashed.
+    the whole plane. Over one feature, the derivative is the y axis.
+
+    The colour scale is symmetric about zero and ends near the 95 % quantile of the points' absolute
+    influence; arrows at the colour bar say that some values lie beyond its ends. The sign is also legible
+    without colours: points of positive influence are triangles that point up, those of negative influence
+    point down, and contour lines of negative influence are dashed.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
     Parameters
     ----------
-    points : ndarray of shape (n_samples, 2)
-        The points in the plane of the two features.
+    points : ndarray of shape (n_samples, 2) or (n_samples, 1)
+        The points in the plane of the two features, or over one.
 
     influence : ndarray of shape (n_samples,)
         Influence of each point, in units of the parameter per unit of the feature (or per unit of weight).
@@ -61,9 +66,10 @@ class InfluenceDisplay:
         Labels of the axes.
 
     xx0, xx1 : ndarray of shape (grid_resolution, grid_resolution), default=None
-        Coordinates of a grid over the plane, as :func:`numpy.meshgrid` returns them.
+        Coordinates of a grid over the plane, as :func:`numpy.meshgrid` returns them. Over one feature `xx0`
+        has shape (grid_resolution,), and there is no `xx1`.
 
-    landscape : ndarray of shape (grid_resolution, grid_resolution), default=None
+    landscape : ndarray of the shape of `xx0`, default=None
         Influence of a point at each place of the grid.
 
     Attributes
@@ -71,14 +77,14 @@ class InfluenceDisplay:
     points_ : matplotlib PathCollection
         The points; those of the largest absolute influence are drawn last, on top.
 
-    landscape_ : matplotlib QuadContourSet or None
-        The filled contours, if there is a landscape.
+    landscape_ : matplotlib QuadContourSet or Line2D, or None
+        The filled contours, or the line over one feature, if there is a landscape.
 
-    zero_line_ : matplotlib QuadContourSet or None
-        The line on which the landscape is zero, if it has both signs.
+    zero_line_ : matplotlib QuadContourSet or Line2D, or None
+        The line on which the landscape is zero, if it has both signs; over one feature always.
 
-    colorbar_ : matplotlib Colorbar
-        The scale of the influence.
+    colorbar_ : matplotlib Colorbar or None
+        The scale of the influence; None over one feature, where the y axis is the scale.
 
     ax_ : matplotlib Axes
         The axes drawn on.
@@ -131,7 +137,7 @@ class InfluenceDisplay:
         kind: Literal["points", "landscape"] = "points",
         perturb: Literal["location", "weight"] = "location",
         along: int | str | None = None,
-        features: tuple[int | str, int | str] = (0, 1),
+        features: Sequence[int | str] | None = None,
         grid_resolution: int = 100,
         ax: Axes | None = None,
         vmax: float | None = None,
@@ -144,7 +150,7 @@ class InfluenceDisplay:
         Parameters
         ----------
         estimator : LRVBGaussianMixture
-            A fitted mixture of at least two features.
+            A fitted mixture.
 
         X : array-like of shape (n_samples, n_features)
             Any rows; each is treated as a training point of weight 1 that sits there.
@@ -162,8 +168,8 @@ class InfluenceDisplay:
             covariances.
 
         kind : {'points', 'landscape'}, default='points'
-            'points' colours the points by their influence. 'landscape' colours the plane, for mixtures of
-            two features, and draws the points on it.
+            'points' colours the points by their influence. 'landscape' shows the influence of a point at any
+            place, for mixtures of two features by colours of the plane, and of one by a line; and the points.
 
         perturb : {'location', 'weight'}, default='location'
             What changes about the point: where it is, or how often it counts.
@@ -172,8 +178,9 @@ class InfluenceDisplay:
             With ``perturb="location"``, the feature along which the point moves, by number or by name. None
             means `feature`, or the first of the pair.
 
-        features : pair of int or str, default=(0, 1)
-            The features that span the plot, by number or by name.
+        features : list of int or str, default=None
+            The two features that span the plot, by number or by name, or one, over which the influence is the
+            y axis. None means the first two, or the only one.
 
         grid_resolution : int, default=100
             Grid points along each feature of a landscape, at least 2.
@@ -195,32 +202,34 @@ class InfluenceDisplay:
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
         ValueError
-            If an option is unknown or an index out of range, if a landscape is asked of a mixture that does
-            not have two features, or if the fit is no strict optimum and so has no posterior covariance.
+            If an option is unknown or an index out of range, if a landscape is asked of a mixture of more
+            than two features or over one of two, or if the fit is no strict optimum and so has no posterior
+            covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         if kind not in ("points", "landscape"):
             raise ValueError(f"kind must be 'points' or 'landscape', got {kind!r}.")
-        n_features = estimator.n_features_in_
         names = feature_names(estimator)
-        plane = checked_plane(features, names)
-        if kind == "landscape" and n_features != 2:
+        chosen = checked_features(range(min(2, len(names))) if features is None else features, names, 2)
+        if kind == "landscape" and len(chosen) < len(names):
             raise ValueError(
-                f"kind='landscape' shows the influence function over a plane, but the mixture has "
-                f"{n_features} features: use kind='points', or fit a mixture of two features."
+                f"kind='landscape' shows the influence function over all features, at most two, but the "
+                f"mixture has {len(names)} features and {len(chosen)} of them span the plot: use "
+                "kind='points', or fit a mixture of two features."
             )
         influence_of, label = _influence_function(estimator, target, component, feature, perturb, along)
         display = cls(
             influence=influence_of(X),
-            points=coordinates(X, plane),
+            points=coordinates(X, chosen),
             label=label,
-            xlabel=names[plane[0]],
-            ylabel=names[plane[1]],
+            xlabel=names[chosen[0]],
+            ylabel=names[chosen[1]] if len(chosen) > 1 else label,
         )
         if kind == "landscape":
-            display.xx0, display.xx1 = _grid(display.points, grid_resolution)
-            rows = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])[:, np.argsort(plane)]
+            places = _grid(display.points, grid_resolution)
+            display.xx0, display.xx1 = [*places, None][:2]
+            rows = np.column_stack([axis.ravel() for axis in places])[:, np.argsort(chosen)]
             display.landscape = influence_of(_like(X, rows)).reshape(display.xx0.shape)
         return display.plot(ax=ax, vmax=vmax, cmap=cmap, scatter_kw=scatter_kw, contour_kw=contour_kw)
 
@@ -266,18 +275,27 @@ class InfluenceDisplay:
             raise ValueError(f"vmax must be positive, got {vmax!r}.")
         self.ax_ = given_or_new(ax)
         self.figure_ = self.ax_.figure
-        self.landscape_ = self.zero_line_ = None
+        self.landscape_ = self.zero_line_ = self.colorbar_ = None
         ticks = _round_ticks(_largest_usual(self.influence) if vmax is None else vmax)
-        if self.landscape is not None:
-            self._draw_landscape(ticks, cmap, contour_kw or {})
-        self._draw_points(ticks[-1], cmap, scatter_kw or {})
-        self._draw_colorbar(ticks, scatter_kw or {})
-        self.ax_.set(xlabel=self.xlabel, ylabel=self.ylabel)
+        if self._is_over_a_plane:
+            if self.landscape is not None:
+                self._draw_landscape(ticks, cmap, contour_kw or {})
+            self._draw_points(self.points, ticks[-1], cmap, scatter_kw or {})
+            self._draw_colorbar(ticks, scatter_kw or {})
+        else:
+            self.zero_line_ = self.ax_.axhline(0.0, color="black", linewidth=0.8, zorder=0)
+            if self.landscape is not None:
+                (self.landscape_,) = self.ax_.plot(self.xx0, self.landscape, color="0.5", linewidth=1.2)
+            places = np.column_stack([self.points, self.influence])
+            self._draw_points(places, ticks[-1], cmap, scatter_kw or {})
+        ylabel = self.ylabel if self._is_over_a_plane else self._label_in_lines()
+        self.ax_.set(xlabel=self.xlabel, ylabel=ylabel)
         return self
 
     def __repr__(self) -> str:
         drawn = "points" if self.landscape is None else "points and a landscape"
-        where = f"{len(self.points)} {drawn} over {self.xlabel} and {self.ylabel}"
+        features = [self.xlabel, self.ylabel][: self.points.shape[1]]
+        where = f"{len(self.points)} {drawn} over {in_words(features)}"
         return f"{type(self).__name__}: {self.label}; {where}"
 
     def _draw_landscape(self, ticks, cmap, contour_kw):
@@ -294,7 +312,7 @@ class InfluenceDisplay:
         if self.landscape.min() < 0 < self.landscape.max():
             self.zero_line_ = self.ax_.contour(*grid, levels=[0.0], colors="black", linewidths=0.8)
 
-    def _draw_points(self, limit, cmap, scatter_kw):
+    def _draw_points(self, places, limit, cmap, scatter_kw):
         """Draw the points in the colours of their influence; on a landscape, small and dark."""
         order = np.argsort(np.abs(self.influence), kind="stable")
         if self.landscape is None:
@@ -302,13 +320,22 @@ class InfluenceDisplay:
             style |= {"s": 30, "edgecolors": "0.35", "linewidths": 0.5}
         else:
             style = {"s": 11, "color": "0.1", "edgecolors": "white", "linewidths": 0.5}
-        self.points_ = self.ax_.scatter(*self.points[order].T, **{**style, **scatter_kw})
+        self.points_ = self.ax_.scatter(*places[order].T, **{**style, **scatter_kw})
         if self._shows_sign(scatter_kw):
             self.points_.set_paths([_triangle(down) for down in (self.influence[order] < 0).tolist()])
 
+    @property
+    def _is_over_a_plane(self):
+        """Whether two features span the plot; otherwise the influence itself is its y axis."""
+        return self.points.shape[1] == 2
+
     def _shows_sign(self, scatter_kw):
         """Whether the points' markers show the sign of their influence."""
-        return self.landscape is None and "marker" not in scatter_kw
+        return self._is_over_a_plane and self.landscape is None and "marker" not in scatter_kw
+
+    def _label_in_lines(self):
+        """The label, in two lines where it is long."""
+        return self.label if len(self.label) <= _LABEL_LENGTH else self.label.replace(" / d ", "\n/ d ")
 
     def _draw_colorbar(self, ticks, scatter_kw):
         """Draw the colour bar, with arrows on the sides where values lie beyond the scale."""
@@ -316,7 +343,7 @@ class InfluenceDisplay:
             drawn, style = self.points_, {"extend": _beyond(self.influence, ticks[-1])}
         else:
             drawn, style = self.landscape_, {"ticks": ticks}
-        label = self.label if len(self.label) <= _LABEL_LENGTH else self.label.replace(" / d ", "\n/ d ")
+        label = self._label_in_lines()
         self.colorbar_ = self.figure_.colorbar(drawn, ax=self.ax_, label=label, **style)
         longest = max(map(len, label.split("\n")))
         text = self.colorbar_.ax.yaxis.label

@@ -412,7 +412,7 @@ class ModelChoiceDisplay:
         if np.isnan(scores[i]):
             return ""
         return (
-            f"{scores[i] - np.nanmax(scores):.1f} \N{PLUS-MINUS SIGN} {self.leave_one_out_std_error[i]:.1f}"
+            f"{scores[i] - np.nanmax(scores):z.1f} \N{PLUS-MINUS SIGN} {self.leave_one_out_std_error[i]:.1f}"
         )
 
     def _remark(self, i):

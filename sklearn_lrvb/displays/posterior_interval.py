@@ -34,7 +34,10 @@ _MOST_COLUMNS = 5
 _PANEL_INCHES = 1.85
 _ROW_INCHES = 0.19
 _BETWEEN_INCHES = 0.62  # Between rows of panels, for tick labels and names.
+_LINE_INCHES = 0.15  # Of a further line of a name.
+_LEAST_ROWS = 4  # Fewer rows have the height of this many, which the word at their side needs.
 _LEGEND_INCHES = 1.9
+_SHARED = "all"  # The row of entries that all components share.
 _DODGE = 0.3  # Distance between the intervals of one entry, in units of that between components.
 
 # Label, and how the interval and the dot are drawn. Width, line style and filling tell them apart in print.
@@ -287,7 +290,7 @@ class PosteriorIntervalDisplay:
         check_matplotlib_support(f"{type(self).__name__}.plot")
         labels = list(dict.fromkeys(self.panels.tolist()))
         rows = [list(dict.fromkeys(self.components[self.panels == label].tolist())) for label in labels]
-        shape, figsize = _layout(len(labels), max(map(len, rows)), len(self.lower))
+        shape, figsize = _layout(labels, max(map(len, rows)), len(self.lower))
         self.ax_, self.axes_ = panel_grid(ax, shape, figsize)
         self.figure_ = self.ax_.figure
         self.intervals_: dict[str, list[LineCollection]] = {method: [] for method in self.lower}
@@ -326,7 +329,7 @@ class PosteriorIntervalDisplay:
         panel.tick_params(axis="y", length=0)
         panel.set_axisbelow(True)
         panel.spines[["top", "right", "left"]].set_visible(False)
-        if leads:
+        if leads and rows != [_SHARED]:
             panel.set_ylabel("component", fontsize="small" if is_small else None)
         if is_small:
             panel.xaxis.set_major_locator(MaxNLocator(3))
@@ -390,7 +393,7 @@ class _Selection:
         for row, column in places:
             for k in components:
                 label = names[row] if row == column else f"{names[row]}, {names[column]}"
-                shown = ("all" if shares else str(k), label if has_features else "")
+                shown = (_SHARED if shares else str(k), label if has_features else "")
                 found.setdefault(target.flat_index(k, row, column), shown)
         labels = target.labels(names)
         self.entries = list(found)
@@ -446,11 +449,14 @@ def _checked_reference(reference, selected, target):
     return tuple(ends[np.concatenate(shown)].T)
 
 
-def _layout(n_panels, n_rows, n_methods):
+def _layout(labels, n_rows, n_methods):
     """Rows and columns of panels, and the size of a figure for them in inches."""
+    n_panels = len(labels)
     if n_panels == 1:
         return (1, 1), (6.4, max(2.4, 1.0 + (0.1 + 0.1 * n_methods) * n_rows))
     n_columns = n_panels if n_panels <= 3 else min(_MOST_COLUMNS, int(np.ceil(np.sqrt(n_panels))))
     shape = (-(-n_panels // n_columns), n_columns)
-    width = _PANEL_INCHES * n_columns + _LEGEND_INCHES
-    return shape, (width, max(2.4, shape[0] * (_BETWEEN_INCHES + _ROW_INCHES * max(n_rows, 2))))
+    n_lines = max(wrapped(label, _PANEL_INCHES).count("\n") for label in labels)
+    between = _BETWEEN_INCHES + _LINE_INCHES * n_lines
+    height = shape[0] * (between + _ROW_INCHES * max(n_rows, _LEAST_ROWS))
+    return shape, (_PANEL_INCHES * n_columns + _LEGEND_INCHES, max(2.4, height))

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import COLORS, MARKERS, given_or_new
+from sklearn_lrvb.displays.axes import COLORS, MARKERS, draw_legend, given_or_new
 from sklearn_lrvb.displays.selection import in_words
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 from sklearn_lrvb.gaussian_mixture.validation import checked_targets
@@ -32,7 +32,8 @@ class PosteriorStdDisplay:
     Each point is a parameter, on logarithmic axes with the diagonal. The x axis has the LRVB standard
     deviation, the y axis that of mean field. With a `reference`, such as a Gibbs sampler's standard
     deviations, the x axis has the reference and the y axis both methods, LRVB by filled and mean field by
-    hollow markers. A point below the diagonal is a standard deviation that is too small.
+    hollow markers. A point below the diagonal is a standard deviation that is too small. With ``ratio=True``
+    the y axis has the ratio to the x axis, and the line is at one.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
@@ -56,10 +57,10 @@ class PosteriorStdDisplay:
         The points of LRVB, by the name of the attribute; empty without a reference.
 
     diagonal_ : matplotlib Line2D
-        The line on which both axes are equal.
+        The line of equal standard deviations.
 
     legend_ : matplotlib Legend
-        Inside the axes, above the diagonal.
+        Inside the axes, above the diagonal; beside them with ``ratio=True``.
 
     ax_ : matplotlib Axes
         The axes drawn on.
@@ -101,6 +102,7 @@ class PosteriorStdDisplay:
         target: str | Sequence[str] = PARAMETERS,
         reference: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        ratio: bool = False,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -125,6 +127,10 @@ class PosteriorStdDisplay:
 
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows in X, if the fit had weights.
+
+        ratio : bool, default=False
+            Whether the y axis has ratios to the x axis, in place of standard deviations. They can be read
+            where units differ by orders of magnitude, as those of columns that were not scaled.
 
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
@@ -165,15 +171,18 @@ class PosteriorStdDisplay:
             targets=np.repeat(chosen, [len(part) for part in lrvb]),
             reference_std=reference_std,
         )
-        return display.plot(ax=ax, **kwargs)
+        return display.plot(ax=ax, ratio=ratio, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, *, ratio: bool = False, **kwargs: Any) -> Self:
         """Draw the standard deviations again, on the same or other axes.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
+
+        ratio : bool, default=False
+            Whether the y axis has ratios to the x axis, in place of standard deviations.
 
         **kwargs : dict
             Keyword arguments of matplotlib's `scatter`.
@@ -191,14 +200,24 @@ class PosteriorStdDisplay:
         self.mean_field_points_: dict[str, PathCollection] = {}
         x = self.lrvb_std if self.reference_std is None else self.reference_std
         shown = (x > 0) & (self.lrvb_std > 0) & (self.mean_field_std > 0)
-        self._draw_diagonal(np.concatenate([v[shown] for v in (x, self.lrvb_std, self.mean_field_std)]))
+        if ratio:
+            self._draw_line_of_one(x[shown])
+        else:
+            self._draw_diagonal(np.concatenate([v[shown] for v in (x, self.lrvb_std, self.mean_field_std)]))
         for target in dict.fromkeys(self.targets[shown].tolist()):
             own = shown & (self.targets == target)
-            self._draw_target(target, x[own], self.lrvb_std[own], self.mean_field_std[own], kwargs)
+            unit = x[own] if ratio else 1.0
+            of_target = self.lrvb_std[own] / unit, self.mean_field_std[own] / unit
+            on_top = {"zorder": 2.0 - own.mean()}  # Many points are not to hide a few.
+            self._draw_target(target, x[own], *of_target, {**on_top, **kwargs})
         of_what = "LRVB" if self.reference_std is None else "reference"
         by_what = "mean-field standard deviation" if self.reference_std is None else "standard deviation"
-        self.ax_.set(xlabel=f"{of_what} standard deviation", ylabel=by_what)
-        self.legend_ = self.ax_.legend(loc="upper left", frameon=False)  # Few points lie above the diagonal.
+        ylabel = f"{by_what} / {of_what}" if ratio else by_what
+        self.ax_.set(xlabel=f"{of_what} standard deviation", ylabel=ylabel)
+        if ratio:
+            self.legend_ = draw_legend(self.ax_)
+        else:
+            self.legend_ = self.ax_.legend(loc="upper left", frameon=False)  # Few points are above the line.
         return self
 
     def __repr__(self) -> str:
@@ -213,6 +232,11 @@ class PosteriorStdDisplay:
         if limits[1] < _PLAIN_TICKS_BELOW * limits[0]:
             _label_short_axes(self.ax_)
         (self.diagonal_,) = self.ax_.plot(limits, limits, color="0.4", linewidth=1, zorder=0)
+
+    def _draw_line_of_one(self, x):
+        """Set a logarithmic x axis around the values, and draw the line at which ratios are one."""
+        self.ax_.set(xscale="log", xlim=_limits(x) if x.size else (0.1, 10.0))
+        self.diagonal_ = self.ax_.axhline(1.0, color="0.4", linewidth=1, zorder=0)
 
     def _draw_target(self, target, x, lrvb_std, mean_field_std, kwargs):
         """The points of one kind of parameters."""

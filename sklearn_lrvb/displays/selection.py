@@ -44,31 +44,24 @@ def checked_pair(name, value, names):
     return found
 
 
-def checked_features(features, names, n_least=1, n_most=None):
+def checked_features(features, names, n_most=None):
     """The numbers of several different features, as a list.
 
     Parameters
     ----------
     features : object, what the user passed
     names : list of P str
-    n_least, n_most : int, how many are wanted
+    n_most : int or None, how many may be chosen
     """
     found = [_feature(v, names) for v in features] if is_list(features) else [None]
-    enough = n_least <= len(found) <= (n_most or len(names))
-    if None in found or len(set(found)) < len(found) or not enough:
-        how_many = "two" if n_most == 2 else "one or more"
+    possible = 1 <= len(found) <= (n_most or len(names))
+    if None in found or len(set(found)) < len(found) or not possible:
+        how_many = "one or two" if n_most == 2 else "one or more"
         raise ValueError(
             f"features must be {how_many} different columns of the {len(names)} that the mixture was fitted "
             f"to, each {_one_of(names)}, got {features!r}."
         )
     return found
-
-
-def checked_plane(features, names):
-    """The numbers of the two features that span a plot."""
-    if len(names) < 2:
-        raise ValueError("The plot takes two features, and the mixture was fitted to one.")
-    return checked_features(features, names, 2, 2)
 
 
 def checked_components(components, counts, min_count):

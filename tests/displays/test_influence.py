@@ -74,13 +74,13 @@ def test_bad_options_are_refused(covariance_type, options, message):
         InfluenceDisplay.from_estimator(of_type(covariance_type), X, **options)
 
 
-def test_a_landscape_needs_two_features():
+def test_a_landscape_is_over_all_features():
     rows = three_blobs()
     estimator = mixture({}, n_components=2).fit(rows)
-    with pytest.raises(ValueError, match="but the mixture has 3 features: use kind='points'"):
+    with pytest.raises(ValueError, match="but the mixture has 3 features and 2 of them span the plot"):
         InfluenceDisplay.from_estimator(estimator, rows, kind="landscape")
-    with pytest.raises(ValueError, match="takes two features, and the mixture was fitted to one"):
-        InfluenceDisplay.from_estimator(mixture({}).fit(X[:, :1]), X[:, :1])
+    with pytest.raises(ValueError, match="but the mixture has 2 features and 1 of them span the plot"):
+        InfluenceDisplay.from_estimator(of_type("full"), X, kind="landscape", features=[0])
 
 
 # Influence: what is drawn.
@@ -291,7 +291,7 @@ def test_markers_point_up_or_down_with_the_sign():
 
 def test_the_features_span_a_plane():
     for features in [(0, 2), (0, 0), (0, -1), 0, (0, 1, 1), ("x0", "x2"), (True, 0)]:
-        with pytest.raises(ValueError, match="features must be two different columns of the 2"):
+        with pytest.raises(ValueError, match="features must be one or two different columns of the 2"):
             InfluenceDisplay.from_estimator(of_type("full"), X, features=features)
 
 
@@ -308,3 +308,30 @@ def test_features_by_name_are_those_by_number():
     np.testing.assert_array_equal(by_name.influence, by_number.influence)
     np.testing.assert_array_equal(by_name.points, by_number.points)
     assert by_name.xlabel == "b"
+
+
+# Over one feature.
+
+
+def test_over_one_feature_the_influence_is_the_y_axis():
+    estimator = of_type("full")
+    display = InfluenceDisplay.from_estimator(estimator, X, features=["x1"], component=1)
+    drawn = np.asarray(display.points_.get_offsets())
+    expected = np.column_stack([X[:, 1], estimator.influence(X)[:, 1, 0, 0]])
+    assert_equal_to_rounding(drawn[np.argsort(drawn[:, 0])], expected[np.argsort(X[:, 1])])
+    assert display.colorbar_ is None
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x1", display.label)
+    assert repr(display) == "InfluenceDisplay: d mean[1,x0] / d x0 of the point; 240 points over x1"
+
+
+@pytest.mark.parametrize("perturb", ["location", "weight"])
+def test_a_landscape_of_one_feature_is_a_line(perturb):
+    estimator = mixture({}).fit(X[:, :1])
+    display = InfluenceDisplay.from_estimator(
+        estimator, X[:, :1], kind="landscape", perturb=perturb, grid_resolution=50
+    )
+    places, drawn = display.landscape_.get_data()
+    expected = estimator.influence(places[:, None], perturb=perturb).reshape(50, 2, -1)[:, 0, 0]
+    assert_equal_to_rounding(drawn, expected)
+    assert places[0] < X[:, 0].min() < X[:, 0].max() < places[-1]
+    assert display.zero_line_.get_ydata() == [0.0, 0.0]

@@ -89,3 +89,16 @@ def test_standard_deviations_of_nothing_and_references_of_other_lengths_are_refu
         PosteriorStdDisplay.from_estimator(estimator, X + 1.0)
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
         PosteriorStdDisplay.from_estimator(estimator, X, sample_weight=np.full(len(X), 2.0))
+
+
+def test_ratios_are_those_to_the_x_axis():
+    estimator = of_type("full")
+    display = PosteriorStdDisplay.from_estimator(estimator, target="means", ratio=True)
+    x, y = np.asarray(display.mean_field_points_["means"].get_offsets()).T
+    np.testing.assert_array_equal(x, display.lrvb_std)
+    np.testing.assert_allclose(y, display.mean_field_std / display.lrvb_std, rtol=1e-15)
+    assert display.diagonal_.get_ydata() == [1.0, 1.0]
+    assert display.ax_.get_ylabel() == "mean-field standard deviation / LRVB"
+    reference = 2.0 * display.lrvb_std
+    both = PosteriorStdDisplay.from_estimator(estimator, target="means", reference=reference, ratio=True)
+    np.testing.assert_allclose(both.lrvb_points_["means"].get_offsets()[:, 1], 0.5, rtol=1e-15)
