@@ -7,6 +7,14 @@ when something is drawn and not before.
 
 from sklearn_lrvb.displays.components import ComponentDisplay
 from sklearn_lrvb.displays.influence import InfluenceDisplay
+from sklearn_lrvb.displays.model_choice import ModelChoiceDisplay
+from sklearn_lrvb.displays.posterior_interval import PosteriorIntervalDisplay
 from sklearn_lrvb.displays.posterior_std import PosteriorStdDisplay
 
-__all__ = ["ComponentDisplay", "InfluenceDisplay", "PosteriorStdDisplay"]
+__all__ = [
+    "ComponentDisplay",
+    "InfluenceDisplay",
+    "ModelChoiceDisplay",
+    "PosteriorIntervalDisplay",
+    "PosteriorStdDisplay",
+]

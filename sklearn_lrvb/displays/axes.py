@@ -1,12 +1,15 @@
-"""What all displays use: colours, markers, axes, and checks of the features that span them."""
+"""How all displays draw: colours, markers and line styles, axes, grids of panels, legends."""
 
-from numbers import Integral
+import textwrap
 
 import numpy as np
 
 # The palette of Okabe and Ito, which all kinds of colour vision can tell apart, without its yellow and black.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")  # Seven markers and six colours repeat with period 42.
+LINE_STYLES = ("solid", "dashed", "dotted", "dashdot")  # Of the first six colours, of the next six, ...
+
+_CHARACTERS_PER_INCH = 14.0  # Of the small print that labels panels.
 
 
 def given_or_new(ax):
@@ -16,40 +19,48 @@ def given_or_new(ax):
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 
-def feature_names(estimator):
-    """Names of the features, (P,): those of the training data, or x0, x1 and so on."""
-    return getattr(estimator, "feature_names_in_", [f"x{p}" for p in range(estimator.n_features_in_)])
+def panel_grid(ax, shape, figsize):
+    """Axes that hold a grid of panels, and the panels: an object array of that shape.
 
+    Parameters
+    ----------
+    ax : Axes or None, the axes that give their place to the grid; None makes a new figure
+    shape : pair of int, rows and columns; a grid of one panel is the axes themselves
+    figsize : pair of float, inches of a new figure
+    """
+    import matplotlib.pyplot as plt
 
-def is_index(value, size):
-    """Whether the value is an integer from 0 to ``size - 1``."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value < size
-
-
-def is_index_pair(value, size):
-    """Whether the value is a pair of integers from 0 to ``size - 1``."""
-    return isinstance(value, (tuple, list)) and len(value) == 2 and all(is_index(v, size) for v in value)
-
-
-def checked_index(name, value, size):
-    """The value, which must be an integer from 0 to ``size - 1``."""
-    if not is_index(value, size):
-        raise ValueError(f"{name} must be an integer from 0 to {size - 1}, got {value!r}.")
-    return value
-
-
-def checked_plane(features, n_features):
-    """The two features that span the plot, as a list: two different columns of the training data."""
-    if n_features < 2:
-        raise ValueError("The plot takes two features, and the mixture was fitted to one.")
-    if not is_index_pair(features, n_features) or features[0] == features[1]:
+    if ax is None:
+        ax = plt.figure(figsize=figsize, layout="constrained").add_subplot()
+    panels = np.full(shape, ax, dtype=object)
+    if panels.size == 1:
+        return ax, panels
+    place = ax.get_subplotspec()
+    if place is None:
         raise ValueError(
-            f"features must be two different columns of the {n_features} that the mixture was fitted to, as "
-            f"integers from 0 to {n_features - 1}, got {features!r}."
+            f"ax was placed by hand, and {panels.size} panels cannot take its place. (a) Make it by "
+            "plt.subplots() or figure.add_subplot(). (b) Leave ax out, for a new figure."
         )
-    return list(features)
+    grid = place.subgridspec(*shape)
+    for index in np.ndindex(*shape):
+        panels[index] = ax.figure.add_subplot(grid[index])
+    ax.set_axis_off()
+    return ax, panels
 
 
-def coordinates(X, plane):
-    """The plane's two columns of rows that the mixture has validated, (n_samples, 2)."""
-    return np.asarray(X, dtype=np.float64)[:, plane]
+def panel_width(panel):
+    """Width of the axes in inches, before the layout makes room for labels."""
+    return panel.get_window_extent().width / panel.figure.dpi
+
+
+def wrapped(name, inches):
+    """A feature's name in lines of about this length, also where it has underscores for blanks."""
+    broken = textwrap.wrap(name.replace("_", "_\u200b "), max(12, int(inches * _CHARACTERS_PER_INCH)))
+    return "\n".join(line.replace("_\u200b ", "_").replace("_\u200b", "_") for line in broken)
+
+
+def draw_legend(ax, **options):
+    """Draw the legend of axes: beside them where the figure's layout makes room for it, otherwise inside."""
+    beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
+    makes_room = ax.figure.get_layout_engine() is not None
+    return ax.legend(**{**(beside if makes_room else {"loc": "best"}), **options})

@@ -10,14 +10,8 @@ from scipy.stats import chi2
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import (
-    COLORS,
-    MARKERS,
-    checked_plane,
-    coordinates,
-    feature_names,
-    given_or_new,
-)
+from sklearn_lrvb.displays.axes import COLORS, MARKERS, given_or_new
+from sklearn_lrvb.displays.selection import checked_plane, coordinates, feature_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -173,7 +167,7 @@ class ComponentDisplay:
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         n_components, n_features = estimator.means_.shape
-        plane = checked_plane(features, n_features)
+        plane = checked_plane(features, feature_names(estimator))
         labels = None if X is None else estimator.predict(X)
         covariance = estimator.get_posterior_covariance("means")
         covariance = covariance.reshape(n_components, n_features, n_components, n_features)

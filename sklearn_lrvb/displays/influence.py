@@ -9,14 +9,15 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._set_output import _get_adapter_from_container
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import (
-    checked_index,
+from sklearn_lrvb.displays.axes import given_or_new
+from sklearn_lrvb.displays.parameter_entries import parameter_entry
+from sklearn_lrvb.displays.selection import (
+    checked_feature,
     checked_plane,
     coordinates,
     feature_names,
-    given_or_new,
+    is_list,
 )
-from sklearn_lrvb.displays.parameter_entries import parameter_entry
 from sklearn_lrvb.gaussian_mixture.validation import check_perturbation
 
 if TYPE_CHECKING:
@@ -198,20 +199,20 @@ class InfluenceDisplay:
         if kind not in ("points", "landscape"):
             raise ValueError(f"kind must be 'points' or 'landscape', got {kind!r}.")
         n_features = estimator.n_features_in_
-        plane = checked_plane(features, n_features)
+        names = feature_names(estimator)
+        plane = checked_plane(features, names)
         if kind == "landscape" and n_features != 2:
             raise ValueError(
                 f"kind='landscape' shows the influence function over a plane, but the mixture has "
                 f"{n_features} features: use kind='points', or fit a mixture of two features."
             )
         influence_of, label = _influence_function(estimator, target, component, feature, perturb, along)
-        names = feature_names(estimator)
         display = cls(
             influence=influence_of(X),
             points=coordinates(X, plane),
             label=label,
-            xlabel=str(names[plane[0]]),
-            ylabel=str(names[plane[1]]),
+            xlabel=names[plane[0]],
+            ylabel=names[plane[1]],
         )
         if kind == "landscape":
             display.xx0, display.xx1 = _grid(display.points, grid_resolution)
@@ -307,9 +308,10 @@ def _influence_function(estimator, target, component, feature, perturb, along):
     index, name = parameter_entry(estimator, target, component, feature)
     check_perturbation(perturb)
     if perturb == "location":
-        default = feature if np.ndim(feature) == 0 else feature[0]
-        along = checked_index("along", default if along is None else along, estimator.n_features_in_)
-        label = f"d {name} / d {feature_names(estimator)[along]} of the point"
+        default = feature[0] if is_list(feature) else feature
+        names = feature_names(estimator)
+        along = checked_feature("along", default if along is None else along, names)
+        label = f"d {name} / d {names[along]} of the point"
     elif along is not None:
         raise ValueError(f"along is where a point moves: leave it out with perturb='weight', got {along!r}.")
     else:

@@ -92,6 +92,12 @@ class FittedAttributes:
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return fitted.rows(X, self.n_jobs)
 
+    def _training_rows(self, X, sample_weight, fitted):
+        """Training rows that a user may pass again, as `_counted_rows`; None where they are left out."""
+        if X is None and sample_weight is not None:
+            raise ValueError("sample_weight goes with X: pass the training rows too.")
+        return None if X is None else self._counted_rows(X, sample_weight, fitted)
+
     def _counted_rows(self, X, sample_weight, fitted):
         """Training rows that a user passes again, without those of weight zero."""
         rows = self._rows(X, fitted)

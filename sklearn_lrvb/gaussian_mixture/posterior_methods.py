@@ -262,9 +262,7 @@ class PosteriorMethods(FittedAttributes):
                 f"{information_solver!r}."
             )
         targets = checked_targets(target)
-        if X is None and sample_weight is not None:
-            raise ValueError("sample_weight goes with X: pass the training rows too.")
-        rows = None if X is None else self._counted_rows(X, sample_weight, uncertainty.fitted)
+        rows = self._training_rows(X, sample_weight, uncertainty.fitted)
         solver = None if information_solver == "auto" else information_solver
         return uncertainty.covariance(targets, method, solver, rows)
 

@@ -121,8 +121,16 @@ class PosteriorUncertainty:
         """LRVB standard deviations, in the shape of the attribute."""
         return _read_only(self.map[target].shaped(self.flat_std(target)))
 
-    def flat_std(self, target):
-        """LRVB standard deviations of a flat target, (d,)."""
+    def flat_std(self, target, rows=None):
+        """LRVB standard deviations of a flat target, (d,).
+
+        Parameters
+        ----------
+        target : str
+        rows : CentredRows or None, the training rows if the caller has them; they are checked
+        """
+        if rows is not None:
+            return self._flat_std(target, "lrvb", rows)
         if target not in self._std:
             self._std[target] = _read_only(self._flat_std(target, "lrvb"))
         return self._std[target]
@@ -131,9 +139,9 @@ class PosteriorUncertainty:
         """Standard deviations under q itself of a flat target, (d,)."""
         return self._flat_std(target, "mean_field")
 
-    def _flat_std(self, name, method):
+    def _flat_std(self, name, method, rows=None):
         target = self.map[name]
-        information = self._information(method, n_coordinates_at_once(target))
+        information = self._information(method, n_coordinates_at_once(target), rows=rows)
         with self.source.threads():
             return np.sqrt(variance(target, information))
 
@@ -144,13 +152,14 @@ class PosteriorUncertainty:
                 n_coordinates_at_once(self.map[name]), f"The posterior covariance for the {name}"
             )
 
-    def margins(self, name, method):
+    def margins(self, name, method, rows=None):
         """Posterior means, standard deviations and intervals of the flat entries of a target.
 
         Parameters
         ----------
         name : str
         method : {"lrvb", "mean_field"}
+        rows : CentredRows or None, the training rows if the caller has them; they are checked
 
         Returns
         -------
@@ -158,10 +167,10 @@ class PosteriorUncertainty:
         """
         target = self.map[name]
         if isinstance(target, Covariances):
-            information = self._information(method, n_coordinates_at_once(target))
+            information = self._information(method, n_coordinates_at_once(target), rows=rows)
             with self.source.threads():
                 return covariance_margins(target, information, unit_batches(target))
-        deviation = self.flat_std(name) if method == "lrvb" else self.flat_mean_field_std(name)
+        deviation = self.flat_std(name, rows) if method == "lrvb" else self.flat_mean_field_std(name)
         return FamilyMargins(target.flat_value(), deviation, target.quantile, target.on_diagonal())
 
     @cached_property

@@ -479,7 +479,7 @@ def test_a_new_target_is_displayed():
     )
     shown = PosteriorStdDisplay.from_estimator(estimator, target="standard_deviations")
     assert shown.targets.tolist() == 4 * ["standard_deviations"]
-    with pytest.raises(ValueError, match="feature must be one integer for target='standard_deviations'"):
+    with pytest.raises(ValueError, match="feature must be one feature for target='standard_deviations'"):
         parameter_entry(estimator, "standard_deviations", 1, (0, 1))
 
 

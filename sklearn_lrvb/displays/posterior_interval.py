@@ -1,0 +1,456 @@
+"""PosteriorIntervalDisplay: credible intervals by linear response (LRVB) and by mean field, a forest plot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_lrvb.displays.axes import draw_legend, panel_grid, wrapped
+from sklearn_lrvb.displays.parameter_entries import all_entries, row_and_column
+from sklearn_lrvb.displays.selection import (
+    check_probability,
+    checked_components,
+    expected_counts,
+    feature_names,
+    is_list,
+)
+from sklearn_lrvb.gaussian_mixture.validation import checked_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.lines import Line2D
+    from numpy.typing import ArrayLike, NDArray
+
+    from sklearn_lrvb import LRVBGaussianMixture
+
+_MOST_PANELS = 100  # More are too small to read on any page, and take matplotlib a minute.
+_MOST_COLUMNS = 5
+_PANEL_INCHES = 1.85
+_ROW_INCHES = 0.19
+_BETWEEN_INCHES = 0.62  # Between rows of panels, for tick labels and names.
+_LEGEND_INCHES = 1.9
+_DODGE = 0.3  # Distance between the intervals of one entry, in units of that between components.
+
+# Label, and how the interval and the dot are drawn. Width, line style and filling tell them apart in print.
+_METHODS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "lrvb": (
+        "LRVB",
+        {"color": "#0072B2", "linewidth": 2.6, "linestyle": "solid"},
+        {"marker": "o", "markersize": 4.5, "color": "#0072B2"},
+    ),
+    "mean_field": (
+        "mean field",
+        {"color": "#D55E00", "linewidth": 1.2, "linestyle": (0, (4, 1.5))},
+        {"marker": "o", "markersize": 3.6, "color": "#D55E00", "markerfacecolor": "white"},
+    ),
+    "reference": (
+        "reference",
+        {"color": "black", "linewidth": 1.0, "linestyle": "solid"},
+        {"marker": "|", "markersize": 5.0, "color": "black"},
+    ),
+}
+
+
+class PosteriorIntervalDisplay:
+    """Credible intervals of parameters, by LRVB and by mean field: a forest plot.
+
+    There is a panel for every feature (for every entry of matrices, and one for all weights), with its own
+    scale in units of the parameter, and in it a row for every component: the posterior mean as a dot, on a
+    thick line that is the interval by linear response, and beneath it the interval by mean field, thin and
+    dashed. The ends are those of :meth:`LRVBGaussianMixture.posterior_summary`. Components that hold no rows
+    are left out; their intervals are those of the prior.
+
+    Create it with :meth:`from_estimator`; the parameters are kept as attributes.
+
+    Parameters
+    ----------
+    lower, upper : dict of str to ndarray of shape (d,)
+        Ends of the intervals, by method ('lrvb', 'mean_field', 'reference'), in units of the parameters.
+
+    mean : dict of str to ndarray of shape (d,)
+        Posterior means, by method. Infinite or NaN ones, as of covariances of components with too few rows,
+        are not drawn.
+
+    names : ndarray of shape (d,) of str
+        Names of the parameters, as in the index of `posterior_summary`, such as "mean[0,x1]".
+
+    panels : ndarray of shape (d,) of str
+        The panel of each parameter, which is its label: a feature, such as "x1", or of several targets "mean
+        of x1".
+
+    components : ndarray of shape (d,) of str
+        The row of each parameter: the number of its component, or "all" where components share it.
+
+    interval : float, default=0.95
+        Probability of the intervals.
+
+    title : str, default=''
+        What the intervals are of, such as "means", for the legend.
+
+    Attributes
+    ----------
+    intervals_ : dict of str to list of matplotlib LineCollection
+        The intervals, by method, one collection for each panel.
+
+    points_ : dict of str to list of matplotlib Line2D
+        The posterior means, by method, one line of markers for each panel.
+
+    legend_ : matplotlib Legend
+        Beside the panels where the figure's layout makes room for it, otherwise inside the first.
+
+    axes_ : ndarray of matplotlib Axes, of shape (n_rows, n_columns)
+        The panels; None where the last row is not full.
+
+    ax_ : matplotlib Axes
+        The axes drawn on: the panel itself, or the axes that hold the panels.
+
+    figure_ : matplotlib Figure
+        Their figure.
+
+    See Also
+    --------
+    PosteriorStdDisplay : Standard deviations of all parameters in one panel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb import LRVBGaussianMixture
+    >>> from sklearn_lrvb.displays import PosteriorIntervalDisplay
+    >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0, 0], [3, 1]], 100, axis=0)
+    >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    >>> display = PosteriorIntervalDisplay.from_estimator(mixture, target="means")
+    >>> display
+    PosteriorIntervalDisplay: 95 % intervals of means by LRVB and mean field; 2 panels, 4 parameters
+    >>> bool(np.all(display.upper["mean_field"] < display.upper["lrvb"]))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        lower: dict[str, NDArray],
+        upper: dict[str, NDArray],
+        mean: dict[str, NDArray],
+        names: NDArray,
+        panels: NDArray,
+        components: NDArray,
+        interval: float = 0.95,
+        title: str = "",
+    ) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.mean = mean
+        self.names = names
+        self.panels = panels
+        self.components = components
+        self.interval = interval
+        self.title = title
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: LRVBGaussianMixture,
+        X: ArrayLike | None = None,
+        *,
+        target: str | Sequence[str] = "means",
+        interval: float = 0.95,
+        methods: Sequence[str] = ("lrvb", "mean_field"),
+        components: Sequence[int] | None = None,
+        features: Sequence[int | str | tuple[int | str, int | str]] | None = None,
+        min_count: float = 0.5,
+        reference: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Compute and plot credible intervals of a fitted mixture.
+
+        Parameters
+        ----------
+        estimator : LRVBGaussianMixture
+            A fitted mixture.
+
+        X : array-like of shape (n_samples, n_features), default=None
+            The training rows. Only needed if the estimator no longer has what the covariance needs; see
+            :meth:`LRVBGaussianMixture.get_posterior_covariance`.
+
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
+                them, default='means'
+            The parameters to draw; 'all' stands for log weights, means and precisions.
+
+        interval : float, default=0.95
+            Probability of the central credible intervals, between 0 and 1.
+
+        methods : sequence of {'lrvb', 'mean_field'}, default=('lrvb', 'mean_field')
+            Whose intervals are drawn, from top to bottom.
+
+        components : list of int, default=None
+            The components to draw, from top to bottom. None means all that hold rows.
+
+        features : list of int, str or pairs of such, default=None
+            The features to draw, by number or by name. Of precisions and covariances one feature stands for
+            the diagonal entry, and a pair for any. None means all entries. Ignored for weights, and for
+            spherical precisions and covariances.
+
+        min_count : float, default=0.5
+            Without `components`, those with fewer expected training rows than this are not drawn.
+
+        reference : array-like of shape (d, 2), default=None
+            Lower and upper ends by another method, such as a Gibbs sampler, drawn beneath the others: in the
+            order of ``posterior_summary(target=target)``, whatever is selected.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows in X, if the fit had weights.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure. Several panels take the place of the axes.
+
+        **kwargs : dict
+            Keyword arguments of matplotlib's `hlines`, which draws the intervals.
+
+        Returns
+        -------
+        display : PosteriorIntervalDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `estimator` is not fitted.
+        ValueError
+            If an option is unknown or out of range, if more than 100 panels were needed, or if the fit is no
+            strict optimum and so has no posterior covariance.
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator)
+        targets = checked_targets(target)
+        check_probability("interval", interval)
+        chosen = checked_components(components, expected_counts(estimator), min_count)
+        _check_methods(methods)
+        uncertainty = estimator._uncertainty
+        selected = [_Selection(uncertainty.map[t], estimator, chosen, features) for t in targets]
+        _check_number_of_panels(sum(s.n_panels for s in selected))
+        ends = _checked_reference(reference, selected, target)
+        rows = estimator._training_rows(X, sample_weight, uncertainty.fitted)
+        intervals: dict[str, list[tuple[NDArray, NDArray, NDArray]]] = {method: [] for method in methods}
+        for selection in selected:
+            for method in methods:
+                margins = uncertainty.margins(selection.target.name, method, rows)
+                found = (*margins.interval(interval), margins.mean)
+                intervals[method].append(tuple(part[selection.entries] for part in found))
+        lower, upper, mean = (
+            {method: np.concatenate([part[i] for part in parts]) for method, parts in intervals.items()}
+            for i in range(3)
+        )
+        if ends is not None:
+            lower["reference"], upper["reference"] = ends
+            mean["reference"] = np.full(len(ends[0]), np.nan)
+        display = cls(
+            lower=lower,
+            upper=upper,
+            mean=mean,
+            names=np.concatenate([s.names for s in selected]),
+            panels=np.concatenate([s.panels(alone=len(selected) == 1) for s in selected]),
+            components=np.concatenate([s.rows for s in selected]),
+            interval=float(interval),
+            title=", ".join(t.replace("_", " ") for t in targets),
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the intervals again, on the same or other axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure. Several panels take the place of the axes.
+
+        **kwargs : dict
+            Keyword arguments of matplotlib's `hlines`, which draws the intervals.
+
+        Returns
+        -------
+        display : PosteriorIntervalDisplay
+            The display itself.
+
+        Raises
+        ------
+        ValueError
+            If there are several panels, and `ax` has no place in a grid of subplots.
+        """
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        labels = list(dict.fromkeys(self.panels.tolist()))
+        rows = [list(dict.fromkeys(self.components[self.panels == label].tolist())) for label in labels]
+        shape, figsize = _layout(len(labels), max(map(len, rows)), len(self.lower))
+        self.ax_, self.axes_ = panel_grid(ax, shape, figsize)
+        self.figure_ = self.ax_.figure
+        self.intervals_: dict[str, list[LineCollection]] = {method: [] for method in self.lower}
+        self.points_: dict[str, list[Line2D]] = {method: [] for method in self.lower}
+        for place, panel in enumerate(self.axes_.flat):
+            if place >= len(labels):
+                panel.remove()
+                self.axes_.flat[place] = None
+                continue
+            self._draw_panel(panel, labels[place], rows[place], kwargs)
+            leads = place % shape[1] == 0 or rows[place] != rows[place - 1]
+            self._label_panel(panel, labels[place], rows[place], leads, self.axes_.size > 1)
+        self.legend_ = self._draw_legend(kwargs)
+        return self
+
+    def _draw_panel(self, panel, label, rows, kwargs):
+        """Draw the intervals and the means of all methods in one panel."""
+        own = self.panels == label
+        at = np.array([rows.index(component) for component in self.components[own].tolist()], dtype=float)
+        offsets = _DODGE * (np.arange(len(self.lower)) - 0.5 * (len(self.lower) - 1))
+        for offset, method in zip(offsets, self.lower, strict=True):
+            _, line, point = _METHODS[method]
+            ends = self.lower[method][own], self.upper[method][own]
+            lines = panel.hlines(at + offset, *ends, **{**line, **kwargs})
+            (points,) = panel.plot(self.mean[method][own], at + offset, linestyle="none", zorder=3, **point)
+            self.intervals_[method].append(lines)
+            self.points_[method].append(points)
+
+    def _label_panel(self, panel, label, rows, leads, is_small):
+        """Label the rows of a panel where it leads a row of panels, and its axis."""
+        from matplotlib.ticker import MaxNLocator
+
+        panel.set_ylim(len(rows) - 0.4, -0.6)
+        panel.set_yticks(range(len(rows)), rows if leads else [])
+        panel.grid(axis="y", color="0.9", linewidth=0.8)
+        panel.tick_params(axis="y", length=0)
+        panel.set_axisbelow(True)
+        panel.spines[["top", "right", "left"]].set_visible(False)
+        if leads:
+            panel.set_ylabel("component", fontsize="small" if is_small else None)
+        if is_small:
+            panel.xaxis.set_major_locator(MaxNLocator(3))
+            panel.tick_params(labelsize="small")
+            panel.set_xlabel(wrapped(label, _PANEL_INCHES), fontsize="small")
+        else:
+            panel.set_xlabel(label)
+
+    def _draw_legend(self, kwargs):
+        """Draw the legend beside the last panel of the first row."""
+        from matplotlib.lines import Line2D
+
+        handles = []
+        for method in self.lower:
+            label, line, point = _METHODS[method]
+            known = {name: value for name, value in kwargs.items() if name in line}
+            handles.append(Line2D([], [], label=label, **{**point, **line, **known}))
+        of_what = f"{100 * self.interval:g} % intervals"
+        title = f"{of_what}\nof {self.title}" if self.axes_.size > 1 and self.title else of_what
+        return draw_legend(self.axes_[0, -1], handles=handles, title=title, alignment="left")
+
+    def __repr__(self) -> str:
+        methods = " and ".join(_METHODS[method][0] for method in self.lower)
+        n_panels = len(set(self.panels.tolist()))
+        return (
+            f"{type(self).__name__}: {100 * self.interval:g} % intervals of {self.title} by {methods}; "
+            f"{n_panels} panel{'s' * (n_panels > 1)}, {len(self.names)} parameters"
+        )
+
+
+class _Selection:
+    """The entries of one target that are shown.
+
+    Parameters
+    ----------
+    target : Target
+    estimator : LRVBGaussianMixture, fitted
+    components : list of int
+    features : list of features or of pairs of them, or None for all
+
+    Attributes
+    ----------
+    entries : list of d int, positions in the flat form of the target
+    names : list of d str
+    rows : list of d str, components as in the display
+    features : list of d str, names of the entries within a component; empty where there is one alone
+    """
+
+    def __init__(self, target, estimator, components, features):
+        self.target = target
+        n_components, n_features = estimator.means_.shape
+        names = feature_names(estimator)
+        places = all_entries(target, n_features)
+        if features is not None and target.n_feature_axes:
+            if not is_list(features) or not len(features):
+                raise ValueError(f"features must be a list of features, or None for all, got {features!r}.")
+            places = [row_and_column(target, feature, names) for feature in features]
+        has_features = target.size > target.n_units or (n_features == 1 and target.n_feature_axes)
+        shares = target.n_units < n_components
+        found = {}
+        for row, column in places:
+            for k in components:
+                label = names[row] if row == column else f"{names[row]}, {names[column]}"
+                shown = ("all" if shares else str(k), label if has_features else "")
+                found.setdefault(target.flat_index(k, row, column), shown)
+        labels = target.labels(names)
+        self.entries = list(found)
+        self.names = [labels[entry] for entry in found]
+        self.rows = [row for row, _ in found.values()]
+        self.features = [label for _, label in found.values()]
+
+    @property
+    def n_panels(self):
+        """Number of panels, one for each entry of a component."""
+        return len(set(self.features))
+
+    def panels(self, alone):
+        """Label of the panel of each entry; without the target where the legend's title names it."""
+        entry_name = self.target.entry_name.replace("_", " ")
+        if alone and self.n_panels > 1:
+            return self.features
+        return [f"{entry_name} of {feature}" if feature else entry_name for feature in self.features]
+
+
+def _check_methods(methods):
+    """Raise ValueError unless there are methods, all known and different."""
+    known = [method for method in _METHODS if method != "reference"]
+    found = list(methods) if is_list(methods) else []
+    if not found or any(m not in known for m in found) or len(set(found)) < len(found):
+        raise ValueError(f"methods must list one or more of {', '.join(known)}, got {methods!r}.")
+
+
+def _check_number_of_panels(n_panels):
+    """Raise ValueError where there are too many panels to read."""
+    if n_panels > _MOST_PANELS:
+        raise ValueError(
+            f"The plot would have {n_panels} panels, one for each feature or matrix entry, and "
+            f"{_MOST_PANELS} are the most that can be read. (a) Choose some by "
+            "features=[...]; for matrices a feature stands for its diagonal entry, and a pair for the entry "
+            "off the diagonal. (b) Draw fewer targets."
+        )
+
+
+def _checked_reference(reference, selected, target):
+    """Ends of the reference's intervals for the entries shown, or None without a reference."""
+    if reference is None:
+        return None
+    ends = np.asarray(reference, dtype=np.float64)
+    sizes = [selection.target.size for selection in selected]
+    if ends.shape != (sum(sizes), 2):
+        raise ValueError(
+            f"reference must have a lower and an upper end for each of the {sum(sizes)} parameters of "
+            f"target={target!r}, shape {(sum(sizes), 2)}, got an array of shape {ends.shape}."
+        )
+    starts = np.cumsum([0, *sizes[:-1]])
+    shown = [start + np.array(s.entries) for start, s in zip(starts, selected, strict=True)]
+    return tuple(ends[np.concatenate(shown)].T)
+
+
+def _layout(n_panels, n_rows, n_methods):
+    """Rows and columns of panels, and the size of a figure for them in inches."""
+    if n_panels == 1:
+        return (1, 1), (6.4, max(2.4, 1.0 + (0.1 + 0.1 * n_methods) * n_rows))
+    n_columns = n_panels if n_panels <= 3 else min(_MOST_COLUMNS, int(np.ceil(np.sqrt(n_panels))))
+    shape = (-(-n_panels // n_columns), n_columns)
+    width = _PANEL_INCHES * n_columns + _LEGEND_INCHES
+    return shape, (width, max(2.4, shape[0] * (_BETWEEN_INCHES + _ROW_INCHES * max(n_rows, 2))))

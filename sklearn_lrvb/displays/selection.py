@@ -1,0 +1,126 @@
+"""Features and components, by number or by name: what users may pass, and what it stands for."""
+
+from numbers import Integral, Real
+
+import numpy as np
+
+
+def feature_names(estimator):
+    """Names of the features, list of P str: those of the training data, or x0, x1 and so on."""
+    numbered = [f"x{p}" for p in range(estimator.n_features_in_)]
+    return [str(name) for name in getattr(estimator, "feature_names_in_", numbered)]
+
+
+def expected_counts(estimator):
+    """Expected number of training rows in every component, (K,)."""
+    return estimator.mean_precision_ - estimator.mean_precision_prior_
+
+
+def is_list(value):
+    """Whether the value lists several things; a string is one."""
+    return isinstance(value, (tuple, list, range, np.ndarray))
+
+
+def checked_index(name, value, size):
+    """The value, which must be an integer from 0 to ``size - 1``."""
+    if not _is_index(value, size):
+        raise ValueError(f"{name} must be an integer from 0 to {size - 1}, got {value!r}.")
+    return int(value)
+
+
+def checked_feature(name, value, names):
+    """The number of a feature, given by number or by name."""
+    found = _feature(value, names)
+    if found is None:
+        raise ValueError(f"{name} must be {_one_of(names)}, got {value!r}.")
+    return found
+
+
+def checked_pair(name, value, names):
+    """The numbers of two features, which may be the same."""
+    found = [_feature(v, names) for v in value]
+    if len(found) != 2 or None in found:
+        raise ValueError(f"{name} must be {_one_of(names)}, or a pair of such, got {value!r}.")
+    return found
+
+
+def checked_features(features, names, n_least=1, n_most=None):
+    """The numbers of several different features, as a list.
+
+    Parameters
+    ----------
+    features : object, what the user passed
+    names : list of P str
+    n_least, n_most : int, how many are wanted
+    """
+    found = [_feature(v, names) for v in features] if is_list(features) else [None]
+    enough = n_least <= len(found) <= (n_most or len(names))
+    if None in found or len(set(found)) < len(found) or not enough:
+        how_many = "two" if n_most == 2 else "one or more"
+        raise ValueError(
+            f"features must be {how_many} different columns of the {len(names)} that the mixture was fitted "
+            f"to, each {_one_of(names)}, got {features!r}."
+        )
+    return found
+
+
+def checked_plane(features, names):
+    """The numbers of the two features that span a plot."""
+    if len(names) < 2:
+        raise ValueError("The plot takes two features, and the mixture was fitted to one.")
+    return checked_features(features, names, 2, 2)
+
+
+def checked_components(components, counts, min_count):
+    """The numbers of the components to show: those listed, or all with at least ``min_count`` rows."""
+    if components is None:
+        return shown_components(counts, min_count)
+    found = list(components) if is_list(components) else [None]
+    known = all(_is_index(k, len(counts)) for k in found)
+    if not found or not known or len(set(found)) < len(found):
+        raise ValueError(
+            f"components must be a list of different integers from 0 to {len(counts) - 1}, got "
+            f"{components!r}."
+        )
+    return [int(k) for k in found]
+
+
+def shown_components(counts, min_count):
+    """The numbers of the components with at least ``min_count`` expected rows."""
+    if isinstance(min_count, bool) or not isinstance(min_count, Real) or not min_count >= 0:
+        raise ValueError(f"min_count must be a number of rows, at least 0, got {min_count!r}.")
+    shown = np.flatnonzero(counts >= min_count).tolist()
+    if not shown:
+        raise ValueError(
+            f"No component has {min_count:g} expected rows, the largest has {counts.max():.1f}: lower "
+            "min_count."
+        )
+    return shown
+
+
+def coordinates(X, features):
+    """Columns of rows that the mixture has validated, (n_samples, number of features)."""
+    return np.asarray(X, dtype=np.float64)[:, features]
+
+
+def check_probability(name, value):
+    """Raise ValueError unless the value is a number between 0 and 1."""
+    if not isinstance(value, Real) or not 0 < value < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
+
+
+def _is_index(value, size):
+    return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value < size
+
+
+def _feature(value, names):
+    """The number of a feature, or None where there is no such feature."""
+    if isinstance(value, str):
+        return names.index(value) if value in names else None
+    return int(value) if _is_index(value, len(names)) else None
+
+
+def _one_of(names):
+    """What stands for a feature, in words."""
+    named = ", ".join(names) if len(names) <= 6 else f"{names[0]}, {names[1]} to {names[-1]}"
+    return f"an integer from 0 to {len(names) - 1} or a name ({named})"
