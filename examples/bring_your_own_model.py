@@ -19,6 +19,7 @@ only an integral over beta, so that the error bars can be checked.
 # Two factors: ten independent rates, and beta. Every line of the log joint density becomes a ``Term``.
 from dataclasses import dataclass
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import i0e, i1e
 from sklearn.utils import check_random_state
@@ -72,6 +73,15 @@ for i, name in enumerate([*(f"rate[{i}]" for i in range(n)), "beta"]):
     ratios = f"{lrvb_sd[i] / exact_sd[i]:>18.3f}{mean_field_sd[i] / exact_sd[i]:>24.3f}"
     print(f"{name:<9}{ours:>18}{truth:>18}{ratios}")
 
+# %%
+figure, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
+ax.axhline(1, color="black", lw=0.8)
+ax.plot(hours, lrvb_sd[:n] / exact_sd[:n], "o", color="#0072B2", label="LRVB")
+ax.plot(hours, mean_field_sd[:n] / exact_sd[:n], "^", color="#D55E00", mfc="none", label="mean field")
+ax.set(xscale="log", xlabel="thousand hours that the pump was watched", ylabel="error bar / exact one")
+ax.set_title("Error bars of the rates of ten pumps")
+ax.legend(loc="lower right")
+plt.show()
 
 # %%
 # A family of your own

@@ -13,6 +13,7 @@ from the terms. What comes out should be the same numbers.
 # The estimator's fit
 # -------------------
 # 70 rows of two clusters that overlap. Means and precisions get a factor each, as in the paper.
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import gammaln
 
@@ -96,8 +97,17 @@ covariance = posterior.covariance("weights.log", "mu.value", "Lambda.value")
 upper = np.flatnonzero(np.triu(np.ones((p, p))))
 precisions = k + k * p + np.arange(k * p * p).reshape(k, p * p)[:, upper].ravel()
 kept = np.concatenate([np.arange(k + k * p), precisions])
-error = np.abs(covariance[np.ix_(kept, kept)] - mixture.posterior_covariance_).max()
-print(f"posterior covariances differ by {error / np.abs(covariance).max():.0e} of the largest entry")
+covariance = covariance[np.ix_(kept, kept)]
+error = np.abs(covariance - mixture.posterior_covariance_).max() / np.abs(covariance).max()
+print(f"posterior covariances differ by {error:.0e} of the largest entry")
+
+# %%
+figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
+ax.axline((0, 0), slope=1, color="black", lw=0.8)
+ax.plot(mixture.posterior_covariance_.ravel(), covariance.ravel(), "o", mfc="none")
+ax.set(xlabel="estimator", ylabel="from parts", aspect="equal")
+ax.set_title("All posterior covariances, two ways")
+plt.show()
 
 # %%
 # **Answer.** Yes: lower bound, means and error bars (0.007612 +- 0.275656, for example) agree in all

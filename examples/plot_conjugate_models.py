@@ -131,7 +131,13 @@ for i, name in enumerate(names):
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-styles = ({"marker": "s", "ls": "--"}, {"marker": "s"}, {"marker": "o", "ls": "--", "lw": 4}, {"marker": "o"})
+blue, orange = "#0072B2", "#D55E00"
+styles = (
+    {"marker": "s", "color": orange, "ls": "--"},
+    {"marker": "s", "color": blue},
+    {"marker": "o", "color": orange, "ls": "--", "lw": 4},
+    {"marker": "o", "color": blue},
+)
 for (name, values), style in zip(ratios.items(), styles, strict=True):
     left.plot(sizes, values, label=name, **style)
 left.axhline(1, color="black", lw=0.8)
@@ -142,12 +148,12 @@ left.set_xticks(sizes, sizes)
 left.minorticks_off()
 left.legend()
 places = np.arange(p)
-for shift, centre, sd, label in (
-    (-0.2, exact_means, exact_sd, "exact"),
-    (0.0, means, lrvb_sd, "LRVB"),
-    (0.2, means, mean_field_sd, "mean field"),
+for shift, centre, sd, label, color in (
+    (-0.2, exact_means, exact_sd, "exact", "black"),
+    (0.0, means, lrvb_sd, "LRVB", blue),
+    (0.2, means, mean_field_sd, "mean field", orange),
 ):
-    right.errorbar(places + shift, centre[:p], 1.96 * sd[:p], fmt="o", capsize=3, label=label)
+    right.errorbar(places + shift, centre[:p], 1.96 * sd[:p], fmt="o", color=color, capsize=3, label=label)
 right.axhline(0, color="0.7", lw=0.8, zorder=0)
 right.set_xticks(places, names[:p])
 right.set(ylabel="posterior mean and 95 % interval", title="Regression on correlated features")

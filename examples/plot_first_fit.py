@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.datasets import load_iris
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.displays import ComponentDisplay, InfluenceDisplay
+from sklearn_lrvb.displays import ComponentDisplay, InfluenceDisplay, PosteriorIntervalDisplay
 
 iris = load_iris(as_frame=True)
 X = iris.data.rename(columns=lambda name: name.removesuffix(" (cm)"))
@@ -36,18 +36,22 @@ print(f"{mixture.n_occupied_} clusters in {len(X)} flowers; converged: {mixture.
 # the data. Attributes that end in ``_std_`` hold them, in the shape of the estimates. Here are those of
 # the two clusters, by falling share. (``posterior_summary()`` has all of them as a pandas table, with
 # intervals.)
-clusters = np.argsort(-mixture.weights_)[: mixture.n_occupied_]
-print(f"{'':<14}" + "".join(f"{f'cluster {k}':>18}" for k in clusters))
-shares = (f"{mixture.weights_[k]:.3f} +- {mixture.weights_std_[k]:.3f}" for k in clusters)
-print(f"{'share':<14}" + "".join(f"{share:>18}" for share in shares))
-for p, name in enumerate(mixture.feature_names_in_):
-    means = (f"{mixture.means_[k, p]:.2f} +- {mixture.means_std_[k, p]:.2f}" for k in clusters)
-    print(f"{name:<14}" + "".join(f"{mean:>18}" for mean in means))
+for k in np.argsort(-mixture.weights_)[: mixture.n_occupied_]:
+    print(f"cluster {k}: share {mixture.weights_[k]:.3f} +- {mixture.weights_std_[k]:.3f}")
+    for name, mean, sd in zip(X.columns, mixture.means_[k], mixture.means_std_[k], strict=True):
+        print(f"    {name:<14}{mean:.2f} +- {sd:.2f}")
 
 # %%
-# A display draws the clusters in the plane of any two measurements. The outline of a cluster is where its
+# A display draws the means as intervals that hold each with 95 % probability. (The dashed ones are what
+# variational Bayes says without the correction that this package makes. They agree here, as the two clusters
+# do not overlap; the next lesson has some that do.)
+PosteriorIntervalDisplay.from_estimator(mixture)
+plt.show()
+
+# %%
+# Another draws the clusters in the plane of any two measurements. The outline of a cluster is where its
 # flowers lie; the small filled ellipse is where its mean lies, with 95 % probability.
-display = ComponentDisplay.from_estimator(mixture, X, features=(2, 3))
+display = ComponentDisplay.from_estimator(mixture, X, features=("petal length", "petal width"))
 display.ax_.set_title("Two clusters of irises")
 plt.show()
 
@@ -57,27 +61,26 @@ plt.show()
 # The *leverage* of a flower says how much the fit depends on it. One flower stands out: its leverage is
 # twice that of any other.
 leverage = mixture.leverage(X)
-first, second = np.argsort(-leverage)[:2]
-for who, value in ((f"flower {first}", leverage[first]), (f"flower {second}", leverage[second])):
-    print(f"leverage of {who:<14}{value:.2f}")
-print(f"leverage of {'the median':<14}{np.median(leverage):.2f}\n")
-print(X.iloc[first].to_string())
+order = np.argsort(-leverage)
+print(f"largest leverages: {leverage[order[:3]].round(2)}, median {np.median(leverage):.2f}")
+first = order[0]
+print(f"the first is flower {first}:\n{X.iloc[first].to_string()}")
 
 # %%
 # What would the answer be without it? *Influence* says how far each mean moves if a row counts a little
 # more. With the sign reversed, it is what leaving the row out would do, without fitting again.
-without = -mixture.influence(X.iloc[[first]], perturb="weight")[0]
 k = mixture.predict(X)[first]
-for p, name in enumerate(mixture.feature_names_in_):
-    shift = without[k, p] / mixture.means_std_[k, p]
-    print(f"without flower {first}, the mean {name:<12} of cluster {k} moves by {shift:+.2f} error bars")
+shift = -mixture.influence(X.iloc[[first]], perturb="weight")[0, k] / mixture.means_std_[k]
+print(f"without flower {first}, the means of cluster {k} move by, in error bars:")
+for name, value in zip(X.columns, shift, strict=True):
+    print(f"    {name:<14}{value:+.2f}")
 
 # %%
 # A display draws that influence for all flowers at once, here on the mean width of the sepals: blue
 # flowers lower it, red ones raise it. Flower 41 has the petals of its cluster and by far its narrowest
 # sepals.
 display = InfluenceDisplay.from_estimator(
-    mixture, X, component=k, feature=1, perturb="weight", features=(0, 1)
+    mixture, X, component=k, feature="sepal width", perturb="weight", features=("sepal length", "sepal width")
 )
 odd = tuple(X.iloc[first, :2])
 display.ax_.annotate(f"flower {first}", odd, (8, -12), textcoords="offset points")

@@ -32,7 +32,7 @@ settings = {
     "mean_prior": X.mean(axis=0),
     "covariance_prior": np.cov(X.T),
     "max_iter": 2000,
-    "moves": None,  # so that all K components are used
+    "moves": None,  # No component is merged with another: K is to stay K.
     "random_state": 0,
 }
 numbers = (1, 2, 3, 4, 5, 6)

@@ -21,7 +21,6 @@ The data are 178 wines from three cultivars, in three principal components and w
 from math import lgamma
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
@@ -31,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.displays import ComponentDisplay
+from sklearn_lrvb.displays import ComponentDisplay, ModelChoiceDisplay
 
 wine = load_wine()
 X = make_pipeline(StandardScaler(), PCA(3, random_state=0)).fit_transform(wine.data)
@@ -40,22 +39,33 @@ mixture = LRVBGaussianMixture(
     weight_concentration_prior_type="dirichlet_distribution",
     weight_concentration_prior=1.0,
     max_iter=500,
-    moves=None,  # so that all K components are used
+    moves=None,  # No component is merged with another: K is to stay K.
     random_state=0,
 )
 
 # %%
-# By evidence: one fit of each
-# ----------------------------
+# How many?
+# ---------
+# The display fits a mixture for each number of components. Above is the bound and, with the logarithm of K!
+# added, the evidence. Below is the leave-one-out score, which says how well each mixture predicts a wine
+# that it has not seen; it comes from the same fits, and its bars are one standard error of the difference
+# from the best.
+choice = ModelChoiceDisplay.from_estimator(mixture, X, n_components=numbers)
+plt.show()
+
+# %%
+# Which shape?
+# ------------
+# The same evidence, of every covariance type.
 fits = {
     (kind, k): clone(mixture).set_params(covariance_type=kind, n_components=k).fit(X)
     for kind in types
     for k in numbers
 }
-evidence = np.array([[fits[kind, k].lower_bound_ + lgamma(k + 1) for k in numbers] for kind in types])
 print(f"{'log evidence':<14}" + "".join(f"{f'K = {k}':>10}" for k in numbers))
-for kind, row in zip(types, evidence, strict=True):
-    print(f"{kind:<14}" + "".join(f"{value:>10.1f}" for value in row))
+for kind in types:
+    evidence = (fits[kind, k].lower_bound_ + lgamma(k + 1) for k in numbers)
+    print(f"{kind:<14}" + "".join(f"{value:>10.1f}" for value in evidence))
 
 # %%
 # By cross-validation: five fits of each
@@ -64,24 +74,10 @@ for kind, row in zip(types, evidence, strict=True):
 folds = KFold(5, shuffle=True, random_state=0)
 grid = {"covariance_type": types, "n_components": numbers}
 search = GridSearchCV(mixture, grid, cv=folds, refit=False).fit(X)
-scores = search.cv_results_["mean_test_score"].reshape(evidence.shape)
+scores = search.cv_results_["mean_test_score"].reshape(len(types), len(numbers))
 print(f"{'score a wine':<14}" + "".join(f"{f'K = {k}':>10}" for k in numbers))
 for kind, row in zip(types, scores, strict=True):
     print(f"{kind:<14}" + "".join(f"{value:>10.2f}" for value in row))
-
-# %%
-# Both curves rise steeply up to three components and are flat afterwards.
-figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-for ax, values, label in zip(
-    axes, (evidence, scores), ("log evidence, nats", "cross-validated score of a wine, nats"), strict=True
-):
-    for kind, row, marker in zip(types, values, "o^sD", strict=True):
-        ax.plot(numbers, row, marker=marker, label=kind)
-    best = np.unravel_index(values.argmax(), values.shape)
-    ax.plot(numbers[best[1]], values[best], "o", ms=15, mfc="none", color="black", label="chosen")
-    ax.set(xlabel="components, K", ylabel=label, xticks=numbers)
-axes[0].legend(loc="lower right")
-plt.show()
 
 # %%
 # The mixture that both choose

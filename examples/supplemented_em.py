@@ -14,6 +14,7 @@ is the numerical derivative of the EM map itself, which has no notion of factors
 # %%
 # Supplemented EM
 # ---------------
+import matplotlib.pyplot as plt
 import numpy as np
 
 from sklearn_lrvb.exponential_families import Beta, Categorical, MultivariateNormal
@@ -81,6 +82,7 @@ print(f"largest difference of the two: {np.abs(sem - lrvb).max():.0e}")
 # 1/2 + p/4, (1 - p)/4, (1 - p)/4 and p/4. The first cell is the sum of two that are not told apart. The
 # parameter is the log-odds of p. Ten and a hundred times the data show what the difference does in the
 # limit.
+sizes, differences = [], []
 print(f"{'observations':>12}{'log-odds by EM +- SEM sd':>28}{'LRVB sd / SEM sd - 1':>24}")
 for multiple in (1, 10, 100):
     counts = multiple * np.array([125, 18, 20, 34])
@@ -106,7 +108,17 @@ for multiple in (1, 10, 100):
     )
     contrast = np.array([1.0, -1.0])  # log p - log(1 - p)
     lrvb_sd = np.sqrt(contrast @ model.fit().covariance("p") @ contrast)
-    print(f"{counts.sum():>12}{f'{optimum[0]:.5f} +- {sem_sd:.5f}':>28}{lrvb_sd / sem_sd - 1:>24.6f}")
+    sizes.append(counts.sum())
+    differences.append(lrvb_sd / sem_sd - 1)
+    print(f"{counts.sum():>12}{f'{optimum[0]:.5f} +- {sem_sd:.5f}':>28}{differences[-1]:>24.6f}")
+
+# %%
+figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
+ax.loglog(sizes, differences, "o-", label="LRVB sd / SEM sd - 1")
+ax.loglog(sizes, 1 / np.array(sizes), color="black", lw=0.8, ls="--", label="1 / observations")
+ax.set(xlabel="observations", title="Two corrections, one limit")
+ax.legend()
+plt.show()
 
 # %%
 # **Answer.** In the limit, yes. For jointly normal data and parameters the covariances agree to round-off,
