@@ -3,20 +3,22 @@
 A hierarchical model and a family of your own: what does it take to get error bars?
 ===================================================================================
 
-Linear response needs no mixture. Any model whose log joint density is a sum of products of the factors'
-statistics can be written down term by term, and error bars follow. How much work is that, and how good
-are they?
+Linear response needs no mixture. Any model whose log joint density is a sum of
+products of the factors' statistics can be written down term by term, and error bars
+follow. How much work is that, and how good are they?
 
-The model here is an example of Gelfand and Smith (1990): ten pumps of a power plant (Gaver and
-O'Muircheartaigh, 1987). Pump i fails s_i times in t_i thousand hours, with s_i ~ Poisson(lambda_i t_i);
-the rates are lambda_i ~ Gamma(shape a, rate beta), and beta ~ Gamma(g, d). The exact posterior needs
-only an integral over beta, so that the error bars can be checked.
+The model here is an example of Gelfand and Smith (1990): ten pumps of a power plant
+(Gaver and O'Muircheartaigh, 1987). Pump i fails s_i times in t_i thousand hours, with
+s_i ~ Poisson(lambda_i t_i); the rates are lambda_i ~ Gamma(shape a, rate beta), and
+beta ~ Gamma(g, d). The exact posterior needs only an integral over beta, so that the
+error bars can be checked.
 """
 
 # %%
 # The model
 # ---------
-# Two factors: ten independent rates, and beta. Every line of the log joint density becomes a ``Term``.
+# Two factors: ten independent rates, and beta. Every line of the log joint density
+# becomes a ``Term``.
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -28,7 +30,9 @@ from sklearn_lrvb.exponential_families import ExponentialFamily, Gamma, check_fa
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
 
 failures = np.array([5, 1, 5, 14, 3, 19, 1, 1, 4, 22])
-hours = np.array([94.32, 15.72, 62.88, 125.76, 5.24, 31.44, 1.048, 1.048, 2.096, 10.48])  # thousands
+hours = np.array(
+    [94.32, 15.72, 62.88, 125.76, 5.24, 31.44, 1.048, 1.048, 2.096, 10.48]
+)  # thousands
 a, g, d, n = 1.802, 0.1, 1.0, 10
 
 model = MeanFieldModel(
@@ -51,7 +55,9 @@ posterior = model.fit()
 log_beta = np.linspace(-10, 6, 20_001)[:, None]
 beta = np.exp(log_beta)
 shape, rate = failures + a, hours + beta
-log_density = (g + n * a) * log_beta[:, 0] - d * beta[:, 0] - (shape * np.log(rate)).sum(axis=1)
+log_density = (
+    (g + n * a) * log_beta[:, 0] - d * beta[:, 0] - (shape * np.log(rate)).sum(axis=1)
+)
 weights = np.exp(log_density - log_density.max())
 weights /= weights.sum()
 given_beta = np.hstack([shape / rate, beta])
@@ -67,9 +73,14 @@ lrvb_sd, mean_field_sd = (
     np.append(posterior.std("rates.value", method), posterior.std("beta.value", method))
     for method in ("lrvb", "mean_field")
 )
-print(f"{'':<9}{'LRVB':>18}{'exact':>18}{'LRVB / exact sd':>18}{'mean field / exact sd':>24}")
+print(
+    f"{'':<9}{'LRVB':>18}{'exact':>18}{'LRVB / exact sd':>18}{'mean field / exact sd':>24}"
+)
 for i, name in enumerate([*(f"rate[{i}]" for i in range(n)), "beta"]):
-    ours, truth = f"{mean[i]:.4f} +- {lrvb_sd[i]:.4f}", f"{exact_mean[i]:.4f} +- {exact_sd[i]:.4f}"
+    ours, truth = (
+        f"{mean[i]:.4f} +- {lrvb_sd[i]:.4f}",
+        f"{exact_mean[i]:.4f} +- {exact_sd[i]:.4f}",
+    )
     ratios = f"{lrvb_sd[i] / exact_sd[i]:>18.3f}{mean_field_sd[i] / exact_sd[i]:>24.3f}"
     print(f"{name:<9}{ours:>18}{truth:>18}{ratios}")
 
@@ -77,8 +88,19 @@ for i, name in enumerate([*(f"rate[{i}]" for i in range(n)), "beta"]):
 figure, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
 ax.axhline(1, color="black", lw=0.8)
 ax.plot(hours, lrvb_sd[:n] / exact_sd[:n], "o", color="#0072B2", label="LRVB")
-ax.plot(hours, mean_field_sd[:n] / exact_sd[:n], "^", color="#D55E00", mfc="none", label="mean field")
-ax.set(xscale="log", xlabel="thousand hours that the pump was watched", ylabel="error bar / exact one")
+ax.plot(
+    hours,
+    mean_field_sd[:n] / exact_sd[:n],
+    "^",
+    color="#D55E00",
+    mfc="none",
+    label="mean field",
+)
+ax.set(
+    xscale="log",
+    xlabel="thousand hours that the pump was watched",
+    ylabel="error bar / exact one",
+)
 ax.set_title("Error bars of the rates of ten pumps")
 ax.legend(loc="lower right")
 plt.show()
@@ -86,10 +108,11 @@ plt.show()
 # %%
 # A family of your own
 # --------------------
-# A factor may be of any exponential family. A new one needs its statistics, its log partition function
-# with the first two derivatives (mean and covariance of the statistics), a sampler, and where it is
-# defined. Here is the von Mises distribution of directions x, with the statistic (cos x, sin x) and the
-# natural parameter kappa (cos mu, sin mu).
+# A factor may be of any exponential family. A new one needs its statistics, its log
+# partition function with the first two derivatives (mean and covariance of the
+# statistics), a sampler, and where it is defined. Here is the von Mises distribution of
+# directions x, with the statistic (cos x, sin x) and the natural parameter kappa (cos
+# mu, sin mu).
 
 
 @dataclass(frozen=True)
@@ -115,7 +138,11 @@ class VonMises(ExponentialFamily):
         ratio = self._resultant_over_kappa(natural)[..., None]
         outer = natural[..., :, None] * natural[..., None, :]
         squared = np.square(natural).sum(axis=-1)[..., None, None]
-        along = np.where(squared > 0, (1 - 2 * ratio) / np.where(squared > 0, squared, 1.0) - ratio**2, 0.0)
+        along = np.where(
+            squared > 0,
+            (1 - 2 * ratio) / np.where(squared > 0, squared, 1.0) - ratio**2,
+            0.0,
+        )
         return ratio * np.eye(2) + along * outer
 
     def _resultant_over_kappa(self, natural):
@@ -132,8 +159,13 @@ class VonMises(ExponentialFamily):
 
     def sample(self, natural, n_draws, random_state=None):
         """Angles: (n_draws, ...)."""
-        mu, kappa = np.arctan2(natural[..., 1], natural[..., 0]), np.linalg.norm(natural, axis=-1)
-        return check_random_state(random_state).vonmises(mu, kappa, size=(n_draws, *mu.shape))
+        mu, kappa = (
+            np.arctan2(natural[..., 1], natural[..., 0]),
+            np.linalg.norm(natural, axis=-1),
+        )
+        return check_random_state(random_state).vonmises(
+            mu, kappa, size=(n_draws, *mu.shape)
+        )
 
     def statistics_of(self, value):
         """(cos x, sin x)."""
@@ -155,9 +187,10 @@ direction = MeanFieldModel({"mu": VonMises()}, [Term(data, "mu.vector")]).fit()
 print(f"cos(mu) {cosine:.3f} +- {sd[0]:.3f}, sin(mu) {sine:.3f} +- {sd[1]:.3f}")
 
 # %%
-# **Answer.** A line for every term of the model, and some thirty for a new family. The error bars are
-# those of the truth to a percent for most rates; the worst, of the two pumps with the fewest hours, are 4
-# % too small (0.80 +- 0.51) and by mean field 9 %. That of beta, 2.44 +- 0.70, is 2.4 % too small, by mean
-# field 20 %.
+# **Answer.** A line for every term of the model, and some thirty for a new family. The
+# error bars are those of the truth to a percent for most rates; the worst, of the two
+# pumps with the fewest hours, are 4 % too small (0.80 +- 0.51) and by mean field 9 %.
+# That of beta, 2.44 +- 0.70, is 2.4 % too small, by mean field 20 %.
 #
-# Read on: :ref:`sphx_glr_gallery_gaussian_mixture_from_parts.py` writes down the mixture itself.
+# Read on: :ref:`sphx_glr_gallery_gaussian_mixture_from_parts.py` writes down the
+# mixture itself.

@@ -3,8 +3,9 @@
 Unknown mean, unknown noise, a regression: are the error bars those of the truth?
 =================================================================================
 
-Where a posterior is not normal, linear response (LRVB) is an approximation. How good is it? Two textbook
-models tell, as their exact posterior is known but for an integral over one number, the noise:
+Where a posterior is not normal, linear response (LRVB) is an approximation. How good
+is it? Two textbook models tell, as their exact posterior is known but for an integral
+over one number, the noise:
 
 * normal observations with unknown mean and precision (one over the variance), and a factor for each;
 * linear regression with unknown noise, a factor for every coefficient, and features that are correlated.
@@ -15,7 +16,8 @@ The first is the second with one feature, a column of ones.
 # %%
 # The model, term by term
 # -----------------------
-# Coefficients have the prior normal(0, 10) each, the noise precision tau has a gamma(2, 1).
+# Every coefficient has a normal prior of mean 0 and variance 10, and the precision tau
+# of the noise a gamma(2, 1) prior.
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -51,7 +53,10 @@ def fit_regression(X, y):
             Term(-0.5 * gram[i, i], f"w{i}.square", "tau.value"),
             Term(-0.5 * prior_precision, f"w{i}.square"),
         ]
-        terms += [Term(-gram[i, j], f"w{i}.value", f"w{j}.value", "tau.value") for j in range(i)]
+        terms += [
+            Term(-gram[i, j], f"w{i}.value", f"w{j}.value", "tau.value")
+            for j in range(i)
+        ]
     factors = {f"w{i}": UnivariateNormal() for i in range(p)} | {"tau": Gamma()}
     return MeanFieldModel(factors, terms).fit(max_iter=5000)
 
@@ -59,7 +64,8 @@ def fit_regression(X, y):
 # %%
 # The exact posterior
 # -------------------
-# Given tau the coefficients are normal; tau itself is integrated on a fine grid of its logarithm.
+# Given tau the coefficients are normal; tau itself is integrated on a fine grid of its
+# logarithm.
 
 
 def exact_regression(X, y):
@@ -83,7 +89,9 @@ def exact_regression(X, y):
     weights = np.exp(log_density - total)
     mean = weights @ given_tau
     spread = given_tau - mean
-    covariance = np.diag(weights @ (1 / precision)) + (weights[:, None] * spread).T @ spread
+    covariance = (
+        np.diag(weights @ (1 / precision)) + (weights[:, None] * spread).T @ spread
+    )
     tau_mean = weights @ tau[:, 0]
     tau_sd = np.sqrt(weights @ (tau[:, 0] - tau_mean) ** 2)
     means = np.append(axes @ mean, tau_mean)
@@ -94,18 +102,32 @@ def exact_regression(X, y):
 # %%
 # Unknown mean and precision
 # --------------------------
-# From 4 observations to 256, shifted and scaled so that the data sets differ in their size only.
+# From 4 observations to 256, shifted and scaled so that the data sets differ in their
+# size only.
 rng = np.random.default_rng(0)
 sizes = (4, 8, 16, 32, 64, 128, 256)
 observations = rng.normal(size=max(sizes))
-ratios = {name: [] for name in ("precision, mean field", "precision, LRVB", "mean, mean field", "mean, LRVB")}
+ratios = {
+    name: []
+    for name in (
+        "precision, mean field",
+        "precision, LRVB",
+        "mean, mean field",
+        "mean, LRVB",
+    )
+}
 print("error bar / exact one\n   n" + "".join(f"{name:>23}" for name in ratios))
 for n in sizes:
     y = 1 + 0.8 * (observations[:n] - observations[:n].mean()) / observations[:n].std()
     posterior = fit_regression(np.ones((n, 1)), y)
     _, (mean_sd, tau_sd), _ = exact_regression(np.ones((n, 1)), y)
-    for name, statistic, exact in (("precision", "tau.value", tau_sd), ("mean", "w0.value", mean_sd)):
-        ratios[f"{name}, mean field"].append(posterior.std(statistic, method="mean_field").item() / exact)
+    for name, statistic, exact in (
+        ("precision", "tau.value", tau_sd),
+        ("mean", "w0.value", mean_sd),
+    ):
+        ratios[f"{name}, mean field"].append(
+            posterior.std(statistic, method="mean_field").item() / exact
+        )
         ratios[f"{name}, LRVB"].append(posterior.std(statistic).item() / exact)
     print(f"{n:>4}" + "".join(f"{values[-1]:>23.3f}" for values in ratios.values()))
 
@@ -123,10 +145,15 @@ lrvb_sd, mean_field_sd = (
     np.array([posterior.std(f"{name}.value", method=method).item() for name in names])
     for method in ("lrvb", "mean_field")
 )
-print(f"{posterior.n_iter} sweeps; lower bound {posterior.lower_bound:.2f}, log evidence {log_evidence:.2f}")
+print(
+    f"{posterior.n_iter} sweeps; lower bound {posterior.lower_bound:.2f}, log evidence {log_evidence:.2f}"
+)
 print(f"{'':<5}{'LRVB':>18}{'exact':>18}{'mean-field sd':>16}")
 for i, name in enumerate(names):
-    ours, truth = f"{means[i]:.3f} +- {lrvb_sd[i]:.3f}", f"{exact_means[i]:.3f} +- {exact_sd[i]:.3f}"
+    ours, truth = (
+        f"{means[i]:.3f} +- {lrvb_sd[i]:.3f}",
+        f"{exact_means[i]:.3f} +- {exact_sd[i]:.3f}",
+    )
     print(f"{name:<5}{ours:>18}{truth:>18}{mean_field_sd[i]:>16.3f}")
 
 # %%
@@ -142,7 +169,10 @@ for (name, values), style in zip(ratios.items(), styles, strict=True):
     left.plot(sizes, values, label=name, **style)
 left.axhline(1, color="black", lw=0.8)
 left.set(
-    xscale="log", xlabel="observations", ylabel="error bar / exact one", title="Unknown mean and precision"
+    xscale="log",
+    xlabel="observations",
+    ylabel="error bar / exact one",
+    title="Unknown mean and precision",
 )
 left.set_xticks(sizes, sizes)
 left.minorticks_off()
@@ -153,18 +183,29 @@ for shift, centre, sd, label, color in (
     (0.0, means, lrvb_sd, "LRVB", blue),
     (0.2, means, mean_field_sd, "mean field", orange),
 ):
-    right.errorbar(places + shift, centre[:p], 1.96 * sd[:p], fmt="o", color=color, capsize=3, label=label)
+    right.errorbar(
+        places + shift,
+        centre[:p],
+        1.96 * sd[:p],
+        fmt="o",
+        color=color,
+        capsize=3,
+        label=label,
+    )
 right.axhline(0, color="0.7", lw=0.8, zorder=0)
 right.set_xticks(places, names[:p])
-right.set(ylabel="posterior mean and 95 % interval", title="Regression on correlated features")
+right.set(
+    ylabel="posterior mean and 95 % interval", title="Regression on correlated features"
+)
 right.legend()
 plt.show()
 
 # %%
-# **Answer.** In the regression mean field's error bars are three to four times too small, and those of
-# LRVB right to two percent: w0 is 0.940 +- 0.359, exactly +- 0.365. The error bar of the precision is
-# right by LRVB for four observations already. That of the mean is not: with few observations it is equally
-# too small by both, as mean and precision are uncorrelated, and what is missing is the heavier tail of
-# Student's t, which linear response cannot describe.
+# **Answer.** In the regression mean field's error bars are three to four times too
+# small, and those of LRVB right to two percent: w0 is 0.940 +- 0.359, exactly +- 0.365.
+# The error bar of the precision is right by LRVB for four observations already. That of
+# the mean is not: with few observations it is equally too small by both, as mean and
+# precision are uncorrelated, and what is missing is the heavier tail of Student's t,
+# which linear response cannot describe.
 #
 # Read on: :ref:`sphx_glr_gallery_bring_your_own_model.py`.

@@ -3,20 +3,21 @@
 A normal posterior, factor by factor: how wrong is mean field, and is LRVB right?
 =================================================================================
 
-Mean field replaces a posterior by a product of independent factors, one for each group of parameters.
-What that does is plain where everything is known: in a multivariate normal posterior with strong
-correlations. Given a factor for every coordinate, mean field finds the posterior mean exactly, but its
-variances are too small, and it has no correlations at all. Linear response (LRVB) derives the covariance
-from how the means respond to a perturbation. Is it right? The paper proves that it is exact here (Prop.
-lrvb_mvn).
+Mean field replaces a posterior by a product of independent factors, one for each
+group of parameters. What that does is plain where everything is known: in a
+multivariate normal posterior with strong correlations. Given a factor for every
+coordinate, mean field finds the posterior mean exactly, but its variances are too
+small, and it has no correlations at all. Linear response (LRVB) derives the
+covariance from how the means respond to a perturbation. Is it right? The paper proves
+that it is exact here (Prop. lrvb_mvn).
 """
 
 # %%
 # The density, term by term
 # -------------------------
-# ``sklearn_lrvb.mean_field`` fits a model that is written as factors and as the terms of its log density.
-# A normal density with mean m and precision matrix L is a sum over pairs of coordinates: L m times x,
-# minus L times x x' / 2.
+# ``sklearn_lrvb.mean_field`` fits a model that is written as factors and as the terms
+# of its log density. A normal density with mean m and precision matrix L is a sum over
+# pairs of coordinates: L m times x, minus L times x x' / 2.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,14 +28,21 @@ mean = np.array([1.0, -0.5, 2.0])
 covariance = np.array([[1.0, 0.85, -0.3], [0.85, 0.9, -0.05], [-0.3, -0.05, 0.5]])
 precision = np.linalg.inv(covariance)
 pull = precision @ mean
-log_constant = 0.5 * np.linalg.slogdet(precision)[1] - 1.5 * np.log(2 * np.pi) - 0.5 * mean @ pull
+log_constant = (
+    0.5 * np.linalg.slogdet(precision)[1] - 1.5 * np.log(2 * np.pi) - 0.5 * mean @ pull
+)
 
 terms = [Term(log_constant)]
 for i in range(3):
-    terms += [Term(pull[i], f"x{i}.value"), Term(-0.5 * precision[i, i], f"x{i}.square")]
+    terms += [
+        Term(pull[i], f"x{i}.value"),
+        Term(-0.5 * precision[i, i], f"x{i}.square"),
+    ]
     terms += [Term(-precision[i, j], f"x{i}.value", f"x{j}.value") for j in range(i)]
 posterior = MeanFieldModel({f"x{i}": UnivariateNormal() for i in range(3)}, terms).fit()
-print(f"{posterior.n_iter} sweeps; lower bound {posterior.lower_bound:.4f}, log evidence 0")
+print(
+    f"{posterior.n_iter} sweeps; lower bound {posterior.lower_bound:.4f}, log evidence 0"
+)
 
 # %%
 # Three covariances
@@ -46,15 +54,22 @@ covariances = {
     "mean field": posterior.covariance(*values, method="mean_field"),
 }
 sd = {name: np.sqrt(np.diag(matrix)) for name, matrix in covariances.items()}
-print(f"{'':<4}{'LRVB':>18}{'exact sd':>12}{'mean-field sd':>16}{'exact / mean field':>20}")
+print(
+    f"{'':<4}{'LRVB':>18}{'exact sd':>12}{'mean-field sd':>16}{'exact / mean field':>20}"
+)
 for i, value in enumerate(values):
     estimate = f"{posterior.mean(value):.4f} +- {sd['LRVB'][i]:.4f}"
     ratio = sd["exact"][i] / sd["mean field"][i]
-    print(f"x{i:<3}{estimate:>18}{sd['exact'][i]:>12.4f}{sd['mean field'][i]:>16.4f}{ratio:>20.1f}")
-print(f"largest error of the LRVB covariance: {np.abs(covariances['LRVB'] - covariance).max():.0e}")
+    print(
+        f"x{i:<3}{estimate:>18}{sd['exact'][i]:>12.4f}{sd['mean field'][i]:>16.4f}{ratio:>20.1f}"
+    )
+print(
+    f"largest error of the LRVB covariance: {np.abs(covariances['LRVB'] - covariance).max():.0e}"
+)
 
 # %%
-# Ellipses hold 95 % of each pair of coordinates. The dashed ones of LRVB lie on the exact ones.
+# Ellipses hold 95 % of each pair of coordinates. The dashed ones of LRVB lie on the
+# exact ones.
 styles = {
     "exact": {"color": "black", "lw": 1.2, "zorder": 3},
     "LRVB": {"color": "#0072B2", "lw": 4, "ls": (0, (2, 2))},
@@ -75,8 +90,8 @@ plt.show()
 # %%
 # Other groups of coordinates
 # ---------------------------
-# A factor may hold several coordinates: here x0 and x2 share one. Mean field is then right within the
-# pair, and LRVB is exact as before.
+# A factor may hold several coordinates: here x0 and x2 share one. Mean field is then
+# right within the pair, and LRVB is exact as before.
 blocks = {"pair": [0, 2], "single": [1]}
 terms = []
 for name, block in blocks.items():
@@ -88,11 +103,16 @@ terms.append(Term(-precision[np.ix_([0, 2], [1])], "pair.value", "single.value")
 grouped = MeanFieldModel(
     {name: MultivariateNormal(len(block)) for name, block in blocks.items()}, terms
 ).fit()
-error = grouped.covariance("pair.value", "single.value") - covariance[np.ix_([0, 2, 1], [0, 2, 1])]
+error = (
+    grouped.covariance("pair.value", "single.value")
+    - covariance[np.ix_([0, 2, 1], [0, 2, 1])]
+)
 print(f"largest error of the LRVB covariance: {np.abs(error).max():.0e}")
 
 # %%
-# **Answer.** Mean field's error bars are too small by factors of 1.7 to 3.8. Those of LRVB agree with the
-# exact ones to round-off, and so do the correlations, for every way of grouping the coordinates.
+# **Answer.** Mean field's error bars are too small by factors of 1.7 to 3.8. Those of
+# LRVB agree with the exact ones to round-off, and so do the correlations, for every way
+# of grouping the coordinates.
 #
-# Read on: :ref:`sphx_glr_gallery_plot_conjugate_models.py`, where the posterior is not normal.
+# Read on: :ref:`sphx_glr_gallery_plot_conjugate_models.py`, where the posterior is not
+# normal.

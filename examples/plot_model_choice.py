@@ -3,21 +3,24 @@
 How many clusters are there, and what shape?
 ============================================
 
-A mixture can have few clusters or many, and their covariances may be free ("full"), shared by all
-("tied"), without correlations ("diag") or round ("spherical"). Which model do the data support? Bayesian
-statistics compares models by their *evidence*, the probability of the data under each, and
-``lower_bound_`` is a bound on its logarithm that includes every constant. It may therefore be compared
-between numbers of components and between covariance types, and one fit of each is enough.
+A mixture can have few clusters or many, and their covariances may be free ("full"),
+shared by all ("tied"), without correlations ("diag") or round ("spherical"). Which
+model do the data support? Bayesian statistics compares models by their *evidence*,
+the probability of the data under each, and ``lower_bound_`` is a bound on its
+logarithm that includes every constant. It may therefore be compared between numbers
+of components and between covariance types, and one fit of each is enough.
 Cross-validation answers the same question by five more fits of every candidate.
 
-The data are 178 wines from three cultivars, in three principal components and without their labels.
+The data are 178 wines from three cultivars, in three principal components and without
+their labels.
 """
 
 # %%
 # The candidates
 # --------------
-# The weights have a Dirichlet prior here, which treats all components alike. The fit then describes one of
-# the K! ways of numbering its K components, so that log K! is added to its bound.
+# The weights have a Dirichlet prior here, which treats all components alike. The fit
+# then describes one of the K! ways of numbering its K components, so that log K! is
+# added to its bound.
 from math import lgamma
 
 import matplotlib.pyplot as plt
@@ -46,10 +49,10 @@ mixture = LRVBGaussianMixture(
 # %%
 # How many?
 # ---------
-# The display fits a mixture for each number of components. Above is the bound and, with the logarithm of K!
-# added, the evidence. Below is the leave-one-out score, which says how well each mixture predicts a wine
-# that it has not seen; it comes from the same fits, and its bars are one standard error of the difference
-# from the best.
+# The display fits a mixture for each number of components. Above is the bound and, with
+# the logarithm of K! added, the evidence. Below is the leave-one-out score, which says
+# how well each mixture predicts a wine that it has not seen; it comes from the same
+# fits, and its bars are one standard error of the difference from the best.
 choice = ModelChoiceDisplay.from_estimator(mixture, X, n_components=numbers)
 plt.show()
 
@@ -70,7 +73,8 @@ for kind in types:
 # %%
 # By cross-validation: five fits of each
 # --------------------------------------
-# Every wine is scored by a mixture that was fitted without it; the score is its log probability.
+# Every wine is scored by a mixture that was fitted without it; the score is its log
+# probability.
 folds = KFold(5, shuffle=True, random_state=0)
 grid = {"covariance_type": types, "n_components": numbers}
 search = GridSearchCV(mixture, grid, cv=folds, refit=False).fit(X)
@@ -82,19 +86,26 @@ for kind, row in zip(types, scores, strict=True):
 # %%
 # The mixture that both choose
 # ----------------------------
-# The labels of the wines serve to look at the outcome: rows are cultivars, columns clusters.
+# The labels of the wines serve to look at the outcome: rows are cultivars, columns
+# clusters.
 best = fits["full", 3]
 print(confusion_matrix(wine.target, best.predict(X)))
 for k in range(3):
-    print(f"cluster {k}: {best.weights_[k]:.3f} +- {best.weights_std_[k]:.3f} of the wines")
+    print(
+        f"cluster {k}: {best.weights_[k]:.3f} +- {best.weights_std_[k]:.3f} of the wines"
+    )
 display = ComponentDisplay.from_estimator(best, X)
-display.ax_.set(title="Three clusters of wines", xlabel="first component", ylabel="second component")
+display.ax_.set(
+    title="Three clusters of wines", xlabel="first component", ylabel="second component"
+)
 plt.show()
 
 # %%
-# **Answer.** Both choose three components with full covariances, and these are the cultivars: all but nine
-# wines are in the cluster of their cultivar, and the shares are known to 0.04. The evidence takes a fifth
-# of the fits. The choice is a close one: four round clusters would lower the evidence by 0.6 nats, a
-# factor of two in probability.
+# **Answer.** Evidence and cross-validation choose three components with full
+# covariances, and the leave-one-out score agrees on their number. These are the
+# cultivars: all but nine wines are in the cluster of their cultivar, and the shares are
+# known to 0.04. The evidence takes a fifth of the fits. The choice is a close one: four
+# round clusters would lower the evidence by 0.6 nats, a factor of two in probability.
 #
-# Read on: :ref:`sphx_glr_gallery_plot_leave_one_out.py` predicts left-out wines without refitting.
+# Read on: :ref:`sphx_glr_gallery_plot_leave_one_out.py` asks how good those scores from
+# one fit are.
