@@ -68,21 +68,20 @@ exact_sd = np.sqrt(weights @ (variance_given_beta + (given_beta - exact_mean) **
 # %%
 # How good are the error bars?
 # ----------------------------
+# The last two columns are the error bars of LRVB and of mean field over the exact ones.
 mean = np.append(posterior.mean("rates.value"), posterior.mean("beta.value"))
 lrvb_sd, mean_field_sd = (
     np.append(posterior.std("rates.value", method), posterior.std("beta.value", method))
     for method in ("lrvb", "mean_field")
 )
-print(
-    f"{'':<9}{'LRVB':>18}{'exact':>18}{'LRVB / exact sd':>18}{'mean field / exact sd':>24}"
-)
+print(f"{'':<9}{'LRVB':>16}{'exact':>18}{'LRVB / exact':>14}{'mean field':>12}")
 for i, name in enumerate([*(f"rate[{i}]" for i in range(n)), "beta"]):
-    ours, truth = (
-        f"{mean[i]:.4f} +- {lrvb_sd[i]:.4f}",
-        f"{exact_mean[i]:.4f} +- {exact_sd[i]:.4f}",
+    ours, exact = (
+        f"{mean[i]:.3f} +- {lrvb_sd[i]:.3f}",
+        f"{exact_mean[i]:.3f} +- {exact_sd[i]:.3f}",
     )
-    ratios = f"{lrvb_sd[i] / exact_sd[i]:>18.3f}{mean_field_sd[i] / exact_sd[i]:>24.3f}"
-    print(f"{name:<9}{ours:>18}{truth:>18}{ratios}")
+    ratios = f"{lrvb_sd[i] / exact_sd[i]:>14.3f}{mean_field_sd[i] / exact_sd[i]:>12.3f}"
+    print(f"{name:<9}{ours:>16}{exact:>18}{ratios}")
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")

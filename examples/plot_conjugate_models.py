@@ -116,7 +116,8 @@ ratios = {
         "mean, LRVB",
     )
 }
-print("error bar / exact one\n   n" + "".join(f"{name:>23}" for name in ratios))
+print(f"{'error bar / exact one':<24}precision{'':<17}mean")
+print(f"{'n':>6}" + f"{'mean field':>16}{'LRVB':>10}" * 2)
 for n in sizes:
     y = 1 + 0.8 * (observations[:n] - observations[:n].mean()) / observations[:n].std()
     posterior = fit_regression(np.ones((n, 1)), y)
@@ -129,7 +130,10 @@ for n in sizes:
             posterior.std(statistic, method="mean_field").item() / exact
         )
         ratios[f"{name}, LRVB"].append(posterior.std(statistic).item() / exact)
-    print(f"{n:>4}" + "".join(f"{values[-1]:>23.3f}" for values in ratios.values()))
+    precision_mf, precision_lrvb, mean_mf, mean_lrvb = (v[-1] for v in ratios.values())
+    print(
+        f"{n:>6}{precision_mf:>16.3f}{precision_lrvb:>10.3f}{mean_mf:>16.3f}{mean_lrvb:>10.3f}"
+    )
 
 # %%
 # A regression on correlated features

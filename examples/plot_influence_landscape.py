@@ -26,9 +26,8 @@ settings = {
     "n_components": 2,
     "weight_concentration_prior_type": "dirichlet_distribution",
     "weight_concentration_prior": 1.0,
-    "mean_prior": np.zeros(
-        2
-    ),  # The prior is fixed, so that refits with a moved point have the same.
+    # The prior is fixed, so that refits with a moved point have the same.
+    "mean_prior": np.zeros(2),
     "covariance_prior": np.eye(2),
     "max_iter": 1000,
 }

@@ -122,19 +122,8 @@ fit_seconds = perf_counter() - start
 X = pipeline[:-1].transform(images)
 probabilities = mixture.predict_proba(X)
 assignment, certainty = probabilities.argmax(axis=1), probabilities.max(axis=1)
-names = (
-    "zeros",
-    "ones",
-    "twos",
-    "threes",
-    "fours",
-    "fives",
-    "sixes",
-    "sevens",
-    "eights",
-    "nines",
-)
-digit_names, pair = np.array(names), np.unique(labels)
+in_words = "zeros ones twos threes fours fives sixes sevens eights nines"
+digit_names, pair = np.array(in_words.split()), np.unique(labels)
 test_clusters = pipeline.predict(test_images)
 table = np.array(
     [
@@ -276,7 +265,7 @@ for i, name in enumerate([*(f"mean of the {name}" for name in clusters), "share"
 drivers = np.argsort(-shifts, kind="stable")[:7]
 print("leaving out a digit moves a mean by this many of its error bars")
 print(
-    f"{'digit':<8}{'label':<8}{'cluster':<18}{'from the one fit':>18}{'refitted without it':>22}"
+    f"{'digit':<8}{'label':<8}{'cluster':<18}{'from the one fit':>17}{'refitted without it':>22}"
 )
 for row in drivers:
     others = np.delete(np.arange(len(X)), row)
@@ -284,9 +273,9 @@ for row in drivers:
     refitted = np.abs((refit.means_ - mixture.means_) / sd).max()
     cluster = f"{clusters[assignment[row]]} ({100 * certainty[row]:.0f} %)"
     print(
-        f"{row:<8}{digit_names[labels[row]]:<8}{cluster:<18}{shifts[row]:>18.2f}{refitted:>22.2f}"
+        f"{row:<8}{digit_names[labels[row]]:<8}{cluster:<18}{shifts[row]:>17.2f}{refitted:>22.2f}"
     )
-print(f"{'the median digit':<34}{np.median(shifts):>18.2f}\n")
+print(f"{'the median digit':<34}{np.median(shifts):>17.2f}\n")
 
 order = np.argsort(certainty, kind="stable")
 doubtful = order[certainty[order] < 0.9]

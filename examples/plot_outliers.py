@@ -39,9 +39,8 @@ settings = {
     "n_components": 2,
     "weight_concentration_prior_type": "dirichlet_distribution",
     "weight_concentration_prior": 1.0,
-    "mean_prior": X.mean(
-        axis=0
-    ),  # The prior is fixed, so that refits without a digit have the same.
+    # The prior is fixed, so that refits without a digit have the same.
+    "mean_prior": X.mean(axis=0),
     "covariance_prior": np.cov(X.T),
     "max_iter": 1000,
     "random_state": 0,
@@ -53,12 +52,10 @@ for k in range(2):
     print(
         f"cluster {k}: {mixture.weights_[k]:.3f} +- {mixture.weights_std_[k]:.3f} of the digits"
     )
+print(f"{'':<14}{'planted among first 12':>24}{'area under ROC curve':>24}")
 for name, measure in measures.items():
     found = planted[np.argsort(-measure)[:12]].sum()
-    auc = roc_auc_score(planted, measure)
-    print(
-        f"first 12 by {name:<12} {found} of the 12 planted digits; area under the ROC curve {auc:.3f}"
-    )
+    print(f"{name:<14}{found:>24}{roc_auc_score(planted, measure):>24.3f}")
 
 # %%
 # Both find most of what was planted. Here are the ten digits that each puts first; a
@@ -69,9 +66,7 @@ for strip, (name, measure) in zip(axes, measures.items(), strict=True):
         ax.imshow(images[row].reshape(8, 8), cmap="gray_r")
         ax.spines[:].set(color="#D55E00" if planted[row] else "0.8", linewidth=3)
         ax.set(xticks=[], yticks=[], xlabel="planted" if planted[row] else "")
-    strip[0].set_title(
-        f"largest {name}" if name == "leverage" else "lowest density", loc="left"
-    )
+    strip[0].set_title(f"ranked by {name}", loc="left")
 plt.show()
 
 # %%
@@ -95,12 +90,12 @@ for row in chosen:
     move = (refit.posterior_mean_ - mixture.posterior_mean_) / sd
     distances.append(np.sqrt(move @ np.linalg.solve(correlation, move)))
 
-print("rank correlation with how far the estimates move when the digit is left out")
+print("rank correlation with how far the estimates move without the digit")
 for name, measure in measures.items():
     print(f"    {name:<12}{spearmanr(distances, measure[chosen]).statistic:.3f}")
 root = np.sqrt(measures["leverage"][order[0]])
 print(
-    f"without the first digit they move by {distances[0]:.2f}; root of its leverage {root:.2f}"
+    f"without the first they move by {distances[0]:.2f}; root of its leverage {root:.2f}"
 )
 
 # %%

@@ -33,7 +33,7 @@ X = load_iris(as_frame=True).data.rename(
 irises = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
 for target in ("means", "covariances"):
     print(
-        fill(f"{target}: {irises.posterior_summary(target=target).attrs['prior']}", 100)
+        fill(f"{target}: {irises.posterior_summary(target=target).attrs['prior']}", 72)
         + "\n"
     )
 
@@ -100,7 +100,7 @@ fits = {
 }
 errors = {}
 print(
-    f"{'covariance_prior':<24}{'variance (true: 1)':>22}{'first mean':>20}{'intervals with truth':>24}"
+    f"{'covariance_prior':<22}{'variance':>10}{'first mean':>16}{'intervals with truth':>22}"
 )
 for name, fit in fits.items():
     clusters = fit.predict(X)[[0, -1]]  # the clusters of the two groups
@@ -108,7 +108,7 @@ for name, fit in fits.items():
     errors[name] = ((means - truth) / sd).ravel()
     first = f"{means[0, 0]:.2f} +- {sd[0, 0]:.2f}"
     covered = f"{100 * np.mean(np.abs(errors[name]) < 1.96):.0f} %"
-    print(f"{name:<24}{np.median(fit.covariances_):>22.3f}{first:>20}{covered:>24}")
+    print(f"{name:<22}{np.median(fit.covariances_):>10.3f}{first:>16}{covered:>22}")
 
 # %%
 # Errors of means in units of their error bars should be spread like the black curve.
@@ -130,7 +130,7 @@ ax.legend(title="covariance_prior")
 plt.show()
 
 # %%
-print(fill(fits["default"].posterior_summary(target="means").attrs["prior"], 100))
+print(fill(fits["default"].posterior_summary(target="means").attrs["prior"], 72))
 
 # %%
 # **Answer.** Not for shares and means of common tables, and more for the shape of small

@@ -34,10 +34,9 @@ for name, fit, n in (
     ("rows with counts", counted, len(rows)),
 ):
     k = fit.means_[:, 0].argmin()
-    print(
-        f"{name:<18}{n:>6} rows: share {fit.weights_[k]:.4f} +- {fit.weights_std_[k]:.4f}, "
-        f"mean {fit.means_[k, 0]:.4f} +- {fit.means_std_[k, 0]:.4f}"
-    )
+    share = f"{fit.weights_[k]:.4f} +- {fit.weights_std_[k]:.4f}"
+    mean = f"{fit.means_[k, 0]:.4f} +- {fit.means_std_[k, 0]:.4f}"
+    print(f"{name:<17}{n:>4} rows: share {share}, mean {mean}")
 
 # %%
 # Survey weights
@@ -79,31 +78,20 @@ def survey_sd(mixture, X, w, target):
     return np.sqrt(np.tensordot(w**2, influence**2, axes=1))
 
 
-def estimates(mixture, X, w):
-    """Share and mean of the small group, with error bars by counts and by survey weights: (3, 3)."""
-    small = mixture.weights_.argmin()
-    return np.array(
-        [
-            [shares[small], *means[small]]
-            for shares, means in (
-                (mixture.weights_, mixture.means_),
-                (mixture.weights_std_, mixture.means_std_),
-                (
-                    survey_sd(mixture, X, w, "weights"),
-                    survey_sd(mixture, X, w, "means"),
-                ),
-            )
-        ]
-    )
-
-
 # %%
 # Which are right? Draw 60 such samples, and see how much the estimates really vary.
 results = []
 for seed in range(60):
     X, w = survey(seed)
     fit = LRVBGaussianMixture(n_components=2, random_state=0).fit(X, sample_weight=w)
-    results.append(estimates(fit, X, w))
+    k = fit.weights_.argmin()
+    results.append(
+        [
+            [fit.weights_[k], *fit.means_[k]],
+            [fit.weights_std_[k], *fit.means_std_[k]],
+            [survey_sd(fit, X, w, "weights")[k], *survey_sd(fit, X, w, "means")[k]],
+        ]
+    )
 results = np.array(results)
 estimate, by_counts, by_survey = results[0]
 true_sd = results[:, 0].std(axis=0, ddof=1)
@@ -145,18 +133,16 @@ plt.show()
 rng = np.random.default_rng(0)
 X = rng.standard_t(5, size=(2000, 2)) + np.repeat([[0, 0], [8, 2]], 1000, axis=0)
 mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-print(f"{'cluster 0':<18}{'error bar':>12}{'sandwich':>12}")
-for target, name, value in (
+print(f"{'cluster 0':<16}{'estimate +- error bar':>24}{'sandwich':>12}")
+for target, name, estimate in (
     ("means", "mean of x0", mixture.means_[0, 0]),
     ("covariances", "variance of x0", mixture.covariances_[0, 0, 0]),
 ):
-    lrvb = np.sqrt(mixture.get_posterior_covariance(target)[0, 0])
-    sandwich = np.sqrt(
-        mixture.get_posterior_covariance(target, method="sandwich", X=X)[0, 0]
+    lrvb, sandwich = (
+        np.sqrt(mixture.get_posterior_covariance(target, method=method, X=X)[0, 0])
+        for method in ("lrvb", "sandwich")
     )
-    print(
-        f"{name:<18}{lrvb:>12.3f}{sandwich:>12.3f}    ({name} {value:.2f} +- {sandwich:.2f})"
-    )
+    print(f"{name:<16}{f'{estimate:.3f} +- {lrvb:.3f}':>24}{sandwich:>12.3f}")
 
 # %%
 # **Answer.** For counts the error bars of the fit hold, and agree to all digits with
