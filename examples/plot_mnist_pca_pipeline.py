@@ -54,8 +54,7 @@ mixture = LRVBGaussianMixture(n_components=2, random_state=0)
 n_draws = 3000  # from the exact posterior
 
 # %%
-# The program takes MNIST instead where its options say so. Leave this cell out in a
-# notebook.
+# Run as a program, the lesson takes MNIST instead where its options say so.
 import argparse
 import sys
 from pathlib import Path
@@ -72,8 +71,9 @@ parser.add_argument(
     "--paper-features", type=Path, help=".npz with pixel_mean, components"
 )
 parser.add_argument("--output", type=Path, default=Path("mnist_pca_pipeline.png"))
-# The builder of the site runs this file too. It has no options, and shows the figure itself.
-is_program = "sphinx_gallery" not in sys.modules
+# A notebook and the builder of the site have no options, and show the figure themselves.
+by_name = Path(sys.argv[0]).name == "plot_mnist_pca_pipeline.py"
+is_program = by_name and "sphinx_gallery" not in sys.modules
 options = parser.parse_args(sys.argv[1:] if is_program else [])
 
 if options.mnist:
@@ -413,7 +413,7 @@ draw_images(
 )
 
 # %%
-# The program keeps it as a file. (Leave this cell out in a notebook, too.)
+# Run as a program, the lesson keeps it as a file.
 if is_program:
     figure.savefig(options.output, dpi=100)
     print(

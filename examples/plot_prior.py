@@ -38,9 +38,10 @@ for target in ("means", "covariances"):
     )
 
 # %%
-# So the means are safe, and the covariances of the smaller cluster are not. Is that
-# right? Here are the variances of that cluster when the prior's covariance is halved
-# and doubled: predicted from the one fit, and fitted again.
+# So the means hang on it by half an error bar at most, and the covariances of the
+# smaller cluster by two. Is that right? Here are the variances of that cluster when the
+# prior's covariance is halved and doubled: predicted from the one fit, and fitted
+# again.
 small = irises.weights_.argmin()
 variance = np.diagonal(irises.covariances_[small])
 sd = np.diagonal(irises.covariances_std_[small])
@@ -133,11 +134,11 @@ plt.show()
 print(fill(fits["default"].posterior_summary(target="means").attrs["prior"], 72))
 
 # %%
-# **Answer.** Not for shares and means of common tables, and more for the shape of small
-# clusters: doubling the prior's covariance moves the variances of the 50 setosas by up
-# to 1.7 of their error bars. With as many features as rows or more it decides: of 40
-# rows of 1,000 features, 22 % of the 95 % intervals hold the truth, and 95 % with
-# ``covariance_prior=X.shape[1] * X.var(axis=0)``. The summary's sentence on the prior
-# gives warning of both.
+# **Answer.** Little for the means of common tables (half an error bar here), and more
+# for the shape of small clusters: doubling the prior's covariance moves the variances
+# of the 50 setosas by up to 1.7 of their error bars. With as many features as rows or
+# more it decides: of 40 rows of 1,000 features, 22 % of the 95 % intervals hold the
+# truth, and 95 % with ``covariance_prior=X.shape[1] * X.var(axis=0)``. The summary's
+# sentence on the prior gives warning of both.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_weighted_rows.py`.
