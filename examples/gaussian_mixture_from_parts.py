@@ -3,134 +3,147 @@
 A Gaussian mixture of four factors and thirteen terms: does the special code agree?
 ===================================================================================
 
-`LRVBGaussianMixture` has its own, specialised formulas. Here the same model is written as nothing but named
-factors and the terms of its log joint density (Appendix C of the paper), and fitted by the general mean-field
-layer: coordinate ascent, the lower bound and linear response follow from the terms.
-
-What to see. Means, standard deviations and the lower bound agree in all printed digits, and no entry of the
-posterior covariances differs by more than 1e-9 of the largest. Stick-breaking weights need one term more. The
-factor with the most statistics, the indicators of all rows, is eliminated, so that the covariance of the
-components' parameters needs no matrix of the size of the data.
+``LRVBGaussianMixture`` has formulas of its own, made for speed. Are they right? Here
+the same model is written as nothing but named factors and the terms of its log joint
+density (Appendix C of the paper), and fitted by the general mean-field layer:
+coordinate ascent, the lower bound and linear response follow from the terms. What
+comes out should be the same numbers.
 """
 
+# %%
+# The estimator's fit
+# -------------------
+# 70 rows of two clusters that overlap. Means and precisions get a factor each, as in
+# the paper.
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import gammaln
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.exponential_families import Beta, Categorical, Dirichlet, MultivariateNormal, Wishart
-from sklearn_lrvb.exponential_families.wishart import log_partition as wishart_log_partition
+from sklearn_lrvb.exponential_families import (
+    Categorical,
+    Dirichlet,
+    MultivariateNormal,
+    Wishart,
+)
+from sklearn_lrvb.exponential_families.wishart import (
+    log_partition as wishart_log_partition,
+)
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
 
-LOG_2_PI = np.log(2 * np.pi)
+rng = np.random.default_rng(0)
+X = np.concatenate(
+    [rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) * 0.7 + [2.3, 1.0]]
+)
+mixture = LRVBGaussianMixture(
+    n_components=2,
+    factorization="independent",
+    weight_concentration_prior_type="dirichlet_distribution",
+    tol=1e-9,
+    max_iter=2000,
+    random_state=0,
+).fit(X)
 
+# %%
+# The model from its parts
+# ------------------------
+# The subscripts of a term say over what its sum runs, as in :func:`numpy.einsum`: n
+# counts rows, k components, p and q features. The prior's numbers are those that the
+# estimator used.
+(n, p), k = X.shape, 2
+alpha, b0, m0 = (
+    mixture.weight_concentration_prior_,
+    mixture.mean_precision_prior_,
+    mixture.mean_prior_,
+)
+C0, nu0 = mixture.covariance_prior_, mixture.degrees_of_freedom_prior_
+log_2_pi = np.log(2 * np.pi)
+squares = np.einsum("np,nq->npq", X, X) + mixture.reg_covar * np.eye(p)
 
-def mixture_model(X, mixture):
-    """The model of a fitted mixture of full covariances and independent factors, as factors and terms."""
-    n, p = X.shape
-    k = mixture.n_components
-    sticks = mixture.prior == "conjugate" and mixture.weight_concentration_prior_type == "dirichlet_process"
-    noisy = np.einsum("np,nq->npq", X, X) + mixture.reg_covar * np.eye(p)
-    factors = {
-        "mu": Factor(MultivariateNormal(p), copies=k),
-        "Lambda": Factor(Wishart(p), copies=k),
-        "weights": Factor(Beta(), copies=k) if sticks else Dirichlet(k),
-        "z": Factor(Categorical(k), copies=n),
-    }
-    terms = [
-        Term(-0.5 * n * p * LOG_2_PI),
-        Term(0.5, "z", "Lambda.log_det", subscripts=",nk,k"),
-        Term(-0.5 * noisy, "z", "Lambda.value", subscripts="npq,nk,kpq"),
-        Term(X, "z", "mu.value", "Lambda.value", subscripts="np,nk,kq,kpq"),
-        Term(-0.5, "z", "mu.outer", "Lambda.value", subscripts=",nk,kpq,kpq"),
-        Term(1.0, "z", "weights.log", subscripts=",nk,k"),
-    ]
-    if sticks:
-        # log pi_k = log v_k + the sum over the sticks j before k of log(1 - v_j)
-        terms.append(Term(np.tri(k, k=-1), "z", "weights.log_complement", subscripts="kj,nk,j"))
-    return MeanFieldModel(factors, terms + weight_prior(mixture, sticks) + component_prior(mixture, p))
+factors = {
+    "mu": Factor(MultivariateNormal(p), copies=k),
+    "Lambda": Factor(Wishart(p), copies=k),
+    "weights": Dirichlet(k),
+    "z": Factor(Categorical(k), copies=n),
+}
+likelihood = [
+    Term(-0.5 * n * p * log_2_pi),
+    Term(0.5, "z", "Lambda.log_det", subscripts=",nk,k"),
+    Term(-0.5 * squares, "z", "Lambda.value", subscripts="npq,nk,kpq"),
+    Term(X, "z", "mu.value", "Lambda.value", subscripts="np,nk,kq,kpq"),
+    Term(-0.5, "z", "mu.outer", "Lambda.value", subscripts=",nk,kpq,kpq"),
+    Term(1.0, "z", "weights.log", subscripts=",nk,k"),
+]
+prior_of_weights = [
+    Term(alpha - 1, "weights.log"),
+    Term(gammaln(k * alpha) - k * gammaln(alpha)),
+]
+prior_of_components = [
+    Term(b0 * m0, "mu.value", "Lambda.value", subscripts="p,kq,kpq"),
+    Term(-0.5 * b0, "mu.outer", "Lambda.value", subscripts=",kpq,kpq"),
+    Term(-0.5 * (C0 + b0 * np.outer(m0, m0)), "Lambda.value", subscripts="pq,kpq"),
+    Term(0.5 * (1 + nu0 - p - 1), "Lambda.log_det"),
+    Term(
+        k
+        * (
+            0.5 * p * (np.log(b0) - log_2_pi)
+            - wishart_log_partition(nu0, np.linalg.slogdet(C0)[1], p)
+        )
+    ),
+]
+model = MeanFieldModel(factors, likelihood + prior_of_weights + prior_of_components)
 
+# %%
+# The fit starts at the estimator's responsibilities, which name the components.
+start = {"z": Categorical(k).natural_parameters(mixture.predict_proba(X))}
+posterior = model.fit(start, tol=1e-10)
+print(
+    f"{len(posterior.log_joint.terms)} terms, {len(posterior.names)} statistics, {n} rows"
+)
+print(f"{'lower bound':<14}from parts {posterior.lower_bound:.8f}")
+print(f"{'':<14}estimator  {mixture.lower_bound_:.8f}")
 
-def weight_prior(mixture, sticks):
-    """Log prior of the weights; the flat one is constant in log pi."""
-    k = mixture.n_components
-    if mixture.prior == "flat":
-        return [Term(-1.0, "weights.log")]
-    concentration = mixture.weight_concentration_prior_
-    if sticks:
-        return [Term(concentration - 1, "weights.log_complement"), Term(k * np.log(concentration))]
-    constant = gammaln(k * concentration) - k * gammaln(concentration)
-    return [Term(concentration - 1, "weights.log"), Term(constant)]
+# %%
+# Means and error bars
+# --------------------
+# The indicators z, of which there are as many as rows, are eliminated first, so that
+# the covariance of the other parameters needs no matrix of the size of the data.
+mean, sd = posterior.mean("mu.value"), posterior.std("mu.value")
+for c in range(k):
+    for name, means, errors in (
+        ("from parts", mean, sd),
+        ("estimator", mixture.means_, mixture.means_std_),
+    ):
+        cells = ", ".join(f"{means[c, i]:.6f} +- {errors[c, i]:.6f}" for i in range(p))
+        print(f"{f'mean of {c}' if name == 'from parts' else '':<14}{name:<11}{cells}")
 
+# %%
+# And all covariances of log weights, means and precisions. The general layer also has
+# the entries below the diagonals of the precision matrices, which the estimator leaves
+# out.
+covariance = posterior.covariance("weights.log", "mu.value", "Lambda.value")
+upper = np.flatnonzero(np.triu(np.ones((p, p))))
+precisions = k + k * p + np.arange(k * p * p).reshape(k, p * p)[:, upper].ravel()
+kept = np.concatenate([np.arange(k + k * p), precisions])
+covariance = covariance[np.ix_(kept, kept)]
+error = (
+    np.abs(covariance - mixture.posterior_covariance_).max() / np.abs(covariance).max()
+)
+print(f"posterior covariances differ by {error:.0e} of the largest entry")
 
-def component_prior(mixture, p):
-    """Log prior of means and precisions: mu_k normal around m0 given Lambda_k, Lambda_k Wishart."""
-    if mixture.prior == "flat":
-        return []
-    k, b0, m0 = mixture.n_components, mixture.mean_precision_prior_, mixture.mean_prior_
-    C0, nu0 = mixture.covariance_prior_, mixture.degrees_of_freedom_prior_
-    normal = 0.5 * p * (np.log(b0) - LOG_2_PI)
-    wishart = wishart_log_partition(nu0, np.linalg.slogdet(C0)[1], p)
-    return [
-        Term(b0 * m0, "mu.value", "Lambda.value", subscripts="p,kq,kpq"),
-        Term(-0.5 * b0, "mu.outer", "Lambda.value", subscripts=",kpq,kpq"),
-        Term(-0.5 * (C0 + b0 * np.outer(m0, m0)), "Lambda.value", subscripts="pq,kpq"),
-        Term(0.5 * (1 + nu0 - p - 1), "Lambda.log_det"),
-        Term(k * (normal - wishart)),
-    ]
+# %%
+figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
+ax.axline((0, 0), slope=1, color="black", lw=0.8)
+ax.plot(mixture.posterior_covariance_.ravel(), covariance.ravel(), "o", mfc="none")
+ax.set(xlabel="estimator", ylabel="from parts", aspect="equal")
+ax.set_title("All posterior covariances, two ways")
+plt.show()
 
-
-def fit_from_parts(X, mixture):
-    """Fit the model of a fitted mixture, started at its responsibilities, which name the components."""
-    start = {"z": Categorical(mixture.n_components).natural_parameters(mixture.predict_proba(X))}
-    return mixture_model(X, mixture).fit(start, tol=1e-10)
-
-
-def covariance_from_parts(posterior):
-    """LRVB covariance in the order of `posterior_covariance_`: log pi, means, unique precisions."""
-    k, p = posterior.mean("mu.value").shape
-    weights, log_weights = ["weights.log"], np.eye(k)
-    if "log_complement" in posterior.factors["weights"].family.statistics:
-        weights, log_weights = [*weights, "weights.log_complement"], np.hstack([np.eye(k), np.tri(k, k=-1)])
-    covariance = posterior.covariance(*weights, "mu.value", "Lambda.value")
-    n_weights = log_weights.shape[1]
-    upper = np.flatnonzero(np.triu(np.ones((p, p))))
-    rest = np.arange(n_weights, len(covariance))
-    precisions = rest[k * p :].reshape(k, p * p)[:, upper].ravel()
-    chosen = np.concatenate([rest[: k * p], precisions])
-    J = np.zeros((k + len(chosen), len(covariance)))
-    J[:k, :n_weights] = log_weights
-    J[np.arange(k, len(J)), chosen] = 1.0
-    return J @ covariance @ J.T
-
-
-def main():
-    """Fit both ways and compare."""
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) * 0.7 + [2.3, 1.0]])
-    for weights in ("dirichlet_distribution", "dirichlet_process"):
-        mixture = LRVBGaussianMixture(
-            n_components=2,
-            factorization="independent",
-            weight_concentration_prior_type=weights,
-            tol=1e-9,
-            max_iter=2000,
-            random_state=0,
-        ).fit(X)
-        posterior = fit_from_parts(X, mixture)
-        covariance = covariance_from_parts(posterior)
-        error = np.abs(covariance - mixture.posterior_covariance_).max() / np.abs(covariance).max()
-        n_terms = len(posterior.log_joint.terms)
-        print(f"{weights}: {n_terms} terms, {len(posterior.names)} statistics, {len(X)} rows")
-        print(f"  lower bound {posterior.lower_bound:.8f}, of the mixture {mixture.lower_bound_:.8f}")
-        for k in range(2):
-            mean, sd = posterior.mean("mu.value")[k], posterior.std("mu.value")[k]
-            own, own_sd = mixture.means_[k], mixture.means_std_[k]
-            print(
-                f"  mean[{k}] {mean[0]:.6f} +- {sd[0]:.6f}, {mean[1]:.6f} +- {sd[1]:.6f}\n"
-                f"  mixture {own[0]:.6f} +- {own_sd[0]:.6f}, {own[1]:.6f} +- {own_sd[1]:.6f}"
-            )
-        print(f"  posterior covariances differ by {error:.0e} of the largest entry\n")
-
-
-if __name__ == "__main__":
-    main()
+# %%
+# **Answer.** Yes: lower bound, means and error bars (0.007612 +- 0.275656, for example)
+# agree in all printed digits, and the covariances to 1e-9 of the largest. The
+# estimator's special code computes this model and nothing else. The tests of the
+# project do the same for all covariance types, for stick-breaking weights and for flat
+# priors.
+#
+# Read on: :ref:`sphx_glr_gallery_supplemented_em.py`.

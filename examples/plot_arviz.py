@@ -47,10 +47,7 @@ for name, group in data.children.items():
 # Where are the clusters? Each line is the posterior of one mean: the thin part holds 94 %
 # of it, the thick part half.
 arviz_plots.plot_forest(
-    data,
-    var_names=["means"],
-    ci_probs=(0.5, 0.94),
-    figure_kwargs={"figsize": (8, 4)},
+    data, var_names=["means"], ci_probs=(0.5, 0.94), figure_kwargs={"figsize": (8, 4)}
 )
 plt.show()
 
@@ -113,9 +110,7 @@ left.set(
     title="Score of each wine, left out",
 )
 right.set(
-    xlabel="leverage / 2",
-    ylabel="difference of the two",
-    title="Why they differ",
+    xlabel="leverage / 2", ylabel="difference of the two", title="Why they differ"
 )
 plt.show()
 print(f"sum of the differences   {difference.sum():.1f}")

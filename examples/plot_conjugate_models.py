@@ -1,233 +1,215 @@
 """
-================================================================================
+=================================================================================
 Unknown mean, unknown noise, a regression: are the error bars those of the truth?
-================================================================================
+=================================================================================
 
-Two textbook models whose exact posterior is known by one-dimensional quadrature. It is compared with the
-error bars of mean field and of linear response (LRVB):
+Where a posterior is not normal, linear response (LRVB) is an approximation. How good
+is it? Two textbook models tell, as their exact posterior is known but for an integral
+over one number, the noise:
 
-* normal observations with unknown mean and precision, q(mu) q(tau), from 4 observations to 256;
-* Bayesian linear regression with unknown noise and correlated features, in which every coefficient has a
-  factor of its own.
+* normal observations with unknown mean and precision (one over the variance), and a factor for each;
+* linear regression with unknown noise, a factor for every coefficient, and features that are correlated.
 
-What to see. With few observations the error bar of the precision is too short by mean field and right by
-LRVB. That of the mean is equally too short by both: mean and precision are uncorrelated, and what is missing
-is the heavier tail of Student's t, which linear response cannot describe. In the regression the mean-field
-error bars of the correlated coefficients are four times too short; those of LRVB are right to two percent.
+The first is the second with one feature, a column of ones.
 """
 
-import argparse
-from dataclasses import dataclass
-from pathlib import Path
-
+# %%
+# The model, term by term
+# -----------------------
+# Every coefficient has a normal prior of mean 0 and variance 10, and the precision tau
+# of the noise a gamma(2, 1) prior.
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from sklearn_lrvb.exponential_families import Gamma, MultivariateNormal
+from sklearn_lrvb.exponential_families import Gamma, UnivariateNormal
 from sklearn_lrvb.mean_field import MeanFieldModel, Term
 
-LOG_2_PI = np.log(2 * np.pi)
-SIZES = (4, 8, 16, 32, 64, 128, 256)
-COLOURS = {"exact": "black", "mean-field": "#D55E00", "LRVB": "#0072B2"}
+prior_precision, prior_shape, prior_rate = 0.1, 2.0, 1.0
 
 
-@dataclass(frozen=True)
-class Prior:
-    """Coefficients ~ normal(0, 1/precision) each, noise precision tau ~ gamma(shape, rate)."""
+def log_constant(n, p):
+    """What the log joint density of n observations and p coefficients has beside its parameters."""
+    return (
+        0.5 * p * np.log(prior_precision)
+        - 0.5 * (n + p) * np.log(2 * np.pi)
+        + prior_shape * np.log(prior_rate)
+        - gammaln(prior_shape)
+    )
 
-    precision: float = 0.1
-    shape: float = 2.0
-    rate: float = 1.0
 
-
-def regression_model(X, y, prior, blocks):
-    """Linear regression; the coefficients of a block share a factor w0, w1, ... of q.
-
-    One column of ones, in one block, is the model of a normal with unknown mean and precision.
-    """
-    n = len(y)
-    names = [f"w{i}" for i in range(len(blocks))]
+def fit_regression(X, y):
+    """The mean-field posterior of linear regression, one factor w0, w1, ... for each coefficient."""
+    n, p = X.shape
+    gram, moments = X.T @ X, X.T @ y
     terms = [
-        Term(0.5 * n, "tau.log"),
-        Term(-0.5 * y @ y, "tau.value"),
-        Term(prior.shape - 1, "tau.log"),
-        Term(-prior.rate, "tau.value"),
-        Term(
-            -0.5 * n * LOG_2_PI
-            + 0.5 * X.shape[1] * (np.log(prior.precision) - LOG_2_PI)
-            + prior.shape * np.log(prior.rate)
-            - gammaln(prior.shape)
-        ),
+        Term(0.5 * n + prior_shape - 1, "tau.log"),
+        Term(-0.5 * y @ y - prior_rate, "tau.value"),
+        Term(log_constant(n, p)),
     ]
-    for i, block in enumerate(blocks):
-        Xi = X[:, block]
+    for i in range(p):
         terms += [
-            Term(Xi.T @ y, f"w{i}.value", "tau.value", subscripts="p,p,"),
-            Term(-0.5 * Xi.T @ Xi, f"w{i}.outer", "tau.value", subscripts="pq,pq,"),
-            Term(-0.5 * prior.precision * np.eye(len(block)), f"w{i}.outer"),
+            Term(moments[i], f"w{i}.value", "tau.value"),
+            Term(-0.5 * gram[i, i], f"w{i}.square", "tau.value"),
+            Term(-0.5 * prior_precision, f"w{i}.square"),
         ]
         terms += [
-            Term(-Xi.T @ X[:, blocks[j]], f"w{i}.value", f"w{j}.value", "tau.value", subscripts="pq,p,q,")
+            Term(-gram[i, j], f"w{i}.value", f"w{j}.value", "tau.value")
             for j in range(i)
         ]
-    factors = {name: MultivariateNormal(len(block)) for name, block in zip(names, blocks, strict=True)}
-    return MeanFieldModel({**factors, "tau": Gamma()}, terms)
+    factors = {f"w{i}": UnivariateNormal() for i in range(p)} | {"tau": Gamma()}
+    return MeanFieldModel(factors, terms).fit(max_iter=5000)
 
 
-@dataclass(frozen=True)
-class ExactPosterior:
-    """Exact moments by quadrature over log tau."""
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    tau_mean: float
-    tau_sd: float
-    log_evidence: float
+# %%
+# The exact posterior
+# -------------------
+# Given tau the coefficients are normal; tau itself is integrated on a fine grid of its
+# logarithm.
 
 
-def exact_regression(X, y, prior):
-    """Given tau the coefficients are normal; tau itself is integrated on a fine grid."""
+def exact_regression(X, y):
+    """Exact posterior means and standard deviations of the coefficients and of tau, and the log evidence."""
     n, p = X.shape
     log_tau = np.linspace(-12, 8, 20_001)
-    tau = np.exp(log_tau)
-    eigenvalues, U = np.linalg.eigh(X.T @ X)
-    along = U.T @ X.T @ y
-    precision = prior.precision + tau[:, None] * eigenvalues
-    means = tau[:, None] * along / precision
+    tau = np.exp(log_tau)[:, None]
+    eigenvalues, axes = np.linalg.eigh(X.T @ X)
+    along = axes.T @ X.T @ y
+    precision = prior_precision + tau * eigenvalues
+    given_tau = tau * along / precision  # means along the axes
     log_density = (
-        0.5 * n * (log_tau - LOG_2_PI)
-        + 0.5 * p * np.log(prior.precision)
+        log_constant(n, p)
+        + (0.5 * n + prior_shape) * log_tau  # with the Jacobian d tau = tau d log tau
         - 0.5 * np.log(precision).sum(axis=1)
-        - 0.5 * tau * (y @ y)
-        + 0.5 * (tau[:, None] * along * means).sum(axis=1)
-        + prior.shape * np.log(prior.rate)
-        - gammaln(prior.shape)
-        + prior.shape * log_tau  # with the Jacobian d tau = tau d log tau
-        - prior.rate * tau
+        + 0.5 * p * np.log(2 * np.pi)
+        - (0.5 * y @ y + prior_rate) * tau[:, 0]
+        + 0.5 * (tau * along * given_tau).sum(axis=1)
     )
-    log_evidence = logsumexp(log_density) + np.log(log_tau[1] - log_tau[0])
-    weight = np.exp(log_density - logsumexp(log_density))
-    mean = weight @ means
-    spread = means - mean
-    covariance = np.diag(weight @ (1 / precision)) + (weight[:, None] * spread).T @ spread
-    tau_mean = weight @ tau
-    return ExactPosterior(
-        U @ mean, U @ covariance @ U.T, tau_mean, np.sqrt(weight @ (tau - tau_mean) ** 2), log_evidence
+    total = logsumexp(log_density)
+    weights = np.exp(log_density - total)
+    mean = weights @ given_tau
+    spread = given_tau - mean
+    covariance = (
+        np.diag(weights @ (1 / precision)) + (weights[:, None] * spread).T @ spread
     )
+    tau_mean = weights @ tau[:, 0]
+    tau_sd = np.sqrt(weights @ (tau[:, 0] - tau_mean) ** 2)
+    means = np.append(axes @ mean, tau_mean)
+    sd = np.append(np.sqrt(np.diag(axes @ covariance @ axes.T)), tau_sd)
+    return means, sd, total + np.log(log_tau[1] - log_tau[0])
 
 
-def normal_ratios(rng):
-    """Standard deviations of mu and tau over the exact ones: dict of arrays (2 methods, sizes)."""
-    ratios = {"mu": [], "tau": []}
-    observations = rng.normal(1.0, 0.8, size=max(SIZES))
-    print("normal with unknown mean and precision: sd / exact sd")
+# %%
+# Unknown mean and precision
+# --------------------------
+# From 4 observations to 256, shifted and scaled so that the data sets differ in their
+# size only.
+rng = np.random.default_rng(0)
+sizes = (4, 8, 16, 32, 64, 128, 256)
+observations = rng.normal(size=max(sizes))
+ratios = {
+    name: []
+    for name in (
+        "precision, mean field",
+        "precision, LRVB",
+        "mean, mean field",
+        "mean, LRVB",
+    )
+}
+print(f"{'error bar / exact one':<24}precision{'':<17}mean")
+print(f"{'n':>6}" + f"{'mean field':>16}{'LRVB':>10}" * 2)
+for n in sizes:
+    y = 1 + 0.8 * (observations[:n] - observations[:n].mean()) / observations[:n].std()
+    posterior = fit_regression(np.ones((n, 1)), y)
+    _, (mean_sd, tau_sd), _ = exact_regression(np.ones((n, 1)), y)
+    for name, statistic, exact in (
+        ("precision", "tau.value", tau_sd),
+        ("mean", "w0.value", mean_sd),
+    ):
+        ratios[f"{name}, mean field"].append(
+            posterior.std(statistic, method="mean_field").item() / exact
+        )
+        ratios[f"{name}, LRVB"].append(posterior.std(statistic).item() / exact)
+    precision_mf, precision_lrvb, mean_mf, mean_lrvb = (v[-1] for v in ratios.values())
     print(
-        f"{'n':>5}{'mu, mean-field':>17}{'LRVB':>8}{'tau, mean-field':>18}{'LRVB':>8}{'bound - evidence':>19}"
+        f"{n:>6}{precision_mf:>16.3f}{precision_lrvb:>10.3f}{mean_mf:>16.3f}{mean_lrvb:>10.3f}"
     )
-    for n in SIZES:
-        # The observations are standardized, so that the data sets differ in n only.
-        x = 1.0 + 0.8 * (observations[:n] - observations[:n].mean()) / observations[:n].std()
-        X, prior = np.ones((n, 1)), Prior()
-        exact = exact_regression(X, x, prior)
-        posterior = regression_model(X, x, prior, [[0]]).fit()
-        for name, statistic, sd in (
-            ("mu", "w0.value", np.sqrt(exact.covariance[0, 0])),
-            ("tau", "tau.value", exact.tau_sd),
-        ):
-            methods = ("mean_field", "lrvb")
-            ratios[name].append([float(posterior.std(statistic, method=m).item()) / sd for m in methods])
-        (mu, mu_lrvb), (tau, tau_lrvb) = ratios["mu"][-1], ratios["tau"][-1]
-        gap = posterior.lower_bound - exact.log_evidence
-        print(f"{n:>5}{mu:>17.3f}{mu_lrvb:>8.3f}{tau:>18.3f}{tau_lrvb:>8.3f}{gap:>19.4f}")
-    return {name: np.array(values).T for name, values in ratios.items()}
 
-
-def regression_study(rng):
-    """Means and standard deviations of the coefficients by every method."""
-    n, p = 60, 5
-    shared = rng.normal(size=(n, 1))
-    X = 0.25 * rng.normal(size=(n, p)) + shared
-    y = X @ np.array([1.0, -0.5, 0.0, 0.8, 0.3]) + 0.7 * rng.normal(size=n)
-    prior = Prior()
-    exact = exact_regression(X, y, prior)
-    posterior = regression_model(X, y, prior, [[j] for j in range(p)]).fit(max_iter=5000)
-    statistics = [f"w{j}.value" for j in range(p)] + ["tau.value"]
-    sd = {
-        "exact": np.append(np.sqrt(np.diag(exact.covariance)), exact.tau_sd),
-        "LRVB": np.array([posterior.std(s).item() for s in statistics]),
-        "mean-field": np.array([posterior.std(s, method="mean_field").item() for s in statistics]),
-    }
-    mean = {
-        "exact": np.append(exact.mean, exact.tau_mean),
-        "LRVB": np.array([posterior.mean(s).item() for s in statistics]),
-    }
-    mean["mean-field"] = mean["LRVB"]  # linear response corrects covariances, not means
-    print(
-        f"\nregression with correlated features, one factor for each coefficient ({posterior.n_iter} sweeps)"
+# %%
+# A regression on correlated features
+# -----------------------------------
+n, p = 60, 5
+X = 0.25 * rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+y = X @ [1.0, -0.5, 0.0, 0.8, 0.3] + 0.7 * rng.normal(size=n)
+posterior = fit_regression(X, y)
+exact_means, exact_sd, log_evidence = exact_regression(X, y)
+names = [*(f"w{i}" for i in range(p)), "tau"]
+means = np.array([posterior.mean(f"{name}.value").item() for name in names])
+lrvb_sd, mean_field_sd = (
+    np.array([posterior.std(f"{name}.value", method=method).item() for name in names])
+    for method in ("lrvb", "mean_field")
+)
+print(
+    f"{posterior.n_iter} sweeps; lower bound {posterior.lower_bound:.2f}, log evidence {log_evidence:.2f}"
+)
+print(f"{'':<5}{'LRVB':>18}{'exact':>18}{'mean-field sd':>16}")
+for i, name in enumerate(names):
+    ours, truth = (
+        f"{means[i]:.3f} +- {lrvb_sd[i]:.3f}",
+        f"{exact_means[i]:.3f} +- {exact_sd[i]:.3f}",
     )
-    print(f"{'':<6}{'LRVB':>18}{'exact':>18}{'mean-field sd':>16}")
-    for i in range(p + 1):
-        name = f"w{i}" if i < p else "tau"
-        ours, truth = (f"{mean[m][i]:.3f} +- {sd[m][i]:.3f}" for m in ("LRVB", "exact"))
-        print(f"{name:<6}{ours:>18}{truth:>18}{sd['mean-field'][i]:>16.3f}")
-    return mean, sd
+    print(f"{name:<5}{ours:>18}{truth:>18}{mean_field_sd[i]:>16.3f}")
 
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+blue, orange = "#0072B2", "#D55E00"
+styles = (
+    {"marker": "s", "color": orange, "ls": "--"},
+    {"marker": "s", "color": blue},
+    {"marker": "o", "color": orange, "ls": "--", "lw": 4},
+    {"marker": "o", "color": blue},
+)
+for (name, values), style in zip(ratios.items(), styles, strict=True):
+    left.plot(sizes, values, label=name, **style)
+left.axhline(1, color="black", lw=0.8)
+left.set(
+    xscale="log",
+    xlabel="observations",
+    ylabel="error bar / exact one",
+    title="Unknown mean and precision",
+)
+left.set_xticks(sizes, sizes)
+left.minorticks_off()
+left.legend()
+places = np.arange(p)
+for shift, centre, sd, label, color in (
+    (-0.2, exact_means, exact_sd, "exact", "black"),
+    (0.0, means, lrvb_sd, "LRVB", blue),
+    (0.2, means, mean_field_sd, "mean field", orange),
+):
+    right.errorbar(
+        places + shift,
+        centre[:p],
+        1.96 * sd[:p],
+        fmt="o",
+        color=color,
+        capsize=3,
+        label=label,
+    )
+right.axhline(0, color="0.7", lw=0.8, zorder=0)
+right.set_xticks(places, names[:p])
+right.set(
+    ylabel="posterior mean and 95 % interval", title="Regression on correlated features"
+)
+right.legend()
+plt.show()
 
-def draw(ratios, mean, sd):
-    """Draw the ratios against n, and the error bars of the regression, the precision's on its own axis."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 4.8), layout="constrained")
-    left, middle, right = figure.subplots(1, 3, width_ratios=[5, 5, 1.3])
-    draw_ratios(left, ratios)
-    n_coefficients = len(sd["exact"]) - 1
-    draw_intervals(middle, mean, sd, range(n_coefficients), [f"w{j}" for j in range(n_coefficients)])
-    middle.axhline(0, color="0.7", linewidth=0.8, zorder=0)
-    middle.set(ylabel="posterior mean and 95 % interval")
-    middle.set_title("Regression on correlated features: LRVB corrects all error bars", loc="left")
-    middle.legend(frameon=False, loc="upper right")
-    draw_intervals(right, mean, sd, [n_coefficients], ["tau"])
-    right.set(xlim=(-0.6, 0.6), ylim=(0, None))
-    for ax in (left, middle, right):
-        ax.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
-def draw_ratios(ax, ratios):
-    """sd / exact sd against the number of observations."""
-    ax.axhline(1, color="black", linewidth=0.8)
-    for name, label, marker in (("tau", "precision", "s"), ("mu", "mean", "o")):
-        for method, values, width in zip(("mean-field", "LRVB"), ratios[name], (3.5, 1.6), strict=True):
-            style = {"marker": marker, "color": COLOURS[method], "lw": width, "ms": 3 + width}
-            ax.plot(SIZES, values, label=f"{label}, {method}", **style)
-    ax.set(xscale="log", xlabel="number of observations", ylabel="sd / exact sd (axis does not start at 0)")
-    ax.set_xticks(SIZES, SIZES)
-    ax.minorticks_off()
-    ax.set_title("Unknown mean and precision: LRVB corrects the precision", loc="left")
-    ax.legend(frameon=False, loc="lower right")
-
-
-def draw_intervals(ax, mean, sd, chosen, labels):
-    """95 % intervals of the chosen parameters by every method, side by side."""
-    chosen, positions = list(chosen), np.arange(len(labels))
-    for shift, (method, colour) in zip((-0.2, 0.0, 0.2), COLOURS.items(), strict=True):
-        centre, half_width = mean[method][chosen], 1.96 * sd[method][chosen]
-        style = {"fmt": "o", "color": colour, "capsize": 3}
-        ax.errorbar(positions + shift, centre, half_width, label=method, **style)
-    ax.set_xticks(positions, labels)
-
-
-def main():
-    """Fit, print, draw."""
-    parser = argparse.ArgumentParser(description="LRVB against exact posteriors")
-    parser.add_argument("--output", type=Path, default=Path("conjugate_models.png"))
-    output = parser.parse_args().output
-    rng = np.random.default_rng(0)
-    ratios = normal_ratios(rng)
-    mean, sd = regression_study(rng)
-    draw(ratios, mean, sd).savefig(output, dpi=110)
-    print(f"figure: {output}")
-
-
-if __name__ == "__main__":
-    main()
+# %%
+# **Answer.** In the regression mean field's error bars are three to four times too
+# small, and those of LRVB right to two percent: w0 is 0.940 +- 0.359, exactly +- 0.365.
+# The error bar of the precision is right by LRVB for four observations already. That of
+# the mean is not: with few observations it is equally too small by both, as mean and
+# precision are uncorrelated, and what is missing is the heavier tail of Student's t,
+# which linear response cannot describe.
+#
+# Read on: :ref:`sphx_glr_gallery_bring_your_own_model.py`.

@@ -1,33 +1,81 @@
-"""The examples run offline, without a warning, and print; those that draw save a figure."""
+"""The lessons run without a warning, print and draw, answer their question, and leave no file behind."""
 
-import pathlib
+import importlib.util
+import re
 import runpy
 import sys
+from pathlib import Path
 
+import matplotlib
+import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-EXAMPLES = sorted((pathlib.Path(__file__).parent.parent / "examples").glob("*.py"))
+ROOT = Path(__file__).parent.parent
+LESSONS = sorted((ROOT / "examples").glob("*.py"))
+COURSE = runpy.run_path(str(ROOT / "docs" / "course.py"))["COURSE"]
+# The first is the README's picture: run as a program it writes the figure to the working directory.
+FILES_WRITTEN = {"plot_mnist_pca_pipeline.py": ["mnist_pca_pipeline.png"]}
+# What a lesson may import though the tests do not need it.
+OPTIONAL = ("arviz", "arviz_base", "arviz_plots", "arviz_stats")
+
+every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example(path, tmp_path, monkeypatch, capsys):
-    figure = tmp_path / "figure.png"
-    draws = "--output" in path.read_text(encoding="utf8")
-    assert draws == path.stem.startswith("plot_")
-    plt.close(
-        "all"
-    )  # Figures of tests before would be closed by the example, with a warning of old versions.
-    monkeypatch.setattr(sys, "argv", [str(path), *(["--output", str(figure)] if draws else [])])
+def test_every_lesson_has_its_place_in_the_course():
+    assert len(set(COURSE)) == len(COURSE)
+    assert sorted(COURSE) == [path.name for path in LESSONS]
+
+
+@every_lesson
+def test_it_runs_prints_and_draws(path, tmp_path, monkeypatch, capsys):
+    skip_without_its_imports(path)
+    matplotlib.use("agg")
+    plt.close("all")
+    shown = []
+    monkeypatch.setattr(plt, "show", lambda: shown.extend(plt.get_fignums()))
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    monkeypatch.chdir(tmp_path)
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr()
     assert printed.err == ""
     assert "+-" in printed.out
-    if draws:
-        assert figure.stat().st_size > 20_000
+    assert max(map(len, printed.out.splitlines())) <= 110
+    assert shown
+    assert all(is_drawn(plt.figure(number)) for number in plt.get_fignums())
+    assert set(plt.get_fignums()) == set(shown)
+    plt.close("all")
+    assert [file.name for file in tmp_path.iterdir()] == FILES_WRITTEN.get(path.name, [])
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_opens_with_the_question_it_answers(path):
-    title = path.read_text(encoding="utf8").splitlines()[2]
+@every_lesson
+def test_it_opens_with_its_question_and_closes_with_the_answer(path):
+    text = path.read_text(encoding="utf8")
+    line, title, again = text.splitlines()[1:4]
     assert title.endswith("?")
+    assert line == again == "=" * len(title)
+    *_, last = re.split(r"^# %%\n", text, flags=re.MULTILINE)
+    assert last.startswith("# **Answer.** ")
+    assert all(line.startswith("#") for line in last.splitlines())
+
+
+@every_lesson
+def test_it_refers_to_lessons_that_exist(path):
+    named = re.findall(r":ref:`sphx_glr_gallery_(\w+\.py)`", path.read_text(encoding="utf8"))
+    assert set(named) <= set(COURSE)
+
+
+def skip_without_its_imports(path):
+    """Skip a lesson that imports an optional package that is not installed."""
+    imported = re.findall(r"^(?:import|from) (\w+)", path.read_text(encoding="utf8"), flags=re.MULTILINE)
+    for name in set(imported) & set(OPTIONAL):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{path.name} needs {name}")
+
+
+def is_drawn(figure):
+    """Whether a figure has axes with data, and shows more than empty axes do (2.2 % of its pixels)."""
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+    on_paper = np.mean(np.any(pixels != pixels[0, 0], axis=-1))
+    return any(ax.has_data() for ax in figure.axes) and on_paper > 0.03
