@@ -38,6 +38,9 @@ _CRITERIA: dict[str, tuple[str, dict[str, Any]]] = {
 _RING: dict[str, Any] = {"marker": "o", "markersize": 12, "color": "black", "markerfacecolor": "none"}
 _HOLLOW: dict[str, Any] = {"marker": "o", "color": "0.3", "markerfacecolor": "white"}
 _CROSS: dict[str, Any] = {"marker": "x", "color": "black"}
+# How cells of the HTML table are set.
+_NUMBER = 'style="text-align: right; padding: 0.1em 0.7em"'
+_REMARK = 'style="text-align: left; padding: 0.1em 0.7em"'
 _PANELS = (("lower_bound", "evidence"), ("leave_one_out",))
 
 
@@ -437,12 +440,12 @@ class ModelChoiceDisplay:
 
     def _repr_html_(self) -> str:
         header, rows = self._table()
-        remarked = any(remark for *_, remark in rows)
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in [*header, *[""] * remarked])
+        head = "".join(f"<th {_NUMBER}>{html.escape(name)}</th>" for name in header)
         body = []
         for cells, best, remark in rows:
-            shown = [f"<b>{c}</b>" if j in best else c for j, c in enumerate(cells)]
-            body.append("".join(f"<td>{c}</td>" for c in [*shown, *[html.escape(remark)] * remarked]))
+            shown = [f"<b>{cell}</b>" if j in best else cell for j, cell in enumerate(cells)]
+            numbers = "".join(f"<td {_NUMBER}>{cell}</td>" for cell in shown)
+            body.append(numbers + (f"<td {_REMARK}>{html.escape(remark)}</td>" if remark else ""))
         return (
             f"<div><table><caption>{type(self).__name__}: scores in nats, the best in bold</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>"
