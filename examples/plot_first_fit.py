@@ -70,6 +70,7 @@ display = ComponentDisplay.from_estimator(
     mixture, X, features=("petal length", "petal width")
 )
 display.ax_.set_title("Two clusters of irises")
+# sphinx_gallery_thumbnail_number = 2
 plt.show()
 
 # %%
