@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 from sklearn_lrvb import LRVBGaussianMixture, row_blocks
 from sklearn_lrvb.row_blocks import CentredRows, blas_threads
 
-N_INTERRUPTS = 4  # Of each call, at random times.
+N_INTERRUPTS = 3  # Of each call, at random times.
 
 with_signals = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no timer signals.")
 
@@ -40,6 +40,11 @@ def interrupted():
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
             except KeyboardInterrupt:
+                return estimator
+            except RuntimeError as error:
+                # The locks of Python's own threads may raise this while an interrupt passes through them.
+                if not isinstance(error.__context__, KeyboardInterrupt):
+                    raise
                 return estimator
             seconds /= 2  # It was over before.
 
