@@ -1,10 +1,9 @@
 """The catalogue of mean-field models on which every property test runs."""
 
 import functools
-import pathlib
-import runpy
 
 import numpy as np
+import worked_models
 
 from sklearn_lrvb.exponential_families import (
     Beta,
@@ -16,14 +15,6 @@ from sklearn_lrvb.exponential_families import (
     Wishart,
 )
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
-
-EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
-
-
-@functools.cache
-def example(name):
-    """The names that an example script defines."""
-    return runpy.run_path(str(EXAMPLES / f"{name}.py"))
 
 
 def random_normal(n, seed=0):
@@ -139,18 +130,16 @@ def one_factor():
 
 
 def _location():
-    return example("plot_exact_multivariate_normal")["location_model"](*random_normal(4)), None
+    return worked_models.location_model(*random_normal(4)), None
 
 
 def _block_location():
     blocks = [np.array([0, 3]), np.array([1, 2, 4])]
-    build = example("plot_exact_multivariate_normal")["block_location_model"]
-    return build(*random_normal(5), blocks), None
+    return worked_models.block_location_model(*random_normal(5), blocks), None
 
 
 def _regression(blocks):
-    script = example("plot_conjugate_models")
-    return script["regression_model"](*regression_data(), script["Prior"](), blocks), None
+    return worked_models.regression_model(*regression_data(), worked_models.Prior(), blocks), None
 
 
 CATALOGUE = {
@@ -161,8 +150,8 @@ CATALOGUE = {
     "normal mixture": normal_mixture,
     "latent classes": latent_classes,
     "group means": group_means,
-    "pumps": lambda: (example("bring_your_own_model")["pumps_model"](), None),
-    "linkage": lambda: (example("supplemented_em")["linkage_model"](np.array([12, 2, 2, 4])), None),
+    "pumps": lambda: (worked_models.pumps_model(), None),
+    "linkage": lambda: (worked_models.linkage_model(np.array([12, 2, 2, 4])), None),
     "one factor": one_factor,
 }
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.special
 import scipy.stats
-from mean_field_catalogue import example
 
 from sklearn_lrvb.exponential_families import (
     Beta,
@@ -39,7 +38,6 @@ ORDINARY = [
     (beta, beta.natural_parameters(0.5, 3.0)),
     (Categorical(4), np.array([0.0, 1.0, -2.0, 0.3])),
     (Categorical(1), np.array([5.0])),
-    (example("bring_your_own_model")["VonMises"](), np.array([3.0, -1.0])),
 ]
 EXTREME = [
     (normal, normal.natural_parameters(1e4, 1.0)),

@@ -1,18 +1,9 @@
-"""Worked models against exact posteriors, against the mixture, and against supplemented EM."""
-
-import functools
+"""Worked models against exact posteriors and against supplemented EM."""
 
 import numpy as np
 import pytest
-from catalogue import MODELS, mixture, model_id, overlapping, three_blobs
-from mean_field_catalogue import example, random_normal, regression_data
-
-location = example("plot_exact_multivariate_normal")
-conjugate = example("plot_conjugate_models")
-parts = example("gaussian_mixture_from_parts")
-sem = example("supplemented_em")
-pumps = example("bring_your_own_model")
-
+import worked_models
+from mean_field_catalogue import random_normal, regression_data
 
 # The location of a multivariate normal (Prop. lrvb_mvn).
 
@@ -20,7 +11,7 @@ pumps = example("bring_your_own_model")
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
 def test_scalar_factors_of_a_normal_are_exact(n):
     mean, precision = random_normal(n, seed=n)
-    posterior = location["location_model"](mean, precision).fit(tol=1e-13)
+    posterior = worked_models.location_model(mean, precision).fit(tol=1e-13)
     values = [f"x{i}.value" for i in range(n)]
     exact = np.linalg.inv(precision)
     np.testing.assert_allclose([posterior.mean(value) for value in values], mean, rtol=1e-11)
@@ -34,7 +25,7 @@ def test_scalar_factors_of_a_normal_are_exact(n):
 
 def test_mean_field_is_badly_wrong_where_linear_response_is_exact():
     covariance = np.full((2, 2), 0.99) + 0.01 * np.eye(2)
-    posterior = location["location_model"](np.zeros(2), np.linalg.inv(covariance)).fit()
+    posterior = worked_models.location_model(np.zeros(2), np.linalg.inv(covariance)).fit()
     np.testing.assert_allclose(posterior.covariance("x0.value", "x1.value"), covariance, rtol=1e-12)
     assert posterior.std("x0.value", method="mean_field") < 0.15 * posterior.std("x0.value")
 
@@ -43,7 +34,7 @@ def test_mean_field_is_badly_wrong_where_linear_response_is_exact():
 def test_blocks_of_a_normal_are_exact(blocks):
     mean, precision = random_normal(5, seed=7)
     blocks = [np.array(block) for block in blocks]
-    posterior = location["block_location_model"](mean, precision, blocks).fit(tol=1e-13)
+    posterior = worked_models.block_location_model(mean, precision, blocks).fit(tol=1e-13)
     order = np.concatenate(blocks)
     values = [f"x{i}.value" for i in range(len(blocks))]
     exact = np.linalg.inv(precision)[np.ix_(order, order)]
@@ -56,9 +47,9 @@ def test_blocks_of_a_normal_are_exact(blocks):
 
 @pytest.mark.parametrize("n", [20, 200])
 def test_normal_with_unknown_mean_and_precision(n):
-    x, prior = 1.0 + np.random.default_rng(0).normal(size=n), conjugate["Prior"]()
-    exact = conjugate["exact_regression"](np.ones((n, 1)), x, prior)
-    posterior = conjugate["regression_model"](np.ones((n, 1)), x, prior, [[0]]).fit()
+    x, prior = 1.0 + np.random.default_rng(0).normal(size=n), worked_models.Prior()
+    exact = worked_models.exact_regression(np.ones((n, 1)), x, prior)
+    posterior = worked_models.regression_model(np.ones((n, 1)), x, prior, [[0]]).fit()
     # The error falls like 1/n.
     assert posterior.mean("w0.value") == pytest.approx(
         exact.mean, abs=0.1 * np.sqrt(exact.covariance[0, 0]) / n
@@ -72,9 +63,9 @@ def test_normal_with_unknown_mean_and_precision(n):
 @pytest.mark.parametrize("blocks", [[[0, 1, 2]], [[0], [1], [2]]], ids=["joint", "split"])
 def test_regression_with_unknown_noise(blocks):
     X, y = regression_data(n=150)
-    prior = conjugate["Prior"]()
-    exact = conjugate["exact_regression"](X, y, prior)
-    posterior = conjugate["regression_model"](X, y, prior, blocks).fit()
+    prior = worked_models.Prior()
+    exact = worked_models.exact_regression(X, y, prior)
+    posterior = worked_models.regression_model(X, y, prior, blocks).fit()
     values = [f"w{i}.value" for i in range(len(blocks))]
     sd = np.sqrt(np.diag(exact.covariance))
     found = posterior.covariance(*values)
@@ -90,8 +81,8 @@ def test_regression_with_unknown_noise(blocks):
 
 def test_quadrature_is_right_where_everything_is_known():
     """No data: the prior itself."""
-    prior = conjugate["Prior"](precision=0.5, shape=3.0, rate=2.0)
-    exact = conjugate["exact_regression"](np.zeros((1, 2)), np.zeros(1), prior)
+    prior = worked_models.Prior(precision=0.5, shape=3.0, rate=2.0)
+    exact = worked_models.exact_regression(np.zeros((1, 2)), np.zeros(1), prior)
     # One observation without leverage, at 0, adds 1/2 to the shape of tau.
     np.testing.assert_allclose(exact.covariance, 2 * np.eye(2), atol=1e-12)
     assert exact.tau_mean == pytest.approx(3.5 / 2, rel=1e-8)
@@ -99,70 +90,28 @@ def test_quadrature_is_right_where_everything_is_known():
 
 
 def test_pumps_against_quadrature():
-    posterior = pumps["pumps_model"]().fit()
-    exact_mean, exact_sd = pumps["exact_pumps"]()
+    posterior = worked_models.pumps_model().fit()
+    exact_mean, exact_sd = worked_models.exact_pumps()
     mean, sd = (np.append(f("rates.value"), f("beta.value")) for f in (posterior.mean, posterior.std))
     np.testing.assert_array_less(np.abs(mean - exact_mean), 0.07 * exact_sd)
     np.testing.assert_allclose(sd, exact_sd, rtol=0.05)
     assert posterior.std("beta.value", "mean_field") < 0.85 * exact_sd[-1]
 
 
-# The mixture, written as factors and terms.
-
-
-@functools.cache
-def fitted_both_ways(index, n_components, n_samples):
-    """The mixture of the catalogue fully converged, and the same model from parts."""
-    X = (
-        overlapping(n_samples, seed=2)
-        if n_components == 2
-        else np.ascontiguousarray(three_blobs(n_samples, 2, seed=1)) * [1.0, 1.5]
-    )
-    estimator = mixture(INDEPENDENT[index], n_components).fit(X)
-    return estimator, parts["fit_from_parts"](X, estimator)
-
-
-INDEPENDENT = [
-    model
-    for model in MODELS
-    if model["factorization"] == "independent" and model["covariance_type"] == "full"
-]
-both = pytest.mark.parametrize(
-    ("index", "n_components", "n_samples"),
-    [(i, k, n) for i in range(len(INDEPENDENT)) for k, n in ((2, 40), (3, 90))[i % 2 : i % 2 + 1]],
-    ids=lambda value: str(value),
-)
-
-
-@both
-def test_mixture_from_parts_is_the_mixture(index, n_components, n_samples):
-    estimator, posterior = fitted_both_ways(index, n_components, n_samples)
-    assert posterior.lower_bound == pytest.approx(estimator.lower_bound_, rel=1e-9), model_id(
-        INDEPENDENT[index]
-    )
-    np.testing.assert_allclose(posterior.mean("mu.value"), estimator.means_, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(posterior.mean("Lambda.value"), estimator.precisions_, rtol=1e-8, atol=1e-8)
-    expected = estimator.posterior_covariance_
-    scale = np.sqrt(np.diag(expected))
-    error = np.abs(parts["covariance_from_parts"](posterior) - expected) / np.outer(scale, scale)
-    assert error.max() < 1e-8
-    np.testing.assert_allclose(posterior.std("mu.value"), estimator.means_std_, rtol=1e-8)
-
-
 # Supplemented EM (Eq. in app:SEM).
 
 
 def test_supplemented_em_is_linear_response_for_a_normal():
-    supplemented, lrvb, exact = sem["normal_case"]()
+    supplemented, lrvb, exact = worked_models.normal_case()
     np.testing.assert_allclose(supplemented, lrvb, rtol=1e-11)
     np.testing.assert_allclose(lrvb, exact, rtol=1e-12)
 
 
 def test_supplemented_em_of_linkage_is_the_inverse_of_the_observed_information():
-    estimate, sd, _ = sem["linkage_case"](1)
+    estimate, sd, _ = worked_models.linkage_case(1)
     # The estimate of Dempster, Laird and Rubin.
     assert 1 / (1 + np.exp(-estimate)) == pytest.approx(0.6268215, abs=1e-7)
-    cells, counts = np.array([0.5, 0.25, 0.25, 0.0]), sem["LINKAGE_COUNTS"]
+    cells, counts = np.array([0.5, 0.25, 0.25, 0.0]), worked_models.LINKAGE_COUNTS
     slopes = np.array([0.25, -0.25, -0.25, 0.25])
 
     def log_likelihood(log_odds):
@@ -178,7 +127,7 @@ def test_supplemented_em_of_linkage_is_the_inverse_of_the_observed_information()
 def test_supplemented_em_of_linkage_is_linear_response_with_much_data():
     differences = []
     for multiple in (1, 10, 100):
-        _, supplemented, lrvb = sem["linkage_case"](multiple)
+        _, supplemented, lrvb = worked_models.linkage_case(multiple)
         differences.append(lrvb / supplemented - 1)
     assert 0.001 < differences[0] < 0.01
     np.testing.assert_allclose(differences, differences[0] / np.array([1, 10, 100]), rtol=0.05)
