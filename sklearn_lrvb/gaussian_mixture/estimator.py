@@ -328,6 +328,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     :meth:`leverage`, :meth:`influence` and error bars of predictions, or make several batches of draws
     (:meth:`sample_posterior`) are tasks of their own name with a subtask "block" for each of them.
 
+    Every formula is in the theory pages of the documentation; their table "Where every number comes from" has
+    the equation of each attribute and method.
+
     An error or an interrupt (Ctrl-C) leaves the estimator as it was before the call: a fit sets its
     attributes at its very end, all at once, and what methods keep for later is complete or not there.
 
@@ -924,7 +927,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         std : ndarray of shape (n_samples, n_components)
             Posterior standard deviation of each probability, because weights, means and precisions are
-            uncertain: by linear response and the delta method. Only if `return_std`.
+            uncertain: by linear response and the delta method (theory page "Influence", leverage). Only if
+            `return_std`.
 
         Raises
         ------

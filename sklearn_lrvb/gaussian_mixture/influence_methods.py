@@ -205,7 +205,7 @@ class InfluenceMethods(FittedAttributes):
             training rows it sums to about the number of parameters that the data determine. Cook's distance
             is leverage over the number of parameters. ``score_samples(X) - leverage(X)`` is, to first order,
             the leave-one-out score (:meth:`loo_score_samples` is closer). It is also the posterior variance
-            of the row's score.
+            of the row's score. The theory page "Influence" derives all of this.
 
         Raises
         ------
@@ -257,7 +257,7 @@ class InfluenceMethods(FittedAttributes):
         -------
         log_likelihood : ndarray of shape (n_samples,)
             In nats. One Newton step for the other rows, from the information matrix without the row, and an
-            exact score at its end: exact for one component.
+            exact score at its end: exact for one component. (Theory page "Influence", leave-one-out scores.)
 
         Raises
         ------
@@ -355,7 +355,8 @@ class InfluenceMethods(FittedAttributes):
               an entry by the sum of the gradient times the change.
 
             Exact derivatives of the fit, the response of the responsibilities included, without refitting. X
-            and the other hyperparameters are held fixed, also where their defaults came from X.
+            and the other hyperparameters are held fixed, also where their defaults came from X. (Theory page
+            "Influence", sensitivity to the prior.)
 
         Raises
         ------

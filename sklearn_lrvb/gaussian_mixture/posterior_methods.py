@@ -220,7 +220,8 @@ class PosteriorMethods(FittedAttributes):
     def weights_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `weights_`, shape (n_components,), without unit.
 
-        By linear response and the delta method, at first access; kept and read-only.
+        By linear response (Eq. nuisance_lrvb_est) and the delta method, at first access; kept and read-only.
+        The theory page "Error bars of the mixture" has the derivatives, under reported parameters.
 
         Raises
         ------
@@ -249,7 +250,7 @@ class PosteriorMethods(FittedAttributes):
     def covariances_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `covariances_`, in its shape and unit, that of X squared.
 
-        By linear response and the delta method, at first access.
+        By linear response (Eq. nuisance_lrvb_est) and the delta method, at first access.
 
         Raises
         ------
@@ -408,6 +409,8 @@ class PosteriorMethods(FittedAttributes):
         Where no point is ambiguous, weights, and under joint factors precisions,
         are draws of q. The heavier tails of means whose precision is vague are not drawn.
 
+        The theory page "Error bars of the mixture" has the formulas, under draws.
+
         The same seed and the same fit give the same draws, whatever was asked before and whichever solver is
         in use.
 
@@ -500,8 +503,9 @@ class PosteriorMethods(FittedAttributes):
         the log predictive density of all of them together.
 
         ``loo`` takes the logarithm of a density averaged over the posterior; :meth:`loo_score_samples`, like
-        every score of this estimator, the average of the logarithms. The former is larger, to second order by
-        half the posterior variance of the row's score, ``leverage(X) / 2``.
+        every score of this estimator, adds up components of which each has the average of its logarithm under
+        q. The difference is of the order of ``leverage(X)``: half the posterior variance of the row's score,
+        which is ``leverage(X) / 2``, and the average of the score over the draws less the score at q.
 
         A component that holds no rows has draws from its prior, which would dominate a plot. Those that hold
         rows are ``data.posterior.sel(component=mixture.weights_.argsort()[::-1][:mixture.n_occupied_])``.
