@@ -55,6 +55,7 @@ autodoc_typehints = "none"  # The docstrings say the types.
 autoclass_content = "class"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+toc_object_entries_show_parents = "hide"  # Names of methods would not fit beside the page otherwise.
 default_role = None
 
 # Lessons.
