@@ -394,6 +394,7 @@ class _Selection:
             if not is_list(features) or not len(features):
                 raise ValueError(f"features must be a list of features, or None for all, got {features!r}.")
             places = [row_and_column(target, feature, names) for feature in features]
+        _check_number_of_panels(len(places))
         has_features = target.size > target.n_units or (n_features == 1 and target.n_feature_axes)
         shares = target.n_units < n_components
         found = {}
