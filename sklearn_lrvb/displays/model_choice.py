@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.special import gammaln
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -468,8 +469,8 @@ class _Fit:
     estimator : LRVBGaussianMixture
     error : ValueError or None, why there is no fit
     strict_optimum : bool
-    row_scores : (n_samples,) leave-one-out scores of the rows, or None
-    weights : (n_samples,), or the number 1
+    row_scores : (n_rows,) leave-one-out scores of the rows that count, or None
+    weights : (n_rows,) how often they count, or the number 1
     notes, warned : list of str, all messages, and those that the user is warned of
     """
 
@@ -505,8 +506,6 @@ class _Fit:
 def _fit(estimator, X, sample_weight, criteria):
     """Fit an estimator and score it: _Fit. Warnings are kept."""
     fit = _Fit(estimator)
-    if sample_weight is not None:
-        fit.weights = np.asarray(sample_weight, dtype=np.float64)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -517,7 +516,9 @@ def _fit(estimator, X, sample_weight, criteria):
             return fit
         try:
             if "leave_one_out" in criteria:
-                fit.row_scores = estimator.loo_score_samples(X, sample_weight)
+                rows, weights = _counted(X, sample_weight)
+                fit.row_scores = estimator.loo_score_samples(rows, weights)
+                fit.weights = 1.0 if weights is None else weights
             else:
                 _ = estimator.weights_std_  # Refused where the fit is no strict optimum.
         except ValueError as error:
@@ -529,6 +530,15 @@ def _fit(estimator, X, sample_weight, criteria):
     if fit.converged:
         fit.warned = [str(warning.message) for warning in caught]
     return fit
+
+
+def _counted(X, sample_weight):
+    """The rows that count, and how often: those of weight zero may have no finite score."""
+    if sample_weight is None:
+        return X, None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    counted = np.flatnonzero(weights)
+    return _safe_indexing(X, counted), weights[counted]
 
 
 def _std_errors(fits):

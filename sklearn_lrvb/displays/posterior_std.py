@@ -217,7 +217,9 @@ class PosteriorStdDisplay:
         if ratio:
             self.legend_ = draw_legend(self.ax_, "beside")
         else:
-            self.legend_ = self.ax_.legend(loc="upper left", frameon=False)  # Few points are above the line.
+            # Few points are above the line. Handles are given, as there may be none.
+            handles = self.ax_.get_legend_handles_labels()[0]
+            self.legend_ = self.ax_.legend(handles=handles, loc="upper left", frameon=False)
         return self
 
     def __repr__(self) -> str:
@@ -259,9 +261,9 @@ def _limits(values):
 
 def _label_short_axes(ax):
     """Label 1, 2 and 5 times powers of ten: powers of ten alone are too few on a short axis."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.set_minor_formatter(NullFormatter())

@@ -1,6 +1,7 @@
 """What all displays have in common: scikit-learn's conventions, features by name, and how they print."""
 
 import functools
+import pickle
 import subprocess
 import sys
 
@@ -130,3 +131,10 @@ def test_reprs_say_what_is_drawn():
     }
     for expected, display in reprs.items():
         assert repr(display) == expected
+
+
+@each_display
+def test_a_drawn_display_can_be_pickled_and_drawn_again(display):
+    drawn = display.from_estimator(of_type("full"), X, **ONE_PANEL[display])
+    again = pickle.loads(pickle.dumps(drawn)).plot()
+    assert repr(again) == repr(drawn)

@@ -205,3 +205,15 @@ def test_bad_options_are_refused(options, message):
 def test_starts_for_one_number_of_components_are_refused():
     with pytest.raises(ValueError, match="init_params is an array"):
         ModelChoiceDisplay.from_estimator(mixture({"init_params": coincident(X, 2, None)}), X)
+
+
+def test_rows_of_weight_zero_have_no_part_in_leave_one_out():
+    rows, weights = np.vstack([X, [1e300, 0.0]]), np.append(np.ones(len(X)), 0.0)
+    display = ModelChoiceDisplay.from_estimator(
+        mixture({}), rows, n_components=[1, 2], sample_weight=weights, criteria=["leave_one_out"]
+    )
+    without = ModelChoiceDisplay.from_estimator(
+        mixture({}), X, n_components=[1, 2], criteria=["leave_one_out"]
+    )
+    np.testing.assert_allclose(display.scores["leave_one_out"], without.scores["leave_one_out"], rtol=1e-12)
+    np.testing.assert_allclose(display.leave_one_out_std_error, without.leave_one_out_std_error, rtol=1e-9)

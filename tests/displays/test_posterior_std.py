@@ -102,3 +102,9 @@ def test_ratios_are_those_to_the_x_axis():
     reference = 2.0 * display.lrvb_std
     both = PosteriorStdDisplay.from_estimator(estimator, target="means", reference=reference, ratio=True)
     np.testing.assert_allclose(both.lrvb_points_["means"].get_offsets()[:, 1], 0.5, rtol=1e-15)
+
+
+def test_the_weight_of_a_single_component_leaves_nothing_to_draw():
+    display = PosteriorStdDisplay.from_estimator(fitted({}, n_components=1), target="weights")
+    assert display.mean_field_points_ == {}
+    assert display.legend_.get_texts() == []
