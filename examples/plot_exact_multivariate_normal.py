@@ -111,8 +111,9 @@ print(f"largest error of the LRVB covariance: {np.abs(error).max():.0e}")
 
 # %%
 # **Answer.** Mean field's error bars are too small by factors of 1.7 to 3.8. Those of
-# LRVB agree with the exact ones to round-off, and so do the correlations, for every way
-# of grouping the coordinates.
+# LRVB agree with the exact ones to round-off, and so do the correlations, for both ways
+# of grouping the coordinates (the paper's proof is for all). This holds for normal
+# posteriors.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_conjugate_models.py`, where the posterior is not
 # normal.

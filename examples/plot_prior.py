@@ -38,7 +38,7 @@ for target in ("means", "covariances"):
     )
 
 # %%
-# So the means hang on it by half an error bar at most, and the covariances of the
+# So the means depend on it by half an error bar at most, and the covariances of the
 # smaller cluster by two. Is that right? Here are the variances of that cluster when the
 # prior's covariance is halved and doubled: predicted from the one fit, and fitted
 # again.
