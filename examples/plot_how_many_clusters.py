@@ -52,9 +52,9 @@ for k in range(mixture.n_occupied_):
 
 # %%
 # The filled ellipses are where the means lie, with 95 % probability; crosses are the
-# true means. The outline of the smallest cluster is too wide: the default prior expects
-# every cluster to have the covariance of all rows, and 70 rows do not quite talk it out
-# of that.
+# true means. The outline of the smallest cluster is too wide: the default prior puts, in
+# effect, a few made-up rows into every cluster, about the mean of all rows and as wide
+# as these, and 70 rows do not quite outvote them.
 fig, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 ComponentDisplay.from_estimator(mixture, X, ax=ax, scatter_kw={"s": 9})
 ax.plot(*means.T, "+", color="black", ms=9, zorder=4)

@@ -7,7 +7,8 @@ The mean of a group follows each of its points: move one of n points to the righ
 the mean goes right by 1/n of that. In a mixture nobody says which point belongs to
 which cluster, and a point that moves may change its cluster as well. How far does a
 mean follow then, and in which direction? The answer depends on where the point is,
-and one fit gives it for every place, as in Section 6.5 of the paper.
+and one fit gives it for every place, as in Section 6.5 of Giordano and Broderick
+(2015).
 
 The data are two pairs of round clusters of 500 points each, one pair far apart and
 one that overlaps strongly.

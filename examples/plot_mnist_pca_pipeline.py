@@ -8,10 +8,11 @@ seeing their labels. Its answer is a few numbers: each cluster's share of the di
 and its mean. How sure is it of them? Scikit-learn's BayesianGaussianMixture fits the
 same model by *mean field*, which takes every digit's probabilities of its clusters as
 settled. Its error bars are therefore too small wherever clusters overlap. *Linear
-response* (LRVB) corrects them from the same single fit. This lesson checks both against
-the slow way of finding out: a Gibbs sampler, which draws from the exact posterior. The
-same fit says what leaving out a digit would do to the answer, for every digit at once,
-and which digits it cannot tell apart.
+response* (LRVB) corrects them from the same single fit: how far the estimates would
+follow a slight push, everything else following too, says how uncertain they are. This
+lesson checks both against the slow way of finding out: a Gibbs sampler, which draws
+from the exact posterior. The same fit says what leaving out a digit would do to the
+answer, for every digit at once, and which digits it cannot tell apart.
 
 Eights and nines in two principal components overlap, while the two clusters still are
 the two digits; and with two components the plane of the figure is all that the
@@ -22,9 +23,11 @@ lesson also takes MNIST's zeros and ones in 25 principal components::
     python plot_mnist_pca_pipeline.py --mnist mnist01.npz
     python plot_mnist_pca_pipeline.py --mnist mnist01.npz --paper-features mnist_author_pca.npz
 
-The last line reproduces the paper's test error of 0.08, where grey levels give 0.018:
-the authors' program read the pixels as signed bytes (full ink, 255, becomes -1) and
-projected them on the principal components of all 60,000 training digits.
+The last line reproduces the test error of 0.08 in the paper of the method (Giordano and
+Broderick, 2015, `arXiv:1502.07685 <https://arxiv.org/abs/1502.07685>`_; *the paper* in
+all lessons), where grey levels give 0.018: the authors' program read the pixels as
+signed bytes (full ink, 255, becomes -1) and projected them on the principal components
+of all 60,000 training digits.
 """
 
 # %%

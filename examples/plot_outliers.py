@@ -100,7 +100,7 @@ print(
 
 # %%
 # On the left, leverage against density: the two bands are the two clusters, and equally
-# improbable digits differ in leverage by a factor of ten. On the right, leverage
+# improbable digits differ in leverage by up to a factor of ten. On the right, leverage
 # against what leaving the digit out does.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for kind, name, marker, color in (
