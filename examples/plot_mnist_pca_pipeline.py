@@ -440,7 +440,6 @@ plt.show()
 #
 # How the two methods compare elsewhere is on the site's pages of benchmarks; for the
 # zeros and ones of MNIST in 25 principal components, which hardly overlap, they agree
-# on shares and means to half a percent, and mean field's error bars of precisions are
-# up to 14 % too small.
+# on shares and means to half a percent and on covariances to 1.5 %.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_how_many_clusters.py`.
