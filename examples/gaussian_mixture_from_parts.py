@@ -141,7 +141,7 @@ plt.show()
 
 # %%
 # **Answer.** Yes: lower bound, means and error bars (0.007612 +- 0.275656, for example)
-# agree in all printed digits, and the covariances to 1e-9 of the largest. The
+# agree in all printed digits, and the covariances to within 1e-9 of the largest. The
 # estimator's special code computes this model and nothing else. The tests of the
 # project do the same for all covariance types, for stick-breaking weights and for flat
 # priors.

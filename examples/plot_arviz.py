@@ -18,8 +18,9 @@ estimator, for a reason that explains the small difference.
 # Fit, and hand over
 # ------------------
 # The draws are independent of each other, unlike those of a Markov chain: none is a
-# warm-up, and there is no convergence to check. Axes have names: the features are those
-# of the data frame, and components have numbers.
+# warm-up, and there is no convergence to check. (They are of the approximate posterior
+# that the error bars are from, and more of them do not make it better.) Axes have
+# names: the features are those of the data frame, and components have numbers.
 import arviz_plots
 import arviz_stats
 import matplotlib.pyplot as plt
@@ -91,11 +92,12 @@ print(f"correlation over wines    {np.corrcoef(by_draws, by_step)[0, 1]:.4f}")
 print(f"largest Pareto k          {loo.pareto_k.max():.2f}")
 
 # %%
-# The wines are in nearly the same order, but the scores by a step are lower. Both average
-# over the posterior: ``loo`` takes the logarithm of the average density, and scores of
-# the estimator, as those of scikit-learn, are the average of its logarithm. That is lower
-# by about half the variance of the logarithm, which is the *leverage* of the wine, and
-# by more than that where the variance grows much as the wine is left out.
+# The wines are in nearly the same order, but the scores by a step are lower. Both
+# average over the posterior: ``loo`` takes the logarithm of the average density, and
+# scores of the estimator, as those of scikit-learn, are the average of its logarithm or
+# hardly less. That is lower by about half the variance of the logarithm, and this
+# variance is the *leverage* of the wine; by more than that where the variance grows
+# much as the wine is left out.
 leverage = mixture.leverage(X)
 difference = by_draws - by_step
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
@@ -119,8 +121,12 @@ print(f"sum of leverage / 2      {leverage.sum() / 2:.1f}")
 # %%
 # **Answer.** Whatever ArviZ can do with draws: plots of the posterior in a line, the
 # posterior of any function (the means of clusters 1 and 2 are 4.91 +- 0.18 apart, and
-# cluster 2 is the larger one with probability 0.61), and cross-validation. Over all wines
-# ``loo`` gives -907.3, ``loo_score_samples`` -922.3, and the two agree on the order of
-# the wines (correlation 0.9993). Of the difference of 15.0, half the leverage explains
-# 12.9. No Pareto k is above 0.7, so ``loo`` may be trusted here. Compare models by the
-# one or by the other, and do not mix them.
+# cluster 2 is the larger one with probability 0.61), and cross-validation. Over all
+# wines ``loo`` gives -907.3, ``loo_score_samples`` -922.3, and the two agree on which
+# wines are hard to predict (correlation 0.9993). Of the difference of 15.0, half the
+# leverage explains 12.9. No Pareto k is above 0.7, so that ``loo`` may be trusted as
+# far as the draws are: k judges its weights, not the approximation that was drawn from.
+# Compare models by the one or by the other, and do not mix them.
+#
+# Read on: :ref:`sphx_glr_gallery_plot_exact_multivariate_normal.py`, where the error
+# bars are exact.

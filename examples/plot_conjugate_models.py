@@ -205,11 +205,12 @@ right.legend()
 plt.show()
 
 # %%
-# **Answer.** In the regression mean field's error bars are three to four times too
-# small, and those of LRVB right to two percent: w0 is 0.940 +- 0.359, exactly +- 0.365.
-# The error bar of the precision is right by LRVB for four observations already. That of
-# the mean is not: with few observations it is equally too small by both, as mean and
-# precision are uncorrelated, and what is missing is the heavier tail of Student's t,
+# **Answer.** In the regression mean field's error bars of the coefficients are three to
+# four times too small, and those of LRVB right to two percent: w0 is 0.940 +- 0.359,
+# exactly +- 0.365. The error bar of the precision is right by LRVB for four
+# observations already. That of the mean is not: with few observations it is equally too
+# small by both. Mean and precision are all but uncorrelated, so that there is nothing
+# to correct; what is missing is the heavier tail of a distribution like Student's t,
 # which linear response cannot describe.
 #
 # Read on: :ref:`sphx_glr_gallery_bring_your_own_model.py`.

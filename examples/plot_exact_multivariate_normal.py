@@ -8,8 +8,8 @@ group of parameters. What that does is plain where everything is known: in a
 multivariate normal posterior with strong correlations. Given a factor for every
 coordinate, mean field finds the posterior mean exactly, but its variances are too
 small, and it has no correlations at all. Linear response (LRVB) derives the
-covariance from how the means respond to a perturbation. Is it right? The paper proves
-that it is exact here (Prop. lrvb_mvn).
+covariance from how the means respond to a perturbation. Is it right? Giordano and
+Broderick (2015) prove that it is exact here (Prop. lrvb_mvn).
 """
 
 # %%
@@ -111,8 +111,9 @@ print(f"largest error of the LRVB covariance: {np.abs(error).max():.0e}")
 
 # %%
 # **Answer.** Mean field's error bars are too small by factors of 1.7 to 3.8. Those of
-# LRVB agree with the exact ones to round-off, and so do the correlations, for every way
-# of grouping the coordinates.
+# LRVB agree with the exact ones to round-off, and so do the correlations, for both ways
+# of grouping the coordinates (the paper's proof is for all). This holds for normal
+# posteriors.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_conjugate_models.py`, where the posterior is not
 # normal.

@@ -52,9 +52,9 @@ for k in range(mixture.n_occupied_):
 
 # %%
 # The filled ellipses are where the means lie, with 95 % probability; crosses are the
-# true means. The outline of the smallest cluster is too wide: the default prior expects
-# every cluster to have the covariance of all rows, and 70 rows do not quite talk it out
-# of that.
+# true means. The outline of the smallest cluster is too wide: the default prior puts, in
+# effect, a few made-up rows into every cluster, about the mean of all rows and as wide
+# as these, and 70 rows do not quite outvote them.
 fig, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 ComponentDisplay.from_estimator(mixture, X, ax=ax, scatter_kw={"s": 9})
 ax.plot(*means.T, "+", color="black", ms=9, zorder=4)
@@ -111,12 +111,12 @@ for n in (50, 200):
     )
 
 # %%
-# **Answer.** Six clusters, whatever the upper bound and the start, and every share
-# within an error bar of the truth or so (the largest: 0.304 +- 0.017 for 0.320). Leave
-# the moves on: without them these fits end 46 to 124 nats lower. The number is a
+# **Answer.** Six clusters, for all upper bounds and starts that were tried, and every
+# share within an error bar of the truth or so (the largest: 0.304 +- 0.017 for 0.320).
+# Leave the moves on: without them these fits end 46 to 124 nats lower. The number is a
 # statement about Gaussian clusters and about this many rows. Two clusters 3 standard
-# deviations apart are one for 50 rows each and two for 200, and a group that is not
-# Gaussian takes several components.
+# deviations apart are mostly one for 50 rows each and two for 200, and with many rows a
+# group that is not Gaussian takes several components.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_model_choice.py` compares models by the same
 # lower bound, and :ref:`sphx_glr_gallery_plot_leave_one_out.py` by how well they

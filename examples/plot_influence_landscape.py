@@ -7,7 +7,8 @@ The mean of a group follows each of its points: move one of n points to the righ
 the mean goes right by 1/n of that. In a mixture nobody says which point belongs to
 which cluster, and a point that moves may change its cluster as well. How far does a
 mean follow then, and in which direction? The answer depends on where the point is,
-and one fit gives it for every place, as in Section 6.5 of the paper.
+and one fit gives it for every place, as in Section 6.5 of Giordano and Broderick
+(2015).
 
 The data are two pairs of round clusters of 500 points each, one pair far apart and
 one that overlaps strongly.
@@ -79,8 +80,8 @@ plt.show()
 # %%
 # On the border the sign is reversed. A point there that moves right, towards cluster 0,
 # joins it; as it lies to the left of the mean, it draws the mean to the left. This
-# change of cluster outweighs the pull. Far out the sign is reversed again, because a
-# point that moves outwards widens its cluster.
+# change of cluster outweighs the pull. Where clusters overlap, the sign is reversed
+# again far out, because a point that moves outwards widens its cluster.
 #
 # Is it true?
 # -----------
@@ -120,9 +121,9 @@ plt.show()
 
 # %%
 # **Answer.** Far apart, a mean (here 1.756 +- 0.048) follows its own points, by about
-# 1/500 of their step, and ignores the others; only on the border it goes the other way.
-# With much overlap most points are ambiguous, those of the other cluster move the mean
-# too, and a point can move it by up to 14 times 1/460 of its step, against its own
+# 1/500 of their step, and hardly the others; on the border it goes the other way. With
+# much overlap most points are ambiguous, those of the other cluster move the mean too,
+# and a point can move it by up to 14 times 1/460 of its step, against its own
 # direction. The prediction from one fit agrees with refits to 0.006 error bars.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_prior.py`, on what moves the answer besides the

@@ -4,11 +4,11 @@ How well does a mixture predict new rows, if each may be fitted only once?
 ==========================================================================
 
 The score of a row by a mixture that was fitted to it is too optimistic: in sample,
-the largest mixture always wins. Fair is the score under a fit to all other rows, but
-that takes a fit for every row. ``loo_score_samples`` gives these leave-one-out scores
-from one fit: a Newton step approximates the fit without the row, and the row is
-scored exactly there. Their mean chooses the number of components. Is the step
-accurate enough for that?
+large mixtures look best. Fair is the score under a fit to all other rows, but that
+takes a fit for every row. ``loo_score_samples`` gives these leave-one-out scores from
+one fit: a Newton step approximates the fit without the row, and the row is scored
+exactly there. Their mean chooses the number of components. Is the step accurate enough
+for that?
 
 The data are 178 wines in three principal components, without their labels.
 """
@@ -78,7 +78,7 @@ ax.set(
     ylabel="score beyond that of K = 3, nats a wine",
     xticks=numbers[1:],
 )
-ax.set_title("In sample, more is better; left out, three")
+ax.set_title("In sample, six are best; left out, three")
 ax.legend(loc="lower right")
 plt.show()
 
@@ -116,8 +116,8 @@ print(f"{np.abs(in_sample[k][rows] - leverage[rows] - refitted).max():.2f}")
 # the wine that loses 4.84 nats when it is left out, where the first order sees 2.22.
 # Three components predict best, and the gap to four, 0.018 +- 0.026, is within its
 # error: the wines hardly tell. (Over all 178 wines the errors are up to 0.12 with four
-# components. A component with very few rows is no small step away without one of them,
-# and the method then warns.)
+# components, one of which holds 7 wines: with few rows, a component is no small step
+# away without one of them. Where a row is most of its component, the method warns.)
 #
 # Read on: :ref:`sphx_glr_gallery_plot_outliers.py` asks which rows make such a
 # difference.

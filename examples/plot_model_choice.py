@@ -8,8 +8,9 @@ shared by all ("tied"), without correlations ("diag") or round ("spherical"). Wh
 model do the data support? Bayesian statistics compares models by their *evidence*,
 the probability of the data under each, and ``lower_bound_`` is a bound on its
 logarithm that includes every constant. It may therefore be compared between numbers
-of components and between covariance types, and one fit of each is enough.
-Cross-validation answers the same question by five more fits of every candidate.
+of components and between covariance types, from one fit of each, though it is below
+the evidence by an amount that is not known: gaps of a nat or two decide little.
+Cross-validation asks which model predicts best, by five more fits of every candidate.
 
 The data are 178 wines from three cultivars, in three principal components and without
 their labels.
@@ -50,16 +51,17 @@ mixture = LRVBGaussianMixture(
 # How many?
 # ---------
 # The display fits a mixture for each number of components. Above is the bound and, with
-# the logarithm of K! added, the evidence. Below is the leave-one-out score, which says
-# how well each mixture predicts a wine that it has not seen; it comes from the same
-# fits, and its bars are one standard error of the difference from the best.
+# the logarithm of K! added, an estimate of the evidence (printed and drawn as the
+# evidence). Below is the leave-one-out score, which says how well each mixture predicts
+# a wine that it has not seen; it comes from the same fits, and its bars are one
+# standard error of the difference from the best.
 choice = ModelChoiceDisplay.from_estimator(mixture, X, n_components=numbers)
 plt.show()
 
 # %%
 # Which shape?
 # ------------
-# The same evidence, of every covariance type.
+# The same estimate of the evidence, of every covariance type.
 fits = {
     (kind, k): clone(mixture).set_params(covariance_type=kind, n_components=k).fit(X)
     for kind in types
@@ -104,8 +106,10 @@ plt.show()
 # **Answer.** Evidence and cross-validation choose three components with full
 # covariances, and the leave-one-out score agrees on their number. These are the
 # cultivars: all but nine wines are in the cluster of their cultivar, and the shares are
-# known to 0.04. The evidence takes a fifth of the fits. The choice is a close one: four
-# round clusters would lower the evidence by 0.6 nats, a factor of two in probability.
+# known to 0.04. The evidence takes a fifth of the fits. Fewer than three clusters are
+# ruled out, by 17 nats. As to the shape, the evidence alone would be weak: four round
+# clusters would lower it by 0.6 nats, a factor of two in probability, which is less
+# than a bound can decide.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_leave_one_out.py` asks how good those scores from
 # one fit are.

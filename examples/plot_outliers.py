@@ -4,10 +4,10 @@ Which rows are outliers, and on which of them does the fit depend?
 ==================================================================
 
 Two questions that are often taken for one. A row of low density is an outlier: the
-model finds it improbable. A row of high *leverage* is one on which the fit depends:
-it raises its own score by that much. To first order the leverage is also the squared
-distance, in posterior standard deviations, by which all estimates together would move
-without the row.
+model finds it improbable. A row of high *leverage* is one on which the fit depends: its
+presence raises its own score by about that much. To first order the leverage is also
+the squared distance, in posterior standard deviations, by which all estimates together
+would move without the row.
 
 The data are 360 zeros and ones of handwritten digits in eight principal components,
 with 12 other digits planted among them. The labels are used only to see what is
@@ -100,7 +100,7 @@ print(
 
 # %%
 # On the left, leverage against density: the two bands are the two clusters, and equally
-# improbable digits differ in leverage by a factor of ten. On the right, leverage
+# improbable digits differ in leverage by up to a factor of ten. On the right, leverage
 # against what leaving the digit out does.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for kind, name, marker, color in (
@@ -134,13 +134,13 @@ left.legend(loc="lower right")
 plt.show()
 
 # %%
-# **Answer.** Both measures find 8 of the 12 planted digits first; as detectors,
-# leverage (0.976) is no better than density (0.987). What leverage adds is the
-# consequence: it ranks almost perfectly (0.991) how far the estimates move without a
-# digit. As a first-order measure it underestimates the largest moves: without the first
-# digit they move by 2.3 standard deviations, not 1.9. Both measures judge outliers by a
-# fit in which these take part: enough of them form a cluster of their own, and neither
-# finds them.
+# **Answer.** Both measures have 8 of the 12 planted digits among their first 12; as
+# detectors, leverage (0.976) is no better than density (0.987). What leverage adds is
+# the consequence: it ranks almost perfectly (0.991; density 0.930) how far the
+# estimates move without a digit. As a first-order measure it underestimates the largest
+# moves: without the first digit they move by 2.3 standard deviations, not 1.9. Both
+# measures judge outliers by a fit in which these take part: enough of them form a
+# cluster of their own, and neither finds them.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_influence_landscape.py` asks not how far, but in
 # which direction.

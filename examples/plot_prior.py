@@ -4,10 +4,10 @@ I never chose a prior: does it matter?
 ======================================
 
 A Bayesian fit combines the data with a *prior*, which says what to expect before
-seeing them. Whoever sets no argument gets scikit-learn's default: a prior that
-expects every cluster to have the mean and the covariance of all rows, and that counts
-like a row or so for each feature. Mostly that is little beside the data. When is it
-not, and how would one notice?
+seeing them. Whoever sets no argument gets scikit-learn's default: in effect a few
+made-up rows in every cluster, about the mean of all rows and as wide as these. They
+count like one row for the mean, and like one for each feature for the covariance.
+Mostly that is little beside the data. When is it not, and how would one notice?
 
 First 150 irises with four measurements, then a table with 40 rows of 1,000 features.
 """
@@ -38,7 +38,7 @@ for target in ("means", "covariances"):
     )
 
 # %%
-# So the means hang on it by half an error bar at most, and the covariances of the
+# So the means depend on it by half an error bar at most, and the covariances of the
 # smaller cluster by two. Is that right? Here are the variances of that cluster when the
 # prior's covariance is halved and doubled: predicted from the one fit, and fitted
 # again.
@@ -76,9 +76,11 @@ for p, name in enumerate(irises.feature_names_in_):
 print("moves in error bars, predicted and in parentheses refitted")
 
 # %%
-# The setosas are a small and tight group, and the prior expects the variances of all
-# flowers. Who knows better says so by ``covariance_prior``; the prediction tells which
-# way and about how far that leads, though twice is no small step.
+# The setosas are a small and tight group, and the prior expects about the variances of
+# all flowers, and the mean of all flowers, from which theirs is far. Who knows better
+# says so by ``covariance_prior``, or lets the prior's mean count less than a row by
+# ``mean_precision_prior``; the prediction tells which way and about how far that leads,
+# though twice is no small step.
 #
 # Few rows of many features
 # -------------------------
