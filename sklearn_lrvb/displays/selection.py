@@ -4,6 +4,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.validation import holding
+
 
 def feature_names(estimator):
     """Names of the features, list of P str: those of the training data, or x0, x1 and so on."""
@@ -67,7 +69,7 @@ def checked_features(features, names, n_most=None):
 def checked_components(components, counts, min_count):
     """The numbers of the components to show: those listed, or all with at least ``min_count`` rows."""
     if components is None:
-        return _holding(counts, min_count)
+        return np.flatnonzero(holding(counts, min_count)).tolist()
     found = list(components) if is_list(components) else [None]
     known = all(_is_index(k, len(counts)) for k in found)
     if not found or not known or len(set(found)) < len(found):
@@ -76,19 +78,6 @@ def checked_components(components, counts, min_count):
             f"{components!r}."
         )
     return [int(k) for k in found]
-
-
-def _holding(counts, min_count):
-    """The numbers of the components with at least ``min_count`` expected rows."""
-    if isinstance(min_count, bool) or not isinstance(min_count, Real) or not min_count >= 0:
-        raise ValueError(f"min_count must be a number of rows, at least 0, got {min_count!r}.")
-    shown = np.flatnonzero(counts >= min_count).tolist()
-    if not shown:
-        raise ValueError(
-            f"No component has {min_count:g} expected rows, the largest has {counts.max():.1f}: lower "
-            "min_count."
-        )
-    return shown
 
 
 def coordinates(X, features):

@@ -41,7 +41,7 @@ def noise_warning(cost, prior, feature_names):
 def _direction(cost, feature_names):
     """The direction in which the noise costs most, in words."""
     if len(cost.loadings) > 1 and np.ptp(cost.loadings) == 0:
-        return f"in every direction (mean variance of a feature {cost.variances.mean():.2g})"
+        return f"in every direction (mean variance of a feature {cost.variances.mean():.2g} in X)"
     return f"along {_named_features(cost, feature_names)}"
 
 
@@ -50,7 +50,7 @@ def _named_features(cost, feature_names):
     order = np.argsort(-cost.loadings, kind="stable")
     n_large = 1 + int(np.searchsorted(np.cumsum(cost.loadings[order]), _SHARE_NAMED))
     n_named = min(n_large, _MAX_NAMED, len(order))
-    named = [f"{feature_names[p]} (variance {cost.variances[p]:.2g})" for p in order[:n_named]]
+    named = [f"{feature_names[p]} (variance {cost.variances[p]:.2g} in X)" for p in order[:n_named]]
     if n_large > n_named:
         named.append("others")
     return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"

@@ -21,7 +21,12 @@ from sklearn_lrvb.gaussian_mixture.arviz_conversion import (
 from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
-from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_n_draws, checked_targets
+from sklearn_lrvb.gaussian_mixture.validation import (
+    checked_counts,
+    checked_n_draws,
+    checked_targets,
+    holding,
+)
 
 if TYPE_CHECKING:
     import arviz
@@ -544,6 +549,7 @@ class PosteriorMethods(FittedAttributes):
         self,
         interval: float = 0.95,
         target: str | Sequence[str] = ("weights", "log_weights", "means", "precisions", "covariances"),
+        min_count: float = 0.0,
     ) -> "pd.DataFrame":
         """Means, standard deviations and credible intervals of the parameters, as a table.
 
@@ -557,6 +563,10 @@ class PosteriorMethods(FittedAttributes):
             Which parameters, in this order; of matrices the unique entries. 'all' is log weights, means and
             precisions, as in `posterior_names_`. Precisions and covariances of very many features may be too
             large; means and weights alone never form a matrix of all parameters.
+
+        min_count : float, default=0.0
+            Parameters of components with fewer expected rows are left out: 0.5 leaves out empty components,
+            whose rows only repeat the prior, and 0 none. What components share is kept.
 
         Returns
         -------
@@ -596,8 +606,8 @@ class PosteriorMethods(FittedAttributes):
         ImportError
             pandas is not installed.
         ValueError
-            Unknown target, `interval` outside its range, fitted arrays that were changed since the fit, or a
-            fit that is no strict local optimum.
+            Unknown target, `interval` or `min_count` outside its range, fitted arrays that were changed since
+            the fit, or a fit that is no strict local optimum.
         MemoryError
             The system is too large; the message names the size and the way out.
 
@@ -627,6 +637,7 @@ class PosteriorMethods(FittedAttributes):
             raise ValueError(
                 f"interval must be a probability above 0 and below 1, such as 0.95, got {interval!r}."
             )
+        holding(uncertainty.map.posterior.counts, min_count)
         try:
             import pandas as pd
 
@@ -636,9 +647,11 @@ class PosteriorMethods(FittedAttributes):
                 "posterior_summary returns a pandas DataFrame and needs pandas: pip install pandas"
             ) from None
         uncertainty.require_sizes(targets)
-        summary = PosteriorSummary(
-            pd.concat([pd.DataFrame(*self._summary_of(uncertainty, t, interval)) for t in targets])
-        )
+        parts = []
+        for name in targets:
+            columns, names = self._summary_of(uncertainty, name, interval)
+            parts.append(pd.DataFrame(columns, names)[uncertainty.map[name].counts() >= min_count])
+        summary = PosteriorSummary(pd.concat(parts))
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
         return summary
 

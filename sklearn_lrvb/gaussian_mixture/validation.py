@@ -1,6 +1,6 @@
 """Checks of the arguments that users pass to the estimator's methods."""
 
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
@@ -56,6 +56,29 @@ def checked_n_draws(n_draws):
             f"Invalid value for 'n_draws': {n_draws!r}. It must be an integer, and at least one draw."
         )
     return int(n_draws)
+
+
+def holding(counts, min_count):
+    """Which components have at least so many expected rows, of which there must be one.
+
+    Parameters
+    ----------
+    counts : float array of shape (n_components,), expected rows
+    min_count : object, what the user passed
+
+    Returns
+    -------
+    bool array of shape (n_components,)
+    """
+    if isinstance(min_count, bool) or not isinstance(min_count, Real) or not min_count >= 0:
+        raise ValueError(f"min_count must be a number of rows, at least 0, got {min_count!r}.")
+    held = counts >= min_count
+    if not held.any():
+        raise ValueError(
+            f"No component has {min_count:g} expected rows, the largest has {counts.max():.1f}: lower "
+            "min_count."
+        )
+    return held
 
 
 def check_target(target):

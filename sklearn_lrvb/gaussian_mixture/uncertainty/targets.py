@@ -133,12 +133,16 @@ class Target(ABC):
         """The flat entries whose family is `quantile`; those off a diagonal are normal: bool (d,)."""
         return np.ones(self.size, dtype=bool)
 
-    def informing_counts(self):
-        """Expected number of rows that inform each flat entry, (d,)."""
+    def counts(self):
+        """Expected number of rows of the component, or of all that share it, of each flat entry, (d,)."""
         counts = self.posterior.counts
         if self.block == "quadratic":
             counts = self.posterior.structure.layout.per_group(counts)
         return np.repeat(counts, self.size // self.n_units)
+
+    def informing_counts(self):
+        """Expected number of rows that inform each flat entry, (d,)."""
+        return self.counts()
 
     def excess_with(self, other):
         """Cov_q - J R J' between this target and another, (d, d of the other), or the number 0."""
@@ -233,8 +237,7 @@ class WeightTarget(Target):
 
     def informing_counts(self):
         """As for every target, but rows do not inform the weight of a single component."""
-        counts = super().informing_counts()
-        return counts if self.posterior.n_components > 1 else np.zeros_like(counts)
+        return self.counts() if self.posterior.n_components > 1 else np.zeros(1)
 
     def beyond_coefficients(self, concentration, intercepts):
         # The prior's direct effect on the intercepts does not change the counts.

@@ -140,7 +140,7 @@ def test_it_names_the_planted_feature_and_values_that_help_in_any_unit(covarianc
     X[:, [0, 1, 3]] *= [1.0, 1e3, 1e6]
     estimator = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0)
     message = message_of(estimator, X)
-    assert f" along x2 (variance {X[:, 2].var():.2g})." in message
+    assert f" along x2 (variance {X[:, 2].var():.2g} in X)." in message
     assert "(a) scale the columns of X first" in message
     smaller = float(re.search(r"\(b\) pass reg_covar=(\S+),", message)[1])
     estimator.set_params(reg_covar=smaller).fit(X)
@@ -164,8 +164,8 @@ def test_nearly_dependent_columns_are_not_to_be_scaled():
     X = np.column_stack([X, X[:, 0] + 1e-4 * np.random.default_rng(0).normal(size=len(X))])
     X = StandardScaler().fit_transform(X)
     message = message_of(LRVBGaussianMixture(n_components=2, random_state=0), X)
-    assert "x0 (variance 1)" in message
-    assert "x2 (variance 1)" in message
+    assert "x0 (variance 1 in X)" in message
+    assert "x2 (variance 1 in X)" in message
     assert "scale" not in message
     assert "(b) drop one of these features" in message
 

@@ -246,6 +246,28 @@ def test_targets_come_in_the_order_asked_for(model):
     pd.testing.assert_frame_equal(estimator.posterior_summary(target="means"), rows(summary, "mean"))
 
 
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_components_with_few_rows_are_left_out_where_asked(covariance_type):
+    estimator = mixture({"covariance_type": covariance_type}, n_components=6).fit(overlapping(60))
+    summary, counts = (
+        estimator.posterior_summary(),
+        estimator.mean_precision_ - estimator.mean_precision_prior_,
+    )
+    assert 0 < estimator.n_occupied_ < 6
+    for min_count in (0.0, 0.5, counts.max()):
+        kept = np.flatnonzero(counts >= min_count)
+        owners = summary.index.str.extract(r"\[(\w+)")[0]
+        is_shared = [not owner.isdigit() for owner in owners]
+        expected = summary[is_shared | owners.isin([str(k) for k in kept]).to_numpy()]
+        pd.testing.assert_frame_equal(estimator.posterior_summary(min_count=min_count), expected)
+        assert estimator.posterior_summary(min_count=min_count).attrs == summary.attrs
+
+
+def test_the_weight_of_a_single_component_is_kept():
+    summary = mixture({}, n_components=1).fit(overlapping(60)).posterior_summary(min_count=0.5)
+    assert list(summary.loc["weight[0]"]) == [1, 0, 0, 1, 1, 1]
+
+
 def test_names_of_features_are_used():
     X = pd.DataFrame(overlapping(60), columns=["height", "width"])
     summary = LRVBGaussianMixture(n_components=2, random_state=0).fit(X).posterior_summary()
@@ -271,6 +293,11 @@ def test_bad_requests_are_refused():
     for interval in (0, 1, 1.0, -0.5, 95, np.nan, "0.95"):
         with pytest.raises(ValueError, match="interval must be a probability above 0 and below 1"):
             estimator.posterior_summary(interval)
+    for min_count in (-1, True, "0.5", np.nan):
+        with pytest.raises(ValueError, match="min_count must be a number of rows, at least 0"):
+            estimator.posterior_summary(min_count=min_count)
+    with pytest.raises(ValueError, match="No component has 1000 expected rows, the largest has"):
+        estimator.posterior_summary(min_count=1000)
     with pytest.raises(ValueError, match="target must be one of log_weights, means"):
         estimator.posterior_summary(target="mean")
     with pytest.raises(ValueError, match="target is empty"):
