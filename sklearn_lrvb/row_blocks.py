@@ -271,7 +271,8 @@ class CentredRows:
         """Yield ``function(block)`` for every block, in row order.
 
         A bounded number of results waits at a time. Blocks go to threads where ``n_jobs`` asks for them, with
-        one BLAS thread each.
+        one BLAS thread each. Callers that may fail between two results close the generator: until then its
+        threads wait, and BLAS has one.
 
         Parameters
         ----------
@@ -294,7 +295,8 @@ class CentredRows:
         tracked : Tracked, through which the blocks are gone
         """
         n_blocks = len(self._places(numbers_per_row))
-        return np.concatenate(list(tracked(self.map(function, numbers_per_row), n_blocks)), axis=-1)
+        with contextlib.closing(self.map(function, numbers_per_row)) as parts:
+            return np.concatenate(list(tracked(parts, n_blocks)), axis=-1)
 
     def write(self, function, out, numbers_per_row=None, tracked=untracked):
         """Call ``function(block, out=...)`` for every block, to fill its rows of ``out``.
@@ -311,7 +313,8 @@ class CentredRows:
             return function(self.block(place), out=out[place])
 
         n_blocks = len(self._places(numbers_per_row))
-        collections.deque(tracked(self._in_order(written, numbers_per_row), n_blocks), maxlen=0)
+        with contextlib.closing(self._in_order(written, numbers_per_row)) as calls:
+            collections.deque(tracked(calls, n_blocks), maxlen=0)
 
     def _places(self, numbers_per_row):
         """Slices of all blocks."""

@@ -3,6 +3,7 @@
 import functools
 import math
 import operator
+import threading
 
 import numpy as np
 import pytest
@@ -193,3 +194,29 @@ def test_an_error_in_a_block_reaches_the_caller(small_blocks):
     for n_jobs in (1, 2):
         with pytest.raises(ArithmeticError, match="block 50"):
             list(CentredRows(np.ones((100, 2)), np.zeros(2), n_jobs).map(fail))
+
+
+def failing_between_blocks(items, n_items):
+    yield next(iter(items))
+    raise ArithmeticError
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda rows: rows.concatenated(operator.attrgetter("rows"), tracked=failing_between_blocks),
+        lambda rows: rows.write(
+            lambda block, out: None, np.empty(rows.n_samples), tracked=failing_between_blocks
+        ),
+    ],
+    ids=["concatenated", "write"],
+)
+def test_after_an_error_between_blocks_no_thread_is_left(verb, small_blocks):
+    """Also while its traceback, and with it every frame on the way, is kept."""
+    with threadpool_limits(2, user_api="blas"):
+        before, n_threads = threadpool_info(), threading.active_count()
+        with pytest.raises(ArithmeticError) as kept:
+            verb(CentredRows(np.ones((100, 2)), np.zeros(2), n_jobs=2))
+        assert threadpool_info() == before
+        assert threading.active_count() == n_threads
+    assert kept.tb is not None
