@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
+from sphinx.ext import autosummary
 
 import sklearn_lrvb
 
@@ -51,6 +52,7 @@ nb_output_stderr = "remove-warn"  # What a cell prints to stderr, such as a warn
 
 # Reference from docstrings.
 autosummary_generate = True
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("Eq.",)  # No sentence ends there.
 autodoc_typehints = "none"  # The docstrings say the types.
 autoclass_content = "class"
 numpydoc_show_class_members = False

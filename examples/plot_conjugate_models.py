@@ -182,16 +182,16 @@ left.set_xticks(sizes, sizes)
 left.minorticks_off()
 left.legend()
 places = np.arange(p)
-for shift, centre, sd, label, color in (
-    (-0.2, exact_means, exact_sd, "exact", "black"),
-    (0.0, means, lrvb_sd, "LRVB", blue),
-    (0.2, means, mean_field_sd, "mean field", orange),
+for shift, centre, sd, label, color, marker in (
+    (-0.2, exact_means, exact_sd, "exact", "black", "_"),
+    (0.0, means, lrvb_sd, "LRVB", blue, "o"),
+    (0.2, means, mean_field_sd, "mean field", orange, "^"),
 ):
     right.errorbar(
         places + shift,
         centre[:p],
         1.96 * sd[:p],
-        fmt="o",
+        fmt=marker,
         color=color,
         capsize=3,
         label=label,

@@ -15,6 +15,8 @@ _LEGEND_PLACES = {
 }
 
 _CHARACTERS_PER_INCH = 14.0  # Of the small print that labels panels.
+# Full-size labels are larger than small print, and a legend or colour bar takes some of the axes' width.
+_LABEL_SHARES = (0.6, 0.85)
 
 
 def given_or_new(ax):
@@ -70,9 +72,18 @@ def panel_width(panel):
 
 def wrapped(name, inches):
     """A feature's name in lines of about this length, also where it has underscores for blanks."""
-    # Lines are broken at blanks: for that time a blank, marked by a zero-width space, follows underscores.
-    broken = textwrap.wrap(name.replace("_", "_\u200b "), max(12, int(inches * _CHARACTERS_PER_INCH)))
-    return "\n".join(line.replace("_\u200b ", "_").replace("_\u200b", "_") for line in broken)
+    length = max(12, int(inches * _CHARACTERS_PER_INCH))
+    # Lines are broken at blanks: for that time a zero-width space and a blank stand for an underscore.
+    spaced = name.replace("_", "\u200b ").splitlines()
+    broken = [line for part in spaced for line in textwrap.wrap(part, length)]
+    return "\n".join(line.replace("\u200b ", "_").replace("\u200b", "_") for line in broken)
+
+
+def label_axes(ax, xlabel, ylabel):
+    """Label the axes, in several lines where the labels are longer than the axes."""
+    width, height = ax.get_window_extent().size / ax.figure.dpi
+    x_share, y_share = _LABEL_SHARES
+    ax.set(xlabel=wrapped(xlabel, x_share * width), ylabel=wrapped(ylabel, y_share * height))
 
 
 def draw_legend(ax, place, ncols=1, **options):

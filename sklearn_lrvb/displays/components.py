@@ -14,6 +14,7 @@ from sklearn_lrvb.displays.axes import (
     LINE_STYLES,
     MARKERS,
     draw_legend,
+    label_axes,
     panel_grid,
     panel_width,
     wrapped,
@@ -335,7 +336,7 @@ class ComponentDisplay:
         if is_corner:
             self._join_panels()
         else:
-            self.ax_.set(xlabel=self.xlabel, ylabel=self.ylabel)
+            label_axes(self.ax_, self.xlabel, self.ylabel)
         self.legend_ = self._draw_legend(shown, styles, level)
         return self
 

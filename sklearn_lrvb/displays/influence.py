@@ -10,7 +10,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._set_output import _get_adapter_from_container
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import given_or_new
+from sklearn_lrvb.displays.axes import given_or_new, label_axes, wrapped
 from sklearn_lrvb.displays.parameter_entries import parameter_entry
 from sklearn_lrvb.displays.selection import (
     checked_feature,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 # Influence has heavy tails: a colour scale up to the largest value would show nearly all others as zero.
 _SCALE_QUANTILE = 0.95
 _LABEL_LENGTH = 45  # A longer label of the colour bar takes two lines, and longer lines a smaller font.
+_LABEL_INCHES = 4.3  # Lines that are longer even in small print are broken.
 _LANDSCAPE_MARGIN = 0.08  # A landscape extends beyond the points by this fraction of their range.
 
 
@@ -288,8 +289,7 @@ class InfluenceDisplay:
                 (self.landscape_,) = self.ax_.plot(self.xx0, self.landscape, color="0.5", linewidth=1.2)
             places = np.column_stack([self.points, self.influence])
             self._draw_points(places, ticks[-1], cmap, scatter_kw or {})
-        ylabel = self.ylabel if self._is_over_a_plane else self._label_in_lines()
-        self.ax_.set(xlabel=self.xlabel, ylabel=ylabel)
+        label_axes(self.ax_, self.xlabel, self.ylabel if self._is_over_a_plane else self._label_in_lines())
         return self
 
     def __repr__(self) -> str:
@@ -343,7 +343,7 @@ class InfluenceDisplay:
             drawn, style = self.points_, {"extend": _beyond(self.influence, ticks[-1])}
         else:
             drawn, style = self.landscape_, {"ticks": ticks}
-        label = self._label_in_lines()
+        label = wrapped(self._label_in_lines(), _LABEL_INCHES)
         self.colorbar_ = self.figure_.colorbar(drawn, ax=self.ax_, label=label, **style)
         longest = max(map(len, label.split("\n")))
         text = self.colorbar_.ax.yaxis.label

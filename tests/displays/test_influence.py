@@ -310,6 +310,23 @@ def test_features_by_name_are_those_by_number():
     assert by_name.xlabel == "b"
 
 
+def test_long_names_are_broken_between_words_and_fit_beside_their_axes():
+    long = "average_monthly_electricity_consumption_per_household_in_euros per square metre"
+    rows = pd.DataFrame(X, columns=[long, f"{long} (b)"])
+    estimator = mixture({}).fit(rows)
+    for display in (
+        ComponentDisplay.from_estimator(estimator, rows),
+        InfluenceDisplay.from_estimator(estimator, rows),
+        InfluenceDisplay.from_estimator(estimator, rows, features=[long]),
+    ):
+        display.figure_.draw_without_rendering()
+        for axis in (display.ax_.xaxis, display.ax_.yaxis):
+            label, whole = axis.label.get_window_extent(), display.figure_.bbox
+            assert whole.x0 <= label.x0 <= label.x1 <= whole.x1
+            assert whole.y0 <= label.y0 <= label.y1 <= whole.y1
+        assert "average_monthly_electricity_\n" in display.ax_.get_xlabel()
+
+
 # Over one feature.
 
 
