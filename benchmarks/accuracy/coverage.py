@@ -261,12 +261,18 @@ def _summary(found):
     """A line for every setting, with the range of coverage and of ratios over the groups of parameters."""
     return table(
         [
-            ("setting", lambda rows: f"{rows[0]['n_samples']:,.0f} rows: {rows[0]['setting']}"),
+            ("setting", lambda rows: _setting(rows[0])),
             ("what is wrong", lambda rows: rows[0]["misspecified"] or ""),
             *((name, _range_of(method)) for method, name in METHODS.items()),
         ],
         grouped(found, lambda row: row["setting"]).values(),
     )
+
+
+def _setting(row):
+    """Number of rows and name of a setting, whose name may begin with that number."""
+    n_rows = f"{row['n_samples']:,.0f} rows"
+    return f"{n_rows}: {row['setting'].removeprefix(f'{n_rows}, ')}"
 
 
 def _range_of(method):
