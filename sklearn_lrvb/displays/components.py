@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -372,7 +373,13 @@ class ComponentDisplay:
         )
         if self.points is not None:
             rows = self.points[:, feature]
-            style = {"bins": _bins(rows), "color": "0.85", "histtype": "stepfilled", "zorder": 0, **hist_kw}
+            style = {
+                "bins": _n_bins(len(rows)),
+                "color": "0.85",
+                "histtype": "stepfilled",
+                "zorder": 0,
+                **hist_kw,
+            }
             *_, (histogram, *_) = panel.hist(rows, density=True, weights=self.sample_weight, **style)
             self.histograms_.append(histogram)
             ends = np.concatenate([ends, [rows.min(), rows.max()]])
@@ -495,10 +502,12 @@ def _write_number(panel, component, place):
     )
 
 
-def _bins(rows):
-    """Edges of a histogram's bins, by numpy's rule but not too many."""
-    edges = np.histogram_bin_edges(rows, bins="auto")
-    return edges if len(edges) <= _MOST_BINS else np.linspace(edges[0], edges[-1], _MOST_BINS)
+def _n_bins(n_rows):
+    """Number of a histogram's bins, by Rice's rule but not too many.
+
+    Rules that look at the spread of the rows make billions of bins where one row is far out.
+    """
+    return min(math.ceil(2.0 * n_rows ** (1 / 3)), _MOST_BINS)
 
 
 def _grid(ends, means, deviations):
