@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -219,6 +220,8 @@ class InfluenceDisplay:
                 f"mixture has {len(names)} features and {len(chosen)} of them span the plot: use "
                 "kind='points', or fit a mixture of two features."
             )
+        if not isinstance(grid_resolution, Integral) or grid_resolution < 2:
+            raise ValueError(f"grid_resolution must be an integer, at least 2, got {grid_resolution!r}.")
         influence_of, label = _influence_function(estimator, target, component, feature, perturb, along)
         display = cls(
             influence=influence_of(X),
@@ -377,8 +380,6 @@ def _influence_function(estimator, target, component, feature, perturb, along):
 
 def _grid(points, resolution):
     """A grid over the range of the points and a margin, as `numpy.meshgrid` returns it."""
-    if not resolution >= 2:
-        raise ValueError(f"grid_resolution must be at least 2, got {resolution!r}.")
     low, high = points.min(axis=0), points.max(axis=0)
     margin = _LANDSCAPE_MARGIN * np.where(high > low, high - low, 1.0)
     return np.meshgrid(*np.linspace(low - margin, high + margin, resolution).T)

@@ -65,7 +65,12 @@ def test_names_and_places_of_entries_are_those_of_the_posterior(covariance_type)
         ("full", {"kind": "surface"}, "kind must be 'points' or 'landscape', got 'surface'"),
         ("full", {"perturb": "label"}, "perturb must be 'location' or 'weight', got 'label'"),
         ("full", {"perturb": "weight", "along": 0}, "leave it out with perturb='weight'"),
-        ("full", {"kind": "landscape", "grid_resolution": 1}, "grid_resolution must be at least 2"),
+        (
+            "full",
+            {"kind": "landscape", "grid_resolution": 1},
+            "grid_resolution must be an integer, at least 2",
+        ),
+        ("full", {"kind": "landscape", "grid_resolution": 9.5}, "at least 2, got 9.5"),
         ("full", {"vmax": 0.0}, "vmax must be positive, got 0.0"),
     ],
 )
