@@ -86,6 +86,26 @@ def label_axes(ax, xlabel, ylabel):
     ax.set(xlabel=wrapped(xlabel, x_share * width), ylabel=wrapped(ylabel, y_share * height))
 
 
+def styled(artist, default, given):
+    """Keyword arguments of an artist: the user's, and the display's own where the user has none.
+
+    Names are the full ones, "linewidth" for "lw" or "linewidths": matplotlib refuses two names of one thing.
+
+    Parameters
+    ----------
+    artist : type of matplotlib Artist
+    default, given : dict of keyword arguments, the display's and the user's
+    """
+    from matplotlib.cbook import normalize_kwargs
+
+    default, given = normalize_kwargs(default, artist), normalize_kwargs(given, artist)
+    if "colors" in given:
+        given["color"] = given.pop("colors")
+    if "c" in given:  # It is scatter's own, and may hold values for a colour map.
+        default.pop("color", None)
+    return {**default, **given}
+
+
 def draw_legend(ax, place, ncols=1, **options):
     """Draw the legend beside or above axes where the figure's layout makes room for it, otherwise inside."""
     makes_room = ax.figure.get_layout_engine() is not None

@@ -18,6 +18,7 @@ from sklearn_lrvb.displays.axes import (
     label_axes,
     panel_grid,
     panel_width,
+    styled,
     wrapped,
 )
 from sklearn_lrvb.displays.selection import (
@@ -345,10 +346,12 @@ class ComponentDisplay:
 
     def _draw_plane(self, panel, plane, shown, styles, level, scatter_kw):
         """Draw rows and ellipses in the plane of two features."""
+        from matplotlib.collections import PathCollection
+
         if self.points is not None:
             for k in np.unique(self.labels):
                 style = {"color": styles[k]["color"], "marker": styles[k]["marker"]}
-                style = {"s": 14, "alpha": 0.5, "linewidths": 0, **style, **scatter_kw}
+                style = styled(PathCollection, {"s": 14, "alpha": 0.5, "linewidth": 0, **style}, scatter_kw)
                 self.points_.append(panel.scatter(*self.points[self.labels == k][:, plane].T, **style))
         radius, drawn, square = np.sqrt(chi2.ppf(level, df=2)), {}, np.ix_(plane, plane)
         for k in shown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._set_output import _get_adapter_from_container
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import given_or_new, label_axes, wrapped
+from sklearn_lrvb.displays.axes import given_or_new, label_axes, styled, wrapped
 from sklearn_lrvb.displays.parameter_entries import parameter_entry
 from sklearn_lrvb.displays.selection import (
     checked_feature,
@@ -272,11 +272,11 @@ class InfluenceDisplay:
         Raises
         ------
         ValueError
-            If `vmax` is not positive.
+            If `vmax` is not positive and finite.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
-        if vmax is not None and not vmax > 0:
-            raise ValueError(f"vmax must be positive, got {vmax!r}.")
+        if vmax is not None and not (isinstance(vmax, Real) and 0 < vmax < np.inf):
+            raise ValueError(f"vmax must be positive and finite, got {vmax!r}.")
         self.ax_ = given_or_new(ax)
         self.figure_ = self.ax_.figure
         self.landscape_ = self.zero_line_ = self.colorbar_ = None
@@ -317,13 +317,15 @@ class InfluenceDisplay:
 
     def _draw_points(self, places, limit, cmap, scatter_kw):
         """Draw the points in the colours of their influence; on a landscape, small and dark."""
+        from matplotlib.collections import PathCollection
+
         order = np.argsort(np.abs(self.influence), kind="stable")
         if self.landscape is None:
             style = {"c": self.influence[order], "cmap": cmap, "vmin": -limit, "vmax": limit}
-            style |= {"s": 30, "edgecolors": "0.35", "linewidths": 0.5}
+            style |= {"s": 30, "edgecolor": "0.35", "linewidth": 0.5}
         else:
-            style = {"s": 11, "color": "0.1", "edgecolors": "white", "linewidths": 0.5}
-        self.points_ = self.ax_.scatter(*places[order].T, **{**style, **scatter_kw})
+            style = {"s": 11, "color": "0.1", "edgecolor": "white", "linewidth": 0.5}
+        self.points_ = self.ax_.scatter(*places[order].T, **styled(PathCollection, style, scatter_kw))
         if self._shows_sign(scatter_kw):
             self.points_.set_paths([_triangle(down) for down in (self.influence[order] < 0).tolist()])
 
@@ -362,7 +364,7 @@ def _influence_function(estimator, target, component, feature, perturb, along):
     index, name = parameter_entry(estimator, target, component, feature)
     check_perturbation(perturb)
     if perturb == "location":
-        default = feature[0] if is_list(feature) else feature
+        default = next(iter(feature)) if is_list(feature) else feature
         names = feature_names(estimator)
         along = checked_feature("along", default if along is None else along, names)
         label = f"d {name} / d {names[along]} of the point"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
@@ -16,11 +17,11 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.parallel import Parallel, delayed
 
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.displays.axes import draw_legend, panel_grid
+from sklearn_lrvb.displays.axes import draw_legend, panel_grid, styled
 from sklearn_lrvb.displays.selection import is_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
@@ -300,9 +301,11 @@ class ModelChoiceDisplay:
 
     def _draw_criterion(self, panel, criterion, kwargs):
         """Draw one line of points, hollow where the fit did not converge, with a ring about the best."""
+        from matplotlib.lines import Line2D
+
         scores, (_, style) = self.scores[criterion], _CRITERIA[criterion]
-        style = {"markersize": 5, "linewidth": 1.2, "label": self._label(criterion), **style, **kwargs}
-        (line,) = panel.plot(self.n_components, scores, **style)
+        style = {"markersize": 5, "linewidth": 1.2, "label": self._label(criterion), **style}
+        (line,) = panel.plot(self.n_components, scores, **styled(Line2D, style, kwargs))
         self.lines_[criterion] = line
         hollow = ~self.converged
         panel.plot(
@@ -574,7 +577,7 @@ def _warn_of(fits, numbers):
 
 def _checked_numbers(n_components, X):
     """The numbers of components, rising, each once."""
-    numbers = list(n_components) if is_list(n_components) else []
+    numbers = list(n_components) if isinstance(n_components, Iterable) else []
     if not numbers or not all(isinstance(k, Integral) and not isinstance(k, bool) and k > 0 for k in numbers):
         raise ValueError(
             f"n_components must list one or more positive integers, as range(1, 9), got {n_components!r}."

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import draw_legend, panel_grid, wrapped
+from sklearn_lrvb.displays.axes import draw_legend, panel_grid, styled, wrapped
 from sklearn_lrvb.displays.parameter_entries import all_entries, row_and_column
 from sklearn_lrvb.displays.selection import (
     check_probability,
@@ -309,13 +309,15 @@ class PosteriorIntervalDisplay:
 
     def _draw_panel(self, panel, label, rows, kwargs):
         """Draw the intervals and the means of all methods in one panel."""
+        from matplotlib.collections import LineCollection
+
         own = self.panels == label
         at = np.array([rows.index(component) for component in self.components[own].tolist()], dtype=float)
         offsets = _DODGE * (np.arange(len(self.lower)) - 0.5 * (len(self.lower) - 1))
         for offset, method in zip(offsets, self.lower, strict=True):
             _, line, point = _METHODS[method]
             ends = self.lower[method][own], self.upper[method][own]
-            lines = panel.hlines(at + offset, *ends, **{**line, **kwargs})
+            lines = panel.hlines(at + offset, *ends, **styled(LineCollection, line, kwargs))
             (points,) = panel.plot(self.mean[method][own], at + offset, linestyle="none", zorder=3, **point)
             self.intervals_[method].append(lines)
             self.points_[method].append(points)
@@ -341,13 +343,14 @@ class PosteriorIntervalDisplay:
 
     def _draw_legend(self, above, kwargs):
         """Draw the legend of the methods, above the panels."""
+        from matplotlib.collections import LineCollection
         from matplotlib.lines import Line2D
 
         handles = []
         for method in self.lower:
             label, line, point = _METHODS[method]
-            known = {name: value for name, value in kwargs.items() if name in line}
-            handles.append(Line2D([], [], label=label, **{**point, **line, **known}))
+            style = styled(LineCollection, line, kwargs)
+            handles.append(Line2D([], [], label=label, **point | {name: style[name] for name in line}))
         of_what = f"{100 * self.interval:g} % intervals"
         title = f"{of_what} of {self.title}" if self.axes_.size > 1 and self.title else of_what
         options = {"title": title, "alignment": "left", "fontsize": "small", "title_fontsize": "small"}

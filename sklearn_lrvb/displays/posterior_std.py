@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import COLORS, MARKERS, draw_legend, given_or_new
+from sklearn_lrvb.displays.axes import COLORS, MARKERS, draw_legend, given_or_new, styled
 from sklearn_lrvb.displays.selection import in_words
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 from sklearn_lrvb.gaussian_mixture.validation import checked_targets
@@ -191,7 +191,7 @@ class PosteriorStdDisplay:
         -------
         display : PosteriorStdDisplay
             The display itself. Standard deviations of zero, such as that of the log weight of a single
-            component, cannot be shown on logarithmic axes and are left out.
+            component, and those that are not finite cannot be shown on logarithmic axes and are left out.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
         self.ax_ = given_or_new(ax)
@@ -199,11 +199,12 @@ class PosteriorStdDisplay:
         self.lrvb_points_: dict[str, PathCollection] = {}
         self.mean_field_points_: dict[str, PathCollection] = {}
         x = self.lrvb_std if self.reference_std is None else self.reference_std
-        shown = (x > 0) & (self.lrvb_std > 0) & (self.mean_field_std > 0)
+        each = np.stack([x, self.lrvb_std, self.mean_field_std])
+        shown = np.all((each > 0) & np.isfinite(each), axis=0)
         if ratio:
             self._draw_line_of_one(x[shown])
         else:
-            self._draw_diagonal(np.concatenate([v[shown] for v in (x, self.lrvb_std, self.mean_field_std)]))
+            self._draw_diagonal(each[:, shown])
         for target in dict.fromkeys(self.targets[shown].tolist()):
             own = shown & (self.targets == target)
             unit = x[own] if ratio else 1.0
@@ -214,11 +215,10 @@ class PosteriorStdDisplay:
         by_what = "mean-field standard deviation" if self.reference_std is None else "standard deviation"
         ylabel = f"{by_what} / {of_what}" if ratio else by_what
         self.ax_.set(xlabel=f"{of_what} standard deviation", ylabel=ylabel)
+        handles = self.ax_.get_legend_handles_labels()[0]  # Without any, matplotlib would look and warn.
         if ratio:
-            self.legend_ = draw_legend(self.ax_, "beside")
-        else:
-            # Few points are above the line. Handles are given, as there may be none.
-            handles = self.ax_.get_legend_handles_labels()[0]
+            self.legend_ = draw_legend(self.ax_, "beside", handles=handles)
+        else:  # Few points are above the line.
             self.legend_ = self.ax_.legend(handles=handles, loc="upper left", frameon=False)
         return self
 
@@ -242,12 +242,15 @@ class PosteriorStdDisplay:
 
     def _draw_target(self, target, x, lrvb_std, mean_field_std, kwargs):
         """The points of one kind of parameters."""
+        from matplotlib.collections import PathCollection
+
         place, name = list(TARGETS).index(target), target.replace("_", " ")
-        style = {"s": 26, "marker": MARKERS[place], "color": COLORS[place], "alpha": 0.85, **kwargs}
+        style = {"s": 26, "marker": MARKERS[place], "color": COLORS[place], "alpha": 0.85}
+        style = styled(PathCollection, style, kwargs)
         if self.reference_std is None:
             self.mean_field_points_[target] = self.ax_.scatter(x, mean_field_std, label=name, **style)
             return
-        hollow = {**style, "facecolors": "none", "label": f"{name}, mean-field"}
+        hollow = {**style, "facecolor": "none", "label": f"{name}, mean-field"}
         self.lrvb_points_[target] = self.ax_.scatter(x, lrvb_std, label=f"{name}, LRVB", **style)
         self.mean_field_points_[target] = self.ax_.scatter(x, mean_field_std, **hollow)
 

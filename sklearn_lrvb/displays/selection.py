@@ -1,5 +1,6 @@
 """Features and components, by number or by name: what users may pass, and what it stands for."""
 
+from collections.abc import Collection, Mapping, Set
 from numbers import Integral, Real
 
 import numpy as np
@@ -19,8 +20,8 @@ def expected_counts(estimator):
 
 
 def is_list(value):
-    """Whether the value lists several things; a string is one."""
-    return isinstance(value, (tuple, list, range, np.ndarray))
+    """Whether the value lists several things in order, as columns of a data frame do; a string is one."""
+    return isinstance(value, Collection) and not isinstance(value, (str, bytes, Set, Mapping))
 
 
 def checked_index(name, value, size):

@@ -5,6 +5,9 @@ import pickle
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from catalogue import COVARIANCE_TYPES, fitted, mixture, overlapping, three_blobs
 from matplotlib import pyplot as plt
@@ -48,6 +51,11 @@ def of_type(covariance_type):
 @functools.cache
 def of_three_features():
     return mixture({}).fit(three_blobs(90))
+
+
+@functools.cache
+def of_columns():
+    return mixture({}).fit(pd.DataFrame(X, columns=["a", "b"]))
 
 
 def test_matplotlib_is_not_imported_with_the_module():
@@ -138,3 +146,63 @@ def test_a_drawn_display_can_be_pickled_and_drawn_again(display):
     drawn = display.from_estimator(of_type("full"), X, **ONE_PANEL[display])
     again = pickle.loads(pickle.dumps(drawn)).plot()
     assert repr(again) == repr(drawn)
+
+
+@pytest.mark.parametrize(
+    ("display", "short", "full"),
+    [
+        (
+            ComponentDisplay,
+            {"scatter_kw": {"lw": 2.0, "c": "k"}},
+            {"scatter_kw": {"linewidth": 2.0, "color": "k"}},
+        ),
+        (
+            InfluenceDisplay,
+            {"scatter_kw": {"linewidths": 2.0, "ec": "r"}},
+            {"scatter_kw": {"linewidth": 2.0, "edgecolor": "r"}},
+        ),
+        (ModelChoiceDisplay, {"lw": 2.0, "c": "k"}, {"linewidth": 2.0, "color": "k"}),
+        (PosteriorIntervalDisplay, {"lw": 2.0, "colors": "k"}, {"linewidth": 2.0, "color": "k"}),
+        (PosteriorStdDisplay, {"linewidths": 2.0, "c": "k"}, {"linewidth": 2.0, "color": "k"}),
+    ],
+)
+def test_options_go_by_matplotlibs_other_names_too(display, short, full):
+    by_short, by_full, by_none = (
+        styles(display.from_estimator(of_type("full"), X, **ONE_PANEL[display], **options))
+        for options in (short, full, {})
+    )
+    assert by_short == by_full != by_none
+
+
+def styles(display):
+    """Line widths and colours of all that a display has drawn on one panel, and of its legend."""
+    legend = display.ax_.get_legend()
+    in_legend = [] if legend is None else legend.get_lines()
+    lines = [(line.get_linewidth(), line.get_color()) for line in [*display.ax_.lines, *in_legend]]
+    return lines, [
+        [np.asarray(part).tolist() for part in (c.get_linewidth(), c.get_edgecolor(), c.get_facecolor())]
+        for c in display.ax_.collections
+    ]
+
+
+@pytest.mark.parametrize(
+    ("display", "options"),
+    [
+        (ComponentDisplay, {"features": ["b", "a"], "components": [1]}),
+        (InfluenceDisplay, {"features": ["b", "a"]}),
+        (InfluenceDisplay, {"target": "covariances", "feature": ["b", "a"]}),
+        (PosteriorIntervalDisplay, {"features": ["b", "a"], "components": [1]}),
+    ],
+)
+@pytest.mark.parametrize(
+    "listed", [pd.Index, pl.Series, lambda values: pd.Series(values, [7, 8][: len(values)])]
+)
+def test_columns_of_data_frames_list_features(display, options, listed):
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    estimator = of_columns()
+    drawn = display.from_estimator(
+        estimator, frame, **{name: listed(v) if isinstance(v, list) else v for name, v in options.items()}
+    )
+    expected = display.from_estimator(estimator, frame, **options)
+    assert repr(drawn) == repr(expected)
+    assert drawn.ax_.get_xlabel() == expected.ax_.get_xlabel()

@@ -71,7 +71,9 @@ def test_names_and_places_of_entries_are_those_of_the_posterior(covariance_type)
             "grid_resolution must be an integer, at least 2",
         ),
         ("full", {"kind": "landscape", "grid_resolution": 9.5}, "at least 2, got 9.5"),
-        ("full", {"vmax": 0.0}, "vmax must be positive, got 0.0"),
+        ("full", {"vmax": 0.0}, "vmax must be positive and finite, got 0.0"),
+        ("full", {"vmax": np.inf}, "vmax must be positive and finite, got inf"),
+        ("full", {"vmax": "1"}, "vmax must be positive and finite, got '1'"),
     ],
 )
 def test_bad_options_are_refused(covariance_type, options, message):

@@ -202,6 +202,13 @@ def test_bad_options_are_refused(options, message):
         ModelChoiceDisplay.from_estimator(mixture({}), X, **options)
 
 
+def test_numbers_of_components_come_from_any_iterable():
+    display = ModelChoiceDisplay.from_estimator(
+        mixture({}), X, n_components=(k for k in (2, 1, 2)), criteria=["lower_bound"]
+    )
+    assert display.n_components.tolist() == [1, 2]
+
+
 def test_starts_for_one_number_of_components_are_refused():
     with pytest.raises(ValueError, match="init_params is an array"):
         ModelChoiceDisplay.from_estimator(mixture({"init_params": coincident(X, 2, None)}), X)

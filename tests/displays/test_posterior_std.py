@@ -104,7 +104,17 @@ def test_ratios_are_those_to_the_x_axis():
     np.testing.assert_allclose(both.lrvb_points_["means"].get_offsets()[:, 1], 0.5, rtol=1e-15)
 
 
-def test_the_weight_of_a_single_component_leaves_nothing_to_draw():
-    display = PosteriorStdDisplay.from_estimator(fitted({}, n_components=1), target="weights")
+@pytest.mark.parametrize("ratio", [False, True])
+def test_the_weight_of_a_single_component_leaves_nothing_to_draw(ratio):
+    model = fitted({}, n_components=1)
+    display = PosteriorStdDisplay.from_estimator(model, target="weights", ratio=ratio)
     assert display.mean_field_points_ == {}
     assert display.legend_.get_texts() == []
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+def test_what_is_not_finite_is_left_out(ratio):
+    estimator = of_type("full")
+    reference = np.array([np.inf, np.nan, 1.0, 2.0])
+    display = PosteriorStdDisplay.from_estimator(estimator, target="means", reference=reference, ratio=ratio)
+    np.testing.assert_array_equal(display.lrvb_points_["means"].get_offsets()[:, 0], [1.0, 2.0])
