@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_lrvb import row_blocks
-from sklearn_lrvb.row_blocks import CentredRows, RowBlock, batches
+from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, batches
 
 
 @pytest.fixture(params=[np.float64, np.float32])
@@ -23,7 +23,7 @@ def X(request):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of ten rows, whatever is made of them."""
-    monkeypatch.setattr(row_blocks, "_MAX_ROWS", 10)
+    monkeypatch.setattr(row_blocks.blocks, "_MAX_ROWS", 10)
 
 
 def itself(block):
@@ -36,10 +36,10 @@ def itself(block):
 @pytest.mark.parametrize("size", [1, 7, 999, 1000, 5000])
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_blocks_cover_the_rows_in_order(X, size, n_jobs, monkeypatch):
-    monkeypatch.setattr(row_blocks, "_MAX_ROWS", size)
+    monkeypatch.setattr(row_blocks.blocks, "_MAX_ROWS", size)
     origin = np.array([1e4, -3.0, 0.5])
     weights = np.arange(1000.0)
-    blocks = list(CentredRows(X, origin, n_jobs, weights).map(itself))
+    blocks = list(ArrayRows(X, origin, n_jobs, weights).map(itself))
     assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
     rows = np.concatenate([block.rows for block in blocks], axis=1)
     np.testing.assert_array_equal(rows.T, X.astype(np.float64) - origin)
@@ -48,7 +48,7 @@ def test_blocks_cover_the_rows_in_order(X, size, n_jobs, monkeypatch):
 
 
 def test_blocks_are_contiguous_over_rows(X):
-    block = CentredRows(X, np.zeros(3)).block(slice(10, 20))
+    block = ArrayRows(X, np.zeros(3)).block(slice(10, 20))
     assert block.rows.shape == (3, 10)
     assert block.rows.flags.c_contiguous
     assert (block.start, block.stop, block.n_rows) == (10, 20, 10)
@@ -81,7 +81,7 @@ def test_batches_fit_into_memory_and_hold_one_item_at_least():
 
 
 def test_the_caller_gets_blocks_as_large_as_memory_allows(X):
-    rows = CentredRows(X, np.zeros(3))
+    rows = ArrayRows(X, np.zeros(3))
     assert [block.n_rows for block in rows.blocks(8)] == [1000]
     assert {block.n_rows for block in rows.blocks(2**23)} == {4}
 
@@ -92,13 +92,13 @@ def test_the_caller_gets_blocks_as_large_as_memory_allows(X):
 def test_mean_is_accurate_from_a_far_first_row():
     X = np.random.default_rng(0).normal(size=(20_000, 1))
     X[0] = 1e12
-    assert CentredRows.around_mean(X).origin[0] == pytest.approx(math.fsum(X[:, 0]) / len(X), rel=1e-15)
+    assert ArrayRows.around_mean(X).origin[0] == pytest.approx(math.fsum(X[:, 0]) / len(X), rel=1e-15)
 
 
 def test_mean_is_accurate_far_from_zero():
     X = np.random.default_rng(0).normal(size=(20_000, 2)) + 1e9
     exact = 1e9 + (X - 1e9).mean(axis=0)
-    np.testing.assert_allclose(CentredRows.around_mean(X).origin, exact, rtol=3e-16)
+    np.testing.assert_allclose(ArrayRows.around_mean(X).origin, exact, rtol=3e-16)
 
 
 # The verbs.
@@ -123,7 +123,7 @@ def nested_sums(block):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_total_adds_arrays_numbers_and_objects_however_nested(n_jobs, small_blocks):
     X = np.random.default_rng(0).integers(-9, 9, size=(1000, 3)).astype(float)
-    sums, counted, products, nothing = CentredRows(X, np.zeros(3), n_jobs).total(nested_sums)
+    sums, counted, products, nothing = ArrayRows(X, np.zeros(3), n_jobs).total(nested_sums)
     np.testing.assert_array_equal(sums, X.sum(axis=0))
     assert counted[0] == 1000
     np.testing.assert_array_equal(counted[1], X[:500].sum(axis=0))
@@ -140,14 +140,14 @@ def weighted_sums(block, own):
 def test_a_function_gets_its_blocks_rows_of_what_runs_along(kind, small_blocks):
     rng = np.random.default_rng(0)
     X, along = rng.normal(size=(105, 3)), rng.uniform(size=(105, 2))
-    found = CentredRows(X, np.zeros(3)).total(weighted_sums, along=kind(along))
+    found = ArrayRows(X, np.zeros(3)).total(weighted_sums, along=kind(along))
     np.testing.assert_allclose(found, X.T @ along, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_map_is_concatenated_over_the_rows(X, n_jobs, small_blocks):
-    rows = CentredRows(X, np.zeros(3), n_jobs)
-    np.testing.assert_array_equal(rows.concatenated(operator.attrgetter("rows")), X.T.astype(float))
+    rows = ArrayRows(X, np.zeros(3), n_jobs)
+    np.testing.assert_array_equal(rows.concatenated(operator.attrgetter("rows")), X.astype(float))
 
 
 def write_rows(factor, block, out):
@@ -158,7 +158,7 @@ def write_rows(factor, block, out):
 def test_what_is_written_lands_at_the_places_of_the_rows(n_jobs, small_blocks, tmp_path):
     X = np.random.default_rng(0).normal(size=(105, 3))
     out = np.memmap(tmp_path / "out", dtype=float, mode="w+", shape=(105, 4, 3))
-    CentredRows(X, np.zeros(3), n_jobs).write(functools.partial(write_rows, 2.0), out[:, 1])
+    ArrayRows(X, np.zeros(3), n_jobs).write(functools.partial(write_rows, 2.0), out[:, 1])
     np.testing.assert_array_equal(out[:, 1], 2.0 * X)
     assert not out[:, [0, 2, 3]].any()
 
@@ -167,7 +167,7 @@ def test_what_is_written_lands_at_the_places_of_the_rows(n_jobs, small_blocks, t
 
 
 def test_threads_use_one_blas_thread_each(small_blocks):
-    rows = CentredRows(np.ones((100, 2)), np.zeros(2), n_jobs=2)
+    rows = ArrayRows(np.ones((100, 2)), np.zeros(2), n_jobs=2)
 
     def blas_threads(*_):
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
@@ -181,7 +181,7 @@ def test_threads_use_one_blas_thread_each(small_blocks):
 
 
 def test_joblib_context_is_respected(small_blocks):
-    rows = CentredRows(np.ones((100, 2)), np.zeros(2))
+    rows = ArrayRows(np.ones((100, 2)), np.zeros(2))
     with parallel_config(backend="threading", n_jobs=2):
         assert len(list(rows.map(itself))) == 10
 
@@ -193,7 +193,7 @@ def test_an_error_in_a_block_reaches_the_caller(small_blocks):
 
     for n_jobs in (1, 2):
         with pytest.raises(ArithmeticError, match="block 50"):
-            list(CentredRows(np.ones((100, 2)), np.zeros(2), n_jobs).map(fail))
+            list(ArrayRows(np.ones((100, 2)), np.zeros(2), n_jobs).map(fail))
 
 
 def failing_between_blocks(items, n_items):
@@ -216,7 +216,7 @@ def test_after_an_error_between_blocks_no_thread_is_left(verb, small_blocks):
     with threadpool_limits(2, user_api="blas"):
         before, n_threads = threadpool_info(), threading.active_count()
         with pytest.raises(ArithmeticError) as kept:
-            verb(CentredRows(np.ones((100, 2)), np.zeros(2), n_jobs=2))
+            verb(ArrayRows(np.ones((100, 2)), np.zeros(2), n_jobs=2))
         assert threadpool_info() == before
         assert threading.active_count() == n_threads
     assert kept.tb is not None

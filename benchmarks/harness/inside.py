@@ -16,7 +16,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
     statistics_residual,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Targets
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 __all__ = [
     "PARAMETERS",
@@ -65,7 +65,7 @@ def _uncached(posterior):
 def sweeper(mixture, X, n_jobs):
     """A callable that does one sweep from the fitted state: E-step, lower bound and M-step."""
     fitted = _fitted(mixture)
-    rows = CentredRows(X, fitted.origin, n_jobs)
+    rows = ArrayRows(X, fitted.origin, n_jobs)
     e_step(rows, fitted.posterior)  # sums over rows that a fit forms once, before its sweeps
 
     def one_sweep():
@@ -93,7 +93,7 @@ class InformationPass:
     def __init__(self, mixture, X):
         fitted = _fitted(mixture)
         self._posterior = fitted.posterior
-        self._rows = CentredRows(X, fitted.origin, mixture.n_jobs)
+        self._rows = ArrayRows(X, fitted.origin, mixture.n_jobs)
         self._means = _coordinates_of_means(mixture)
         structure = self._posterior.structure
         self.n_unknowns = structure.n_coefficients
@@ -121,7 +121,7 @@ class InformationPass:
         return information.covariance_root(self._means[:1])
 
 
-class _RowsWithoutPairFrame(CentredRows):
+class _RowsWithoutPairFrame(ArrayRows):
     """Rows whose sweeps do not use the frame of a pair of components, where rounding errors are larger."""
 
     total_scatter = None

@@ -82,7 +82,7 @@ PASSES = {
         SWEEP,
         _sweep,
         {
-            "rows, centred": (("row_blocks.py", "block"),),
+            "rows, centred": (("array_rows.py", "block"),),
             "into the frame": _frames("whiten"),
             "log densities": _frames("log_densities"),
             "responsibilities": (("responsibilities.py", "normalized"),),

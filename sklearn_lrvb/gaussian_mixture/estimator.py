@@ -12,18 +12,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
     most_probable_components,
     responsibilities_of_rows,
+    score_sums,
     scores_of_rows,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
-    checked_responsibilities,
     standardized_kmeans,
     starting_responsibilities,
 )
@@ -32,6 +32,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
+from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
 from sklearn_lrvb.gaussian_mixture.noise_warning import noise_warning
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
@@ -45,8 +46,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import Informa
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
 from sklearn_lrvb.gaussian_mixture.validation import checked_counts
-from sklearn_lrvb.gaussian_mixture.value_range import check_largest
-from sklearn_lrvb.row_blocks import CentredRows, blas_threads
+from sklearn_lrvb.row_blocks import blas_threads
 
 _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
 _FEATURES = ("n_features_in_", "feature_names_in_")
@@ -541,37 +541,34 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         return most_probable_components(rows, self._last_fit.posterior)
 
     def _fit(self, X, sample_weight, y=None, starts=None, reset=True):
-        """Fit; return all rows of X, even those without weight.
+        """Fit; return all rows of X, even those without weight, as CentredRows.
 
         Only a finished fit changes the estimator, at once: after an error or an interrupt it is as it was.
 
         Parameters
         ----------
         X, sample_weight, y : as in `fit`
-        starts : callable (rows, prior, kept) -> starts, in place of `_starts`
+        starts : callable (rows, prior, given) -> starts, in place of `_starts`
         reset : bool, whether the number and names of the features are taken from X
         """
         with blas_threads(self.n_jobs):
             moves = resolve_moves(self) if starts is None else None
             is_drawn = starts is None and self._draws_starts()
             seen = copy.copy(self)  # It gets the number and names of the features.
-            X = validate_data(seen, X, dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset)
-            kept, weights = checked_counts(sample_weight, X)
-            counted = X if kept is None else X[kept]
-            if counted.shape[0] < self.n_components:
+            given = given_rows(seen, X, sample_weight, reset=reset, least_rows=2)
+            rows = given.to_fit()
+            if rows.n_samples < self.n_components:
                 raise ValueError(
                     "Expected n_samples >= n_components but got n_components = "
-                    f"{self.n_components}, n_samples = {counted.shape[0]}"
+                    f"{self.n_components}, n_samples = {rows.n_samples}"
                 )
-            check_largest(counted)
-            rows = CentredRows.around_mean(counted, self.n_jobs, weights)
             prior = resolve_prior(self, rows)
-            made = (starts or self._starts)(rows, prior, kept)
+            made = (starts or self._starts)(rows, prior, given)
 
             def attributes_of(fit):
                 return {**_features_of(seen), **self._attributes_of(fit, rows, is_drawn)}
 
-            with self._fit_task(made, is_drawn, X, y, sample_weight) as task:
+            with self._fit_task(made, is_drawn, given.X, y, sample_weight) as task:
                 best, noise = self._best_fit(rows, prior, made, moves, is_drawn, task, attributes_of)
                 self._set_fitted(attributes_of(best))
                 task.end({})
@@ -585,7 +582,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             warn_caller(message, ConvergenceWarning)
         if noise is not None:
             warn_caller(noise_warning(noise, prior, self._feature_names))
-        return CentredRows(X, rows.origin, self.n_jobs)
+        return given.around(rows.origin)
 
     def _fit_task(self, starts, is_drawn, X, y, sample_weight):
         """The task of a fit from some starts, for callbacks."""
@@ -656,29 +653,30 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """Whether the next fit draws its starts at random."""
         return not self._continues() and (isinstance(self.init_params, str) or callable(self.init_params))
 
-    def _starts(self, rows, prior, kept):
+    def _starts(self, rows, prior, given):
         """Callables (Ascent) -> Fit: the states before the first step.
 
         Parameters
         ----------
         rows : CentredRows, the rows that count
         prior : MixturePrior
-        kept : bool array, the rows of X that are in ``rows``, or None for all
+        given : rows as the user has passed them (`given_rows`)
         """
         if self._continues():
             return [lambda ascent: ascent.start(*self._last_state(rows, prior))]
         init_params, n_components = self.init_params, self.n_components
         if not self._draws_starts():
-            n_rows = rows.n_samples if kept is None else len(kept)
-            given = checked_responsibilities(init_params, n_rows, n_components, "init_params")
-            given = given if kept is None else given[kept]
-            return [lambda ascent: ascent.start_from(given, prior)]
+            responsibilities = given.responsibilities(rows, init_params, n_components, None)
+            return [lambda ascent: ascent.start_from(responsibilities, prior)]
         random_state = check_random_state(self.random_state)
 
         def drawn(ascent):
-            responsibilities = starting_responsibilities(
-                rows, n_components, init_params, random_state, not prior.flat
-            )
+            if callable(init_params):
+                responsibilities = given.responsibilities(rows, init_params, n_components, random_state)
+            else:
+                responsibilities = starting_responsibilities(
+                    rows, n_components, init_params, random_state, not prior.flat
+                )
             return ascent.start_from(responsibilities, prior)
 
         return [drawn] * self.n_init
@@ -957,12 +955,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """
         fitted = self._fitted
         rows = self._rows(X, fitted)
-        by_component = responsibilities_of_rows(rows, fitted.posterior)
-        responsibilities = np.ascontiguousarray(by_component.T)
+        responsibilities = responsibilities_of_rows(rows, fitted.posterior)
         if not return_std:
             return responsibilities
-        deviations = self._of_rows("predict_proba", rows, responsibility_deviations)
-        return responsibilities, np.ascontiguousarray(deviations.T)
+        shape = (fitted.posterior.n_components,)
+        return responsibilities, self._of_rows("predict_proba", rows, responsibility_deviations, shape)
 
     def score_samples(
         self, X: ArrayLike, return_std: bool = False
@@ -1059,7 +1056,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         >>> np.isclose(mixture.score(X), mixture.score_samples(X).mean()).item()
         True
         """
-        scores = self.score_samples(X)
+        fitted, given = self._fitted, given_rows(self, X, sample_weight)
+        if not given.is_in_memory:
+            rows = given.counted_around(fitted.origin)
+            return score_sums(rows, fitted.posterior) / rows.total_weight
+        scores = scores_of_rows(given.around(fitted.origin), fitted.posterior)
         kept, weights = checked_counts(sample_weight, scores)
         # Rows of weight zero are left out: their scores may be minus infinity.
         return np.average(scores if kept is None else scores[kept], weights=weights)

@@ -3,14 +3,13 @@
 `uncertainty.fitted` decides whether the arrays are still those of the fit.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.gaussian_mixture.callbacks import CallbackMethods
+from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import (
     DENSITY_ARRAYS,
     FittedMixture,
@@ -18,7 +17,6 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import (
     model_of,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
-from sklearn_lrvb.gaussian_mixture.validation import checked_counts
 
 
 class FittedAttributes(CallbackMethods):
@@ -88,15 +86,14 @@ class FittedAttributes(CallbackMethods):
             )
         return uncertainty
 
-    def _of_rows(self, method, rows, function):
+    def _of_rows(self, method, rows, function, shape=()):
         """What `PosteriorUncertainty.of_rows` says of some rows, reported under a method's name."""
         uncertainty = self._uncertainty
-        return self._reported(method, lambda tracked: uncertainty.of_rows(rows, function, tracked))
+        return self._reported(method, lambda tracked: uncertainty.of_rows(rows, function, shape, tracked))
 
     def _rows(self, X, fitted):
         """A user's rows, checked, and measured from the origin of a fitted mixture."""
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return fitted.rows(X, self.n_jobs)
+        return given_rows(self, X).around(fitted.origin)
 
     def _training_rows(self, X, sample_weight, fitted):
         """Training rows that a user may pass again, as `_counted_rows`; None where they are left out."""
@@ -106,6 +103,4 @@ class FittedAttributes(CallbackMethods):
 
     def _counted_rows(self, X, sample_weight, fitted):
         """Training rows that a user passes again, without those of weight zero."""
-        rows = self._rows(X, fitted)
-        kept, weights = checked_counts(sample_weight, rows.X)
-        return replace(rows, X=rows.X if kept is None else rows.X[kept], sample_weight=weights)
+        return given_rows(self, X, sample_weight).counted_around(fitted.origin)

@@ -3,19 +3,24 @@
 They check their arguments here (`validation`) and compute in `uncertainty`.
 """
 
-from dataclasses import replace
+import functools
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
+from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import (
     InfluenceFunctions,
+    influence_of_rows,
     write_influence,
     write_weight_influence_of_few_rows,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import largest_shares
+from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
+    largest_shares,
+    rows_that_are_half_of_a_component,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
     per_standard_deviation,
@@ -25,7 +30,6 @@ from sklearn_lrvb.gaussian_mixture.validation import (
     check_perturbation,
     check_target,
     checked_output,
-    checked_weights,
 )
 
 _INFLUENCE_OF = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
@@ -100,7 +104,11 @@ class InfluenceMethods(FittedAttributes):
         check_perturbation(perturb)
         parameters = uncertainty.map[target]
         entries = parameters.flat_indices()
-        shape = (rows.n_samples, *entries.shape, *self._axes_of(perturb))
+        shape = *entries.shape, *self._axes_of(perturb)
+        if not rows.is_in_memory:
+            batches = uncertainty.coefficients(target)
+            return self._influence_in_parts(rows, batches, _INFLUENCE_OF[perturb], shape, entries, out)
+        shape = rows.n_samples, *shape
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
         if perturb == "weight" and rows.n_samples < parameters.size:
 
@@ -115,6 +123,33 @@ class InfluenceMethods(FittedAttributes):
 
         self._reported("influence", write)
         return out
+
+    def _influence_in_parts(self, rows, batches, part, shape, entries=None, out=None):
+        """What `write_influence` says of rows in parts: lazily where these are on Dask.
+
+        Parameters
+        ----------
+        rows : PartedRows
+        batches, part, entries : as in `write_influence`
+        shape : tuple of int, of the result for one row
+        out : as in `influence`
+        """
+        if out is not None and rows.is_lazy:
+            raise ValueError(
+                "out is for rows in memory or in batches. Of rows on Dask the result is lazy: leave out, and "
+                "store it, for example with dask.array.to_zarr or result.store."
+            )
+        if out is not None:
+            checked_output(out, (rows.n_given, *shape))
+        function = functools.partial(
+            influence_of_rows,
+            posterior=self._uncertainty.fitted.posterior,
+            batches=list(batches),
+            part=part,
+            shape=shape,
+            entries=entries,
+        )
+        return rows.each(function, shape) if out is None else rows.each_into(out, function)
 
     def _axes_of(self, perturb):
         return (self.n_features_in_,) if perturb == "location" else ()
@@ -132,6 +167,9 @@ class InfluenceMethods(FittedAttributes):
         """Influence on linear combinations (c, d) of a flat target, reported under a name: (n, c, *axes)."""
         uncertainty = self._uncertainty
         rows = self._rows(X, uncertainty.fitted)
+        if not rows.is_in_memory:
+            batches = uncertainty.coefficients_of_combinations(target, combinations)
+            return self._influence_in_parts(rows, batches, part, (len(combinations), *axes))
         out = np.empty((rows.n_samples, len(combinations), *axes))
 
         def write(tracked):
@@ -292,21 +330,22 @@ class InfluenceMethods(FittedAttributes):
         0.20
         """
         uncertainty = self._uncertainty
-        kept_rows = self._counted_rows(X, sample_weight, uncertainty.fitted)
-        rows = self._rows(X, uncertainty.fitted)
-        weights = checked_weights(sample_weight, rows.X)
-        counted_rows = replace(rows, sample_weight=weights)
+        origin, given = uncertainty.fitted.origin, given_rows(self, X, sample_weight)
+        rows, counted = given.around(origin, weighted=True), given.counted_around(origin)
         scores = self._reported(
             "loo_score_samples",
-            lambda tracked: uncertainty.leave_one_out_scores(counted_rows, kept_rows, tracked),
+            lambda tracked: uncertainty.leave_one_out_scores(rows, counted, tracked),
         )
+        without_score, most = self._rows_to_warn_of(uncertainty, scores, rows, counted)
         self._warn_of_rows(
-            np.isnan(scores),
+            without_score,
+            rows,
             "cannot be left out ({first}): a component has no proper posterior without them, and their score "
             "is NaN. (a) Use prior='conjugate'. (b) Lower n_components.",
         )
         self._warn_of_rows(
-            self._most_of_their_component(uncertainty.fitted, rows, weights) & ~np.isnan(scores),
+            np.setdiff1d(most, without_score),
+            rows,
             "are most of their component ({first}): the component without them is further away than one step "
             "leads, and their score is rough. (a) Refit without them, and score them. (b) Lower "
             "n_components.",
@@ -314,19 +353,26 @@ class InfluenceMethods(FittedAttributes):
         return scores
 
     @staticmethod
-    def _most_of_their_component(fitted, rows, weights):
-        """Whether a row is half of a component's expected count or more: bool (n_samples,)."""
-        posterior = fitted.posterior
+    def _rows_to_warn_of(uncertainty, scores, rows, counted):
+        """Numbers of the rows without a score, and of those that are half of a component or more.
+
+        Of rows on Dask, whose scores are not known yet, only those that count are numbered.
+        """
+        posterior = uncertainty.fitted.posterior
+        if rows.is_lazy:
+            # A proper prior takes over where rows are left out.
+            without_score = uncertainty.rows_without_score(counted) if posterior.prior.flat else np.zeros(0)
+            return without_score, rows_that_are_half_of_a_component(counted, posterior)
+        without_score = np.flatnonzero(np.isnan(scores))
         if posterior.n_components == 1:  # The scores are exact.
-            return np.zeros(rows.n_samples, dtype=bool)
-        return largest_shares(rows, posterior) * (1.0 if weights is None else weights) >= 0.5
+            return without_score, np.zeros(0)
+        return without_score, np.flatnonzero(largest_shares(rows, posterior) >= 0.5)
 
     @staticmethod
-    def _warn_of_rows(concerned, message):
-        concerned, n_rows = np.flatnonzero(concerned), len(concerned)
-        if concerned.size:
-            which = message.format(first=f"the first is row {concerned[0]}")
-            warn_caller(f"{concerned.size} of {n_rows} rows {which}")
+    def _warn_of_rows(numbers, rows, message):
+        if numbers.size:
+            which = message.format(first=f"the first is row {int(numbers[0])}")
+            warn_caller(f"{numbers.size} of {rows.n_samples} rows {which}")
 
     def prior_sensitivity(
         self, target: str = "means", per_std: bool = False

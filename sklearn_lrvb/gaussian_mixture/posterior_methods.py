@@ -4,7 +4,6 @@ They check their arguments here (`validation`) and compute in `uncertainty`.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,9 @@ from sklearn_lrvb.gaussian_mixture.arviz_conversion import (
 )
 from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
+from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
 from sklearn_lrvb.gaussian_mixture.validation import (
-    checked_counts,
     checked_n_draws,
     checked_targets,
     holding,
@@ -533,16 +532,20 @@ class PosteriorMethods(FittedAttributes):
             raise ValueError("sample_weight goes with X: pass the training rows too.")
         fitted = uncertainty.fitted
         if X is not None:
-            rows = self._rows(X, fitted)
-            kept, weights = checked_counts(sample_weight, rows.X)
-            numbers = np.arange(rows.n_samples) if kept is None else np.flatnonzero(kept)
-            rows = replace(rows, X=rows.X if kept is None else rows.X[kept], sample_weight=weights)
+            given = given_rows(self, X, sample_weight)
+            if not given.is_in_memory:
+                raise ValueError(
+                    "to_arviz writes the log likelihood of every row under every draw, and takes rows in "
+                    "memory. (a) Leave X out, for the posterior alone. (b) loo_score_samples leaves rows out "
+                    "wherever they are."
+                )
+            rows, numbers = given.counted_around(fitted.origin), given.numbers()
             uncertainty.require_log_likelihood(n_draws, rows)
         draws = self.sample_posterior(n_draws, random_state)
         groups = posterior_groups(draws, fitted.structure, self._feature_names)
         if X is not None:
             log_likelihood = uncertainty.log_likelihood(rows, draws)
-            groups |= row_groups(log_likelihood, rows.X, weights, numbers, self._feature_names)
+            groups |= row_groups(log_likelihood, rows.X, rows.sample_weight, numbers, self._feature_names)
         return in_arviz(groups)
 
     def posterior_summary(

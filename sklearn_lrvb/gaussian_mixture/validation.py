@@ -92,14 +92,14 @@ def check_perturbation(perturb):
         raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
 
 
-def checked_output(out, shape, X):
+def checked_output(out, shape, X=None):
     """A user's array for results, checked.
 
     Parameters
     ----------
     out : object
     shape : tuple of int, the shape of the results
-    X : array, the rows, which are read while results are written
+    X : array or None, the rows, which are read while results are written
 
     Raises
     ------
@@ -112,7 +112,7 @@ def checked_output(out, shape, X):
         raise ValueError(
             f"out must have shape {shape}, and be C-contiguous and writeable; got {_described(out)}."
         )
-    if np.may_share_memory(out, X):
+    if X is not None and np.may_share_memory(out, X):
         raise ValueError("out shares memory with X, which is read while out is written. Pass another array.")
     return out
 

@@ -41,7 +41,8 @@ def check_smallest(rows, variances):
     """
     if variances.min() >= LARGEST_VALUE**-2:
         return
-    spread = np.asarray(rows.X.max(axis=0), dtype=float) - rows.X.min(axis=0)
+    smallest, largest = rows.ranges()
+    spread = np.asarray(largest, dtype=float) - smallest
     is_constant = spread <= 4 * np.finfo(float).eps * np.abs(rows.origin)
     column = int(np.where(is_constant, np.inf, spread).argmin())
     if not is_constant[column] and spread[column] < 1.0 / LARGEST_VALUE:

@@ -18,7 +18,7 @@ from benchmarks.problems.clusters import PROBLEMS
 from benchmarks.problems.populations import SCENARIOS
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import PairFrame
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 
 def test_every_experiment_is_on_the_page_with_its_figure(check_page):
@@ -40,7 +40,7 @@ def test_influence_is_the_derivative_that_refits_find(measured):
 def test_refits_do_not_sweep_in_the_frame_of_a_pair():
     X = PROBLEMS["digits"].scaled(3000).simulate()
     fitted = inside._fitted(LRVBGaussianMixture(n_components=2, random_state=0).fit(X))
-    of_a_fit, of_a_refit = (cls(X, fitted.origin) for cls in (CentredRows, inside._RowsWithoutPairFrame))
+    of_a_fit, of_a_refit = (cls(X, fitted.origin) for cls in (ArrayRows, inside._RowsWithoutPairFrame))
     assert PairFrame.if_accurate(of_a_fit, fitted.posterior) is not None
     assert PairFrame.if_accurate(of_a_refit, fitted.posterior) is None
 

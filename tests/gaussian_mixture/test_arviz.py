@@ -82,7 +82,7 @@ def test_draws_batches_and_blocks_do_not_show(covariance_type, monkeypatch):
     estimator = fitted(model)
     whole = log_likelihood(estimator, X, n_draws=7, random_state=0)
     monkeypatch.setattr(log_likelihood_of_draws, "batches", lambda n, size: [slice(0, 3), slice(3, n)])
-    monkeypatch.setattr("sklearn_lrvb.row_blocks._MAX_ROWS", 100)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 100)
     assert_equal_to_rounding(log_likelihood(estimator, X, n_draws=7, random_state=0), whole)
 
 

@@ -373,7 +373,7 @@ def test_threads_and_block_sizes_do_not_change_the_answer(model, monkeypatch):
     weights = np.random.default_rng(0).uniform(0.2, 3.0, size=len(X)) if model["reg_covar"] else None
     whole = fitted(model) if weights is None else mixture(model).fit(X, sample_weight=weights)
     influence = whole.influence(X)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks._MAX_ROWS", 100)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 100)
     blocks = mixture(model).fit(X, sample_weight=weights)
     threads = mixture(model, n_jobs=2).fit(X, sample_weight=weights)
     with parallel_config(backend="threading", n_jobs=2):

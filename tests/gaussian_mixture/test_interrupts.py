@@ -13,7 +13,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info
 
 from sklearn_lrvb import LRVBGaussianMixture, row_blocks
-from sklearn_lrvb.row_blocks import CentredRows, blas_threads
+from sklearn_lrvb.row_blocks import ArrayRows, blas_threads
 
 N_INTERRUPTS = 3  # Of each call, at random times.
 
@@ -55,8 +55,8 @@ def interrupted():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Passes over 120 rows in several blocks."""
-    monkeypatch.setattr(row_blocks, "_MIN_ROWS", 32)
-    monkeypatch.setattr(row_blocks, "_BLOCK_BYTES", 2**10)
+    monkeypatch.setattr(row_blocks.blocks, "_MIN_ROWS", 32)
+    monkeypatch.setattr(row_blocks.blocks, "_BLOCK_BYTES", 2**10)
 
 
 def duration(function):
@@ -160,7 +160,7 @@ def test_interrupted_questions_have_the_same_answer_afterwards(name, interrupted
 
 
 def test_an_interrupt_drops_the_blocks_that_wait(small_blocks):
-    rows = CentredRows(overlapping(), np.zeros(2), n_jobs=2)
+    rows = ArrayRows(overlapping(), np.zeros(2), n_jobs=2)
     gate, begun = threading.Event(), []
 
     def work(block):
@@ -207,7 +207,9 @@ def test_numbers_of_threads_are_restored_after_an_interrupt_at_any_call(n_calls,
             raise KeyboardInterrupt
 
     pools = [Pool(), Pool()]
-    monkeypatch.setattr(row_blocks, "_thread_pools", lambda: type("Pools", (), {"lib_controllers": pools}))
+    monkeypatch.setattr(
+        row_blocks.threads, "_thread_pools", lambda: type("Pools", (), {"lib_controllers": pools})
+    )
     try:
         with blas_threads(1):
             assert [pool.number for pool in pools] == [1, 1]

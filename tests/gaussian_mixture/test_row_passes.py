@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, mixture, three_blobs, use_information
 
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 VERBS = ("map", "write")  # A total is the sum of a map.
 
@@ -27,9 +27,9 @@ def sizes(monkeypatch):
     def stay(rows):
         raise AssertionError("the rows were pickled with a function of a block")
 
-    monkeypatch.setattr(CentredRows, "__reduce__", stay)
+    monkeypatch.setattr(ArrayRows, "__reduce__", stay)
     for verb in VERBS:
-        monkeypatch.setattr(CentredRows, verb, travelling(getattr(CentredRows, verb)))
+        monkeypatch.setattr(ArrayRows, verb, travelling(getattr(ArrayRows, verb)))
     return found
 
 

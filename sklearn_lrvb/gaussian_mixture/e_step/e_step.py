@@ -94,7 +94,7 @@ def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
     ----------
     rows : CentredRows
     prior : MixturePrior
-    responsibilities : array or sparse array (n_samples, n_components)
+    responsibilities : array or sparse array (n_samples, n_components), or callable RowBlock -> (n, K)
     frames : array (S, ...) or None, default=None
         Factors of covariances that are like those of the rows.
 
@@ -107,7 +107,7 @@ def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
     DegenerateComponentError
         Where a component is left without a proper posterior.
     """
-    counts, sums, squares = rows.total(_means_of_block, along=responsibilities)
+    counts, sums, squares = _total_given(responsibilities, rows, _means_of_block)
     centers = np.where(counts > 0, sums.T / np.where(counts > 0, counts, 1.0), 0.0).T
     if frames is None:
         scale = np.sqrt(squares / rows.total_weight)
@@ -117,8 +117,21 @@ def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
     # Moments about each component's own mean keep their digits, however tight the component will turn out.
     own_frames = OwnFrames(start)
     function = functools.partial(_moments_of_block, own_frames)
-    moments = rows.total(function, own_frames.numbers_per_row, along=responsibilities)
+    moments = _total_given(responsibilities, rows, function, own_frames.numbers_per_row)
     return start.m_step(start.with_prior(own_frames.in_own_frames(moments)))
+
+
+def _total_given(responsibilities, rows, function, numbers_per_row=None):
+    """Sum of ``function(block, responsibilities of its rows)`` over all blocks."""
+    if callable(responsibilities):
+        return rows.total(
+            functools.partial(_with_responsibilities, function, responsibilities), numbers_per_row
+        )
+    return rows.total(function, numbers_per_row, along=responsibilities)
+
+
+def _with_responsibilities(function, responsibilities, block):
+    return function(block, responsibilities(block))
 
 
 def _counted(block, responsibilities):

@@ -14,13 +14,13 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normal
 
 
 def responsibilities_of_rows(rows, posterior):
-    """Responsibilities, (K, n_samples)."""
-    return _predicted(rows, posterior, _responsibilities)
+    """Responsibilities, (n_samples, K)."""
+    return _predicted(rows, posterior, _responsibilities, (posterior.n_components,))
 
 
 def most_probable_components(rows, posterior):
     """Index of the component with the largest responsibility, int array (n_samples,)."""
-    return _predicted(rows, posterior, _most_probable)
+    return _predicted(rows, posterior, _most_probable, dtype=np.intp)
 
 
 def scores_of_rows(rows, posterior):
@@ -28,9 +28,40 @@ def scores_of_rows(rows, posterior):
     return _predicted(rows, posterior, _scores)
 
 
-def _predicted(rows, posterior, function):
+def _predicted(rows, posterior, function, shape=(), dtype=np.float64):
+    return rows.each(functools.partial(_predicted_in_memory, posterior, function), shape, dtype)
+
+
+def _predicted_in_memory(posterior, function, rows, tracked):
     frames = OwnFrames(posterior)
     return rows.concatenated(functools.partial(function, posterior, frames), frames.numbers_per_row)
+
+
+class ResponsibilitiesOf:
+    """The responsibilities of a block under a posterior: callable RowBlock -> (n, K).
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    shift : (P,), the rows' origin, measured from that of the posterior
+    """
+
+    def __init__(self, posterior, shift):
+        self._posterior, self._shift = posterior, shift
+
+    def __call__(self, block):
+        moved = replace(block, rows=block.rows + self._shift[:, None])
+        return _responsibilities(self._posterior, OwnFrames(self._posterior), moved).T
+
+
+def score_sums(rows, posterior):
+    """Sum of the rows' scores, each as often as it counts, a float."""
+    frames = OwnFrames(posterior)
+    return rows.total(functools.partial(_score_sum, posterior, frames), frames.numbers_per_row)
+
+
+def _score_sum(posterior, frames, block):
+    return block.weighted(_scores(posterior, frames, block)).sum()
 
 
 def _responsibilities(posterior, frames, block):

@@ -2,10 +2,9 @@
 
 Sample weights count rows: k-means and its seeds are passed the weights, so that they are those of the rows
 repeated, and random seeds are drawn with probabilities proportional to the weights. Where there are very many
-rows, k-means is run on a sample of them. `restarts` runs the fits from these starts.
+rows, all starts are made from a sample of them, and responsibilities are functions of a block: they take no
+memory, wherever the rows are. `restarts` runs the fits from these starts.
 """
-
-import functools
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -15,8 +14,9 @@ from sklearn.utils import check_array
 
 from sklearn_lrvb.row_blocks import openmp_threads
 
-# Largest number of rows that k-means is run on: more change the centers less than the first sweep does.
-KMEANS_ROWS = 2**17
+# Largest number of rows that starts are made from: more change the centers of k-means less than the first
+# sweep does.
+SAMPLE_ROWS = 2**17
 
 # Number of products in an iteration of k-means below which threads cost more than they save.
 _MIN_PRODUCTS_FOR_THREADS = 10**6
@@ -34,72 +34,235 @@ _CONSTANT_BELOW = 10 * np.finfo(float).eps
 _SUM_TOLERANCE = 1e-5
 
 
-def _drawn_rows(random_state, n_draws, rows):
-    """Rows drawn with replacement, their probabilities proportional to weights, in order: int (n_draws,).
-
-    The draws are those from the rows repeated by their weights.
-    """
-    weights = rows.sample_weight
-    ends = np.arange(1.0, rows.n_samples + 1.0) if weights is None else np.cumsum(weights)
-    positions = np.sort(random_state.uniform(0.0, ends[-1], n_draws))
-    return np.minimum(np.searchsorted(ends, positions, side="right"), rows.n_samples - 1)
-
-
-def _kmeans(rows, n_components, random_state):
-    """Labels by k-means; where there are many rows, those of the nearest centers found in a sample."""
-    if n_components == 1:
-        return np.zeros(rows.n_samples, dtype=int)
-    sample, weights = _rows_for_kmeans(rows, n_components, random_state)
-    kmeans = _fitted_kmeans(sample, n_components, random_state, weights)
-    return kmeans.labels_ if sample is rows.X else _nearest(rows, kmeans.cluster_centers_ - rows.origin)
-
-
-def _rows_for_kmeans(rows, n_components, random_state):
-    """The rows that k-means is run on, and their weights: all, or a sample where there are many."""
-    if rows.n_samples > KMEANS_ROWS:
-        drawn = _drawn_rows(random_state, KMEANS_ROWS, rows)
-        # The sample has too few different rows only where a few rows have nearly all the weight.
-        if len(np.unique(drawn)) >= n_components:
-            return rows.X[drawn], None
-    return rows.X, rows.sample_weight
-
-
-def standardized_kmeans(rows, n_components, random_state):
-    """Responsibilities by k-means on the columns in units of their standard deviations.
+def starting_responsibilities(rows, n_components, init_params, random_state, seeds_alone):
+    """Responsibilities to start from.
 
     Parameters
     ----------
     rows : CentredRows, of positive weights where they have any
     n_components : int
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}
     random_state : RandomState
+    seeds_alone : bool
+        How "k-means++" and "random_from_data" use their seeds. If True, each component starts from its
+        seed as its only row, and the prior, as in scikit-learn. If False, every row goes to the nearest
+        seed, because without a proper prior one row gives a component no posterior.
 
     Returns
     -------
-    responsibilities : array or sparse array (n_samples, n_components)
+    responsibilities : array or sparse array (n_samples, n_components), or callable RowBlock -> (n, K)
+        Sparse where most are zero; a function where there are more rows than `SAMPLE_ROWS`.
+    """
+    start = _Starts(rows, n_components, random_state)
+    if init_params == "kmeans":
+        return start.by_kmeans()
+    if init_params == "random":
+        return start.at_random()
+    return start.from_seeds(init_params == "k-means++", seeds_alone)
+
+
+def standardized_kmeans(rows, n_components, random_state):
+    """Responsibilities by k-means on the columns in units of their standard deviations.
+
+    Parameters and result are those of `starting_responsibilities`.
     """
     units = np.sqrt(rows.variances)
     units[units <= _CONSTANT_BELOW * np.abs(rows.origin)] = np.inf
-    sample, weights = _rows_for_kmeans(rows, n_components, random_state)
-    kmeans = _fitted_kmeans((sample - rows.origin) / units, n_components, random_state, weights)
-    labels = _nearest(rows, kmeans.cluster_centers_, units)
-    return _one_hot(rows.n_samples, np.arange(rows.n_samples), labels, n_components)
+    return _Starts(rows, n_components, random_state).by_standardized_kmeans(units)
 
 
-def _nearest(rows, centers, units=1.0):
-    """Index of the nearest center of every row, int array (n_samples,).
+class _Starts:
+    """Starts from all rows where they are few, otherwise from a sample.
 
     Parameters
     ----------
-    rows : CentredRows
+    rows, n_components, random_state : as in `starting_responsibilities`
+    """
+
+    def __init__(self, rows, n_components, random_state):
+        self._has_all = rows.n_samples <= SAMPLE_ROWS
+        self._rows = rows.in_memory() if self._has_all else rows
+        self._n_components = n_components
+        self._random_state = random_state
+
+    def by_kmeans(self):
+        if self._n_components == 1:
+            return OneComponent()
+        _, sample = self._sample()
+        kmeans = self._fitted_kmeans(sample.X, sample.sample_weight)
+        if self._has_all:
+            return self._one_hot(np.arange(self._rows.n_samples), kmeans.labels_)
+        return NearestCenters(kmeans.cluster_centers_ - self._rows.origin)
+
+    def by_standardized_kmeans(self, units):
+        _, sample = self._sample()
+        kmeans = self._fitted_kmeans((sample.X - self._rows.origin) / units, sample.sample_weight)
+        return self._nearest(NearestCenters(kmeans.cluster_centers_, units))
+
+    def at_random(self):
+        if not self._has_all:
+            return RandomResponsibilities(self._random_state.randint(2**32, size=4), self._n_components)
+        responsibilities = self._random_state.uniform(size=(self._rows.n_samples, self._n_components))
+        return responsibilities / responsibilities.sum(axis=1, keepdims=True)
+
+    def from_seeds(self, by_kmeans_plusplus, seeds_alone):
+        index, sample = self._sample()
+        drawn = self._seeds_by_kmeans(sample) if by_kmeans_plusplus else self._random_seeds(index, sample)
+        if not seeds_alone:
+            return self._nearest(NearestCenters(sample.X[drawn] - self._rows.origin))
+        seeds = SeedRows(index[drawn])
+        if not self._has_all:
+            return seeds
+        responsibilities = self._one_hot(index[drawn], np.arange(self._n_components))
+        if sample.sample_weight is None:
+            return responsibilities
+        once = 1.0 / sample.sample_weight[:, None]  # Times its weight, each seed then counts as one row.
+        return (
+            responsibilities.multiply(once).tocsr() if issparse(responsibilities) else responsibilities * once
+        )
+
+    def _sample(self):
+        """The numbers of the rows that a start is made from, and these rows: all, or a sample.
+
+        The draws are those from the rows repeated by their weights.
+        """
+        rows, random_state = self._rows, self._random_state
+        if self._has_all:
+            return np.arange(rows.n_samples), rows
+        index, sample = rows.at(np.sort(random_state.uniform(0.0, rows.total_weight, SAMPLE_ROWS)))
+        n_different = len(np.unique(index))
+        if n_different >= self._n_components:
+            return index, sample
+        if rows.is_in_memory:
+            return np.arange(rows.n_samples), rows
+        raise ValueError(
+            f"Nearly all the weight is on {n_different} rows, from which {self._n_components} components "
+            "cannot start. (a) Lower n_components. (b) Pass responsibilities as init_params."
+        )
+
+    def _nearest(self, centers):
+        """Responsibilities of one in the component of the nearest center."""
+        if not self._has_all:
+            return centers
+        labels = self._rows.concatenated(centers.labels)
+        return self._one_hot(np.arange(len(labels)), labels)
+
+    def _one_hot(self, rows, components):
+        """Responsibilities of one on every (row, component), zero elsewhere: (n_samples, n_components).
+
+        They are sparse unless there are few of them, where sparse arrays take more time to make and to slice.
+        """
+        shape = self._rows.n_samples, self._n_components
+        if shape[0] * shape[1] <= _MAX_DENSE_RESPONSIBILITIES:
+            responsibilities = np.zeros(shape)
+            responsibilities[rows, components] = 1.0
+            return responsibilities
+        return csr_array((np.ones(len(rows)), (rows, components)), shape=shape)
+
+    def _fitted_kmeans(self, X, weights):
+        X = _with_finite_squares(X)
+        kmeans = KMeans(n_clusters=self._n_components, n_init=1, random_state=self._random_state)
+        if weights is not None:
+            # KMeans scales its tolerance by the unweighted variances of X; repeated rows have the weighted
+            # ones.
+            mean = np.average(X, axis=0, weights=weights)
+            variance = np.average(np.square(X - mean), axis=0, weights=weights).mean()
+            unweighted = np.var(X, axis=0).mean()
+            kmeans.set_params(tol=kmeans.tol * variance / unweighted if unweighted > 0 else 0.0)
+        threads = 1 if X.size * self._n_components < _MIN_PRODUCTS_FOR_THREADS else None
+        with openmp_threads(threads):
+            return kmeans.fit(X, sample_weight=weights)
+
+    def _seeds_by_kmeans(self, sample):
+        """Rows of a sample by k-means++, int array (K,)."""
+        X = _with_finite_squares(sample.X)
+        weights, random_state = sample.sample_weight, self._random_state
+        return kmeans_plusplus(X, self._n_components, sample_weight=weights, random_state=random_state)[1]
+
+    def _random_seeds(self, index, sample):
+        """Different rows of a sample, drawn at random: int array (K,)."""
+        weights = sample.sample_weight
+        probabilities = None if weights is None else weights / weights.sum()
+        first = np.unique(index, return_index=True)[1]  # A sample may have a row several times.
+        return first[
+            self._random_state.choice(len(first), size=self._n_components, replace=False, p=probabilities)
+        ]
+
+
+# Responsibilities as functions of a block of rows: RowBlock -> (n, K).
+
+
+class OneComponent:
+    """All rows belong to the only component."""
+
+    def __call__(self, block):
+        return np.ones((block.n_rows, 1))
+
+
+class NearestCenters:
+    """A row belongs to the component of the nearest center.
+
+    Parameters
+    ----------
     centers : (K, P), measured from the rows' origin, in ``units``
     units : float, or one for every column, (P,)
     """
-    return rows.concatenated(functools.partial(_nearest_of_block, centers, units))
+
+    def __init__(self, centers, units=1.0):
+        self._centers, self._units = centers, units
+
+    def labels(self, block):
+        """Index of the nearest center of every row, int array (n,)."""
+        # Distances are computed from squares, which would lose digits far from the origin.
+        return pairwise_distances_argmin(block.rows.T / self._units, self._centers)
+
+    def __call__(self, block):
+        return np.eye(len(self._centers))[self.labels(block)]
 
 
-def _nearest_of_block(centers, units, block):
-    # Distances are computed from squares, which would lose digits far from the origin.
-    return pairwise_distances_argmin(block.rows.T / units, centers)
+class SeedRows:
+    """Each component has one row, which counts once whatever its weight; other rows belong to none.
+
+    Parameters
+    ----------
+    index : int array (K,), numbers of the rows
+    """
+
+    def __init__(self, index):
+        self._index = index
+
+    def __call__(self, block):
+        responsibilities = np.zeros((block.n_rows, len(self._index)))
+        components = np.flatnonzero((self._index >= block.start) & (self._index < block.stop))
+        rows = self._index[components] - block.start
+        responsibilities[rows, components] = 1.0 / block.counts[rows]
+        return responsibilities
+
+
+class RandomResponsibilities:
+    """Uniform random numbers, divided by their sum in every row.
+
+    They depend on the seed and the number of the row alone, because the generator can start anywhere.
+
+    Parameters
+    ----------
+    seed : int array (4,) of 32 bits each
+    n_components : int
+    """
+
+    _NUMBERS_AT_ONCE = 4  # The generator makes so many at a time.
+
+    def __init__(self, seed, n_components):
+        self._seed, self._n_components = seed, n_components
+
+    def __call__(self, block):
+        before = block.start * self._n_components
+        generator = np.random.Philox(key=self._seed.astype(np.uint32).view(np.uint64))
+        generator.advance(before // self._NUMBERS_AT_ONCE)
+        skipped = before % self._NUMBERS_AT_ONCE
+        numbers = np.random.Generator(generator).random(skipped + block.n_rows * self._n_components)
+        responsibilities = numbers[skipped:].reshape(block.n_rows, self._n_components)
+        return responsibilities / responsibilities.sum(axis=1, keepdims=True)
 
 
 def _with_finite_squares(X):
@@ -109,51 +272,6 @@ def _with_finite_squares(X):
         if not 1.0 / _LARGEST_SINGLE < largest < _LARGEST_SINGLE:
             return X.astype(np.float64)
     return X
-
-
-def _fitted_kmeans(X, n_components, random_state, weights):
-    X = _with_finite_squares(X)
-    kmeans = KMeans(n_clusters=n_components, n_init=1, random_state=random_state)
-    if weights is not None:
-        # KMeans scales its tolerance by the unweighted variances of X; repeated rows have the weighted ones.
-        mean = np.average(X, axis=0, weights=weights)
-        variance = np.average(np.square(X - mean), axis=0, weights=weights).mean()
-        unweighted = np.var(X, axis=0).mean()
-        kmeans.set_params(tol=kmeans.tol * variance / unweighted if unweighted > 0 else 0.0)
-    threads = 1 if X.size * n_components < _MIN_PRODUCTS_FOR_THREADS else None
-    with openmp_threads(threads):
-        return kmeans.fit(X, sample_weight=weights)
-
-
-def _random(rows, n_components, random_state):
-    responsibilities = random_state.uniform(size=(rows.n_samples, n_components))
-    return responsibilities / responsibilities.sum(axis=1, keepdims=True)
-
-
-def _random_seeds(rows, n_components, random_state):
-    weights = rows.sample_weight
-    probabilities = None if weights is None else weights / weights.sum()
-    return random_state.choice(rows.n_samples, size=n_components, replace=False, p=probabilities)
-
-
-def _kmeans_plusplus_seeds(rows, n_components, random_state):
-    weights = rows.sample_weight
-    return kmeans_plusplus(
-        _with_finite_squares(rows.X), n_components, sample_weight=weights, random_state=random_state
-    )[1]
-
-
-def _one_hot(n_samples, rows, components, n_components):
-    """Responsibilities of one on every (row, component), zero elsewhere: (n_samples, n_components).
-
-    They are sparse unless there are few of them, where sparse arrays take more time to make and to slice.
-    """
-    if n_samples * n_components <= _MAX_DENSE_RESPONSIBILITIES:
-        responsibilities = np.zeros((n_samples, n_components))
-        responsibilities[rows, components] = 1.0
-        return responsibilities
-    ones = np.ones(len(rows))
-    return csr_array((ones, (rows, components)), shape=(n_samples, n_components))
 
 
 def checked_responsibilities(responsibilities, n_samples, n_components, source):
@@ -191,43 +309,32 @@ def checked_responsibilities(responsibilities, n_samples, n_components, source):
     return checked
 
 
-def starting_responsibilities(rows, n_components, init_params, random_state, seeds_alone):
-    """Responsibilities to start from, (n_samples, n_components); sparse where most are zero.
+def checked_dask_responsibilities(responsibilities, rows, n_components, source):
+    """A user's responsibilities as a Dask array, checked by a pass: dask.array.Array (n_samples, K).
 
     Parameters
     ----------
-    rows : CentredRows, of positive weights where they have any
-    n_components : int
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"} or callable (X, n_components, \
-            random_state) -> responsibilities
-    random_state : RandomState
-    seeds_alone : bool
-        How "k-means++" and "random_from_data" use their seeds. If True, each component starts from its
-        seed as its only row, and the prior, as in scikit-learn. If False, every row goes to the nearest
-        seed, because without a proper prior one row gives a component no posterior.
-
-    Raises
-    ------
-    ValueError
-        Where a callable returns invalid responsibilities (`checked_responsibilities`).
+    responsibilities : dask collection, chunked as X or in chunks of known lengths
+    rows : DaskRows
+    n_components, source : as in `checked_responsibilities`
     """
-    n_samples = rows.n_samples
-    if callable(init_params):
-        made = init_params(rows.X, n_components, random_state)
-        return checked_responsibilities(made, n_samples, n_components, "What init_params returns")
-    all_rows = np.arange(n_samples)
-    if init_params == "kmeans":
-        labels = _kmeans(rows, n_components, random_state)
-        return _one_hot(n_samples, all_rows, labels, n_components)
-    if init_params == "random":
-        return _random(rows, n_components, random_state)
-    draw = {"random_from_data": _random_seeds, "k-means++": _kmeans_plusplus_seeds}[init_params]
-    seeds = draw(rows, n_components, random_state)
-    if not seeds_alone:
-        labels = _nearest(rows, rows.X[seeds] - rows.origin)
-        return _one_hot(n_samples, all_rows, labels, n_components)
-    responsibilities = _one_hot(n_samples, seeds, np.arange(n_components), n_components)
-    if rows.sample_weight is None:
-        return responsibilities
-    once = 1.0 / rows.sample_weight[:, None]  # Times its weight, each seed then counts as one row.
-    return responsibilities.multiply(once).tocsr() if issparse(responsibilities) else responsibilities * once
+    if hasattr(responsibilities, "to_dask_array"):
+        responsibilities = responsibilities.to_dask_array()
+    shape, n_rows = responsibilities.shape, rows.survey.lengths.sum()
+    if len(shape) != 2 or shape[1] != n_components or not (np.isnan(shape[0]) or shape[0] == n_rows):
+        raise ValueError(
+            f"{source} must have one row for every row of X and one column for every component, shape "
+            f"{(int(n_rows), n_components)}, but has {shape}."
+        )
+    n_bad = rows.total(_n_bad_responsibilities, along=responsibilities)
+    if n_bad:
+        raise ValueError(
+            f"{source} must be finite, not negative, and sum to one in every row, but {n_bad} rows do not."
+        )
+    return responsibilities
+
+
+def _n_bad_responsibilities(block, responsibilities):
+    """Number of rows whose responsibilities are no probabilities."""
+    sums = responsibilities.sum(axis=1, dtype=np.float64)
+    return int(np.count_nonzero(~((responsibilities.min(axis=1) >= 0) & (np.abs(sums - 1) < _SUM_TOLERANCE))))

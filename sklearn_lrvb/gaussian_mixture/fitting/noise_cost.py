@@ -260,7 +260,7 @@ def _rounding(rows, posterior):
 
 def _rounding_of_combinations(rows):
     """Variance that rounding of the largest feature leaves in linear combinations of all, a float."""
-    return float(rows.n_features * np.finfo(rows.X.dtype).eps ** 2 * rows.variances.max())
+    return float(rows.n_features * np.finfo(rows.dtype).eps ** 2 * rows.variances.max())
 
 
 def _moments_of_block(frames, block):

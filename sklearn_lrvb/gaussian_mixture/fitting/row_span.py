@@ -27,7 +27,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.posterior.complement import Complement
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
 # Rounding of a given covariance prior, relative to its diagonal, such as the covariance of the rows plus a
@@ -44,15 +44,15 @@ class RowSpan:
     Attributes
     ----------
     basis : (P, r), Q
-    rows : CentredRows in r dimensions
+    rows : ArrayRows in r dimensions
     prior : MixturePrior of the projected rows
-    all_rows, whole_prior : CentredRows and MixturePrior in P dimensions
+    all_rows, whole_prior : ArrayRows and MixturePrior in P dimensions
     """
 
     basis: np.ndarray
-    rows: CentredRows
+    rows: ArrayRows
     prior: MixturePrior
-    all_rows: CentredRows
+    all_rows: ArrayRows
     whole_prior: MixturePrior
 
     @classmethod
@@ -63,7 +63,7 @@ class RowSpan:
 
         Parameters
         ----------
-        rows : CentredRows
+        rows : CentredRows; no more rows than features are in memory
         prior : MixturePrior
         ridge : float or None, default=None
             Where C0 is the rows' covariance plus a multiple of the identity, that multiple.

@@ -16,6 +16,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     ComponentStatistics,
     divergence_of_emptied,
 )
+from sklearn_lrvb.gaussian_mixture.fitting.initialization import SAMPLE_ROWS
 from sklearn_lrvb.gaussian_mixture.fitting.moves import LEAST_GAIN, Move
 from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, split
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
@@ -80,10 +81,23 @@ class Search:
 
     def _candidates(self):
         """The splits of all components that can be split: list of Split."""
-        rows_of_components = RowsOfComponents(self._rows, self._fit.posterior)
+        rows_of_components = RowsOfComponents(self._few_rows(), self._fit.posterior)
         components = np.flatnonzero(occupied(self._posterior.counts))
         found = (split(rows_of_components.of(k), self._posterior, int(k)) for k in components)
         return [candidate for candidate in found if candidate is not None]
+
+    @property
+    def is_of_a_sample(self):
+        """Whether splits are found in a sample, so that their halves are not yet fitted to all rows."""
+        return self._rows.n_samples > SAMPLE_ROWS
+
+    def _few_rows(self):
+        """The rows that halves are fitted to: all, or evenly spaced ones of the same total weight."""
+        if not self.is_of_a_sample:
+            return self._rows.in_memory()
+        sample = self._rows.thinned(SAMPLE_ROWS)
+        weight = self._rows.total_weight / SAMPLE_ROWS
+        return replace(sample, sample_weight=np.full(SAMPLE_ROWS, weight))
 
     def _gaining(self, candidates, empty):
         """The splits that gain with their second half in an empty component, the best first."""

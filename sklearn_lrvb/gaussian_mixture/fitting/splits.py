@@ -17,6 +17,7 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
+from sklearn_lrvb.gaussian_mixture.fitting.initialization import OneComponent
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights, StickBreakingWeights
@@ -56,7 +57,7 @@ class RowsOfComponents:
 
     def __init__(self, rows, posterior):
         self._rows, frames = rows, OwnFrames(posterior)
-        parts = rows.map(functools.partial(_rows_held, frames), frames.numbers_per_row)
+        parts = rows.gathered(functools.partial(_rows_held, frames), frames.numbers_per_row)
         self._component, self._row, self._weight = map(np.concatenate, zip(*parts, strict=True))
 
     def of(self, component):
@@ -155,7 +156,7 @@ def _prior_of_rows(rows, posterior, component):
 
 def _one_component_posterior(rows, prior):
     """The posterior of one component that holds all rows."""
-    return posterior_from_responsibilities(rows, _prior_for(prior, 1), np.ones((rows.n_samples, 1)))
+    return posterior_from_responsibilities(rows, _prior_for(prior, 1), OneComponent())
 
 
 def _prior_for(prior, n_components):

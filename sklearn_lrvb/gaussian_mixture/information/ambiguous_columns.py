@@ -55,7 +55,7 @@ class AmbiguousColumns:
         n_columns = max(1, posterior.n_components - 1)
         frames, negligible = OwnFrames(posterior), NEGLIGIBLE_INFORMATION / (rows.n_samples * n_columns)
         function = functools.partial(_columns_of_block, posterior, frames, negligible)
-        whitened, row, weights = zip(*rows.map(function, frames.numbers_per_row), strict=True)
+        whitened, row, weights = zip(*rows.gathered(function, frames.numbers_per_row), strict=True)
         first = np.cumsum([0] + [part.shape[2] for part in whitened[:-1]])
         return cls(
             posterior,

@@ -141,7 +141,7 @@ def information_of_rows(posterior, squared):
 
 def _pairs_of_a_row(rows, ambiguity):
     """Mean number of pairs of components that an ambiguous row is ambiguous between, over some rows."""
-    some = rows.selected(slice(None, None, max(1, rows.n_samples // _SAMPLED_ROWS)))
+    some = rows.thinned(min(rows.n_samples, _SAMPLED_ROWS))
     function = functools.partial(_ambiguous_pairs_of_block, ambiguity)
     n_pairs = some.concatenated(function, ambiguity.frames.numbers_per_row)
     return n_pairs.sum() / max(1, np.count_nonzero(n_pairs))

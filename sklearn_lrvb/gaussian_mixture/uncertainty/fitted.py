@@ -16,7 +16,7 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.e_step.prediction import responsibilities_of_rows
+from sklearn_lrvb.gaussian_mixture.e_step.prediction import ResponsibilitiesOf
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     VariationalPosterior,
@@ -24,7 +24,6 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
 )
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
-from sklearn_lrvb.row_blocks import CentredRows
 
 # The constructor's parameters on which the meaning of the arrays depends. Their values at the fit hold until
 # the next fit, even if others are set in between.
@@ -86,10 +85,6 @@ class _Mixture:
     def parameters(self):
         """`Targets` at the posterior; for arrays set by hand, only their shapes and names are valid."""
         return Targets(self.posterior, self.origin)
-
-    def rows(self, X, n_jobs):
-        """X measured from the origin: CentredRows."""
-        return CentredRows(X, self.origin, n_jobs)
 
 
 class FittedMixture(_Mixture):
@@ -332,8 +327,8 @@ class HandSetMixture(_Mixture):
 
     def start(self, rows, prior):
         """The posterior after an E-step at these arrays, as scikit-learn continues from them."""
-        responsibilities = responsibilities_of_rows(self.rows(rows.X, rows.n_jobs), self.posterior)
-        return (posterior_from_responsibilities(rows, prior, responsibilities.T),)
+        responsibilities = ResponsibilitiesOf(self.posterior, rows.origin - self.origin)
+        return (posterior_from_responsibilities(rows, prior, responsibilities),)
 
 
 def checked_array(estimator, name, shape=None):

@@ -129,6 +129,20 @@ def write_influence(rows, posterior, batches, part, out, entries=None, tracked=u
         first = last
 
 
+def influence_of_rows(rows, posterior, batches, part, shape, entries=None, tracked=untracked):
+    """What influence functions say of every row, (n_samples, *shape).
+
+    Parameters
+    ----------
+    rows : ArrayRows
+    posterior, batches, part, entries, tracked : as in `write_influence`
+    shape : tuple of int, of the result for one row
+    """
+    out = np.empty((rows.n_samples, *shape))
+    write_influence(rows, posterior, batches, part, out, entries, tracked)
+    return out
+
+
 def _write_spread(part, functions, positions, entries, block, out):
     """Write entries that are reported twice, or rounded, to their positions."""
     written = np.empty((block.n_rows, functions.n_functions, *out.shape[2:]))
@@ -179,7 +193,7 @@ def robust_covariance(rows, posterior, batches, n_targets):
     posterior : VariationalPosterior
     batches : iterable of arrays (d, D), rows of J M^-1; n_targets in all
     """
-    if rows.n_samples < posterior.structure.n_coefficients:
+    if rows.is_in_memory and rows.n_samples < posterior.structure.n_coefficients:
         influence = np.empty((rows.n_samples, n_targets))
         write_influence(rows, posterior, batches, InfluenceFunctions.values, influence)
         sums, squares = rows.total(_products_of_influence, n_targets, along=influence)

@@ -75,7 +75,20 @@ class InformationSource:
         course : FitCourse
         """
         decrement = None if np.isnan(fit.decrement) else fit.decrement
-        return cls(fitted, rows, course, rows.n_jobs, decrement, fit.information)
+        source = cls(fitted, rows, course, rows.n_jobs, decrement, fit.information)
+        if not rows.is_in_memory:
+            source._release_rows(fit.e_step_result)
+        return source
+
+    def _release_rows(self, result):
+        """Form the matrix now, if it is not too large, so that rows elsewhere are not needed any more."""
+        if self._rows is not None:
+            structure, rows = self._posterior.structure, self._rows
+            costs = solver_costs(rows.n_samples, structure, result.n_alternatives, result.n_ambiguous_pairs)
+            solver = costs.cheapest(self.size)
+            if solver != "matrix_free":
+                information, self._decrement = self._formed((rows, result), self.size, solver)
+                self._keep(information)
 
     def _keep(self, information):
         """Keep a matrix that was formed, and release the rows."""

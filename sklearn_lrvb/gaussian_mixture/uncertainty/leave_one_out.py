@@ -73,20 +73,48 @@ def _selected(expectation, some):
     )
 
 
+def rows_without_score(rows, posterior, responses):
+    """Numbers of the rows that have no score without them, without keeping any score: int array."""
+    function = functools.partial(_unscored_of_block, posterior, OwnFrames(posterior), responses)
+    return np.concatenate(rows.gathered(function, responses.numbers_per_row))
+
+
+def _unscored_of_block(posterior, frames, responses, block):
+    scores = _leave_one_out_of_block(posterior, frames, responses, block)
+    return block.start + np.flatnonzero(np.isnan(scores))
+
+
 def largest_shares(rows, posterior):
-    """Share of each row, counted once, in the expected count of its most probable component: (n_samples,).
+    """Share of each row in the expected count of its most probable component: (n_samples,).
 
     Zero where no component has more than half of the row.
     """
+    return rows.each(functools.partial(_largest_shares, posterior))
+
+
+def _largest_shares(posterior, rows, tracked):
     frames = OwnFrames(posterior)
     function = functools.partial(_largest_shares_of_block, posterior.counts, frames)
     return rows.concatenated(function, frames.numbers_per_row)
 
 
+def rows_that_are_half_of_a_component(rows, posterior):
+    """Numbers of the rows that are half of a component's expected count or more: int array."""
+    if posterior.n_components == 1:  # The scores are exact.
+        return np.zeros(0, dtype=int)
+    frames = OwnFrames(posterior)
+    function = functools.partial(_large_rows_of_block, posterior.counts, frames)
+    return np.concatenate(rows.gathered(function, frames.numbers_per_row))
+
+
+def _large_rows_of_block(counts, frames, block):
+    return block.start + np.flatnonzero(_largest_shares_of_block(counts, frames, block) >= 0.5)
+
+
 def _largest_shares_of_block(counts, frames, block):
     r = expect(frames, block).responsibilities
     shares = np.divide(r, counts[:, None], out=np.zeros_like(r), where=counts[:, None] > 0)
-    return np.where(r > 0.5, shares, 0.0).max(axis=0)
+    return block.counts * np.where(r > 0.5, shares, 0.0).max(axis=0)
 
 
 def _used(posterior, responsibilities):

@@ -33,7 +33,7 @@ def leverages(rows, posterior, responses, tracked=untracked):
 
 
 def responsibility_deviations(rows, posterior, responses, tracked=untracked):
-    """Posterior standard deviations of the responsibilities, (K, n_samples).
+    """Posterior standard deviations of the responsibilities, (n_samples, K).
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ The estimator's methods call `PosteriorUncertainty`. It takes the observed infor
 `information_source` and the parameters from `targets`; the formulas are in the other files of this folder.
 """
 
+import functools
 import itertools
 from functools import cached_property
 
@@ -12,7 +13,10 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import robust_covariance
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
-from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import leave_one_out_scores
+from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
+    leave_one_out_scores,
+    rows_without_score,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.log_likelihood_of_draws import (
     check_log_likelihood_size,
     log_likelihood_of_draws,
@@ -192,13 +196,32 @@ class PosteriorUncertainty:
 
     # Rows, and draws.
 
-    def of_rows(self, rows, function, tracked=untracked):
-        """``function(rows, posterior, responses, tracked)`` with the `ResponsesOfRows`, as in `leverage`."""
-        posterior = self.fitted.posterior
-        information = self.source.information(min(self.source.size, rows.n_samples * posterior.n_components))
+    def of_rows(self, rows, function, shape=(), tracked=untracked):
+        """``function(rows, posterior, responses, tracked)`` with the `ResponsesOfRows`, as in `leverage`.
+
+        Parameters
+        ----------
+        shape : tuple of int, of the result for one row
+        """
+        posterior, size = self.fitted.posterior, self.source.size
+        n_rows = rows.n_samples if rows.is_in_memory else size
+        information = self.source.information(min(size, n_rows * posterior.n_components))
+        if rows.is_lazy and information.holds_rows:
+            raise MemoryError(
+                f"The answer for rows on Dask needs a matrix of all {size} unknowns, which is too large: "
+                "without it every row would take passes over all training rows. (a) Ask for some rows, in "
+                "memory: X[...].compute(). (b) Reduce the features first, for example with PCA."
+            )
         with self.source.threads():
-            responses = ResponsesOfRows(information, posterior, rows.n_samples)
-            return function(rows, posterior, responses, tracked)
+            responses = ResponsesOfRows(information, posterior, n_rows)
+            function = functools.partial(function, posterior=posterior, responses=responses)
+            return rows.each(function, shape, tracked=tracked)
+
+    def rows_without_score(self, rows):
+        """Numbers of the training rows that `leave_one_out_scores` gives no score: int array."""
+        posterior, size = self.fitted.posterior, self.source.size
+        responses = ResponsesOfRows(self.source.information(size), posterior, size)
+        return rows_without_score(rows, posterior, responses)
 
     def leave_one_out_scores(self, rows, training_rows, tracked=untracked):
         """Scores of rows, each under the posterior without it.
@@ -210,7 +233,7 @@ class PosteriorUncertainty:
         tracked : Tracked, through which the blocks of rows are gone
         """
         self.source.check_training_rows(training_rows)
-        return self.of_rows(rows, leave_one_out_scores, tracked)
+        return self.of_rows(rows, leave_one_out_scores, tracked=tracked)
 
     def draws(self, n_draws, random_state, tracked=untracked):
         """Draws of the posterior (`posterior_draws`), target -> (n_draws, *shape of the attribute)."""

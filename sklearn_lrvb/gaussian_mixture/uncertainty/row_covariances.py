@@ -236,8 +236,13 @@ class ResponsesOfRows:
         n_features = 1 + structure.n_features + structure.n_quadratic
         return _ByInverse, inverse, {"numbers_per_row": 2 * n_features}
 
+    @property
+    def numbers_per_row(self):
+        """Numbers that are made of a row, where the responses need no passes over rows."""
+        return self._memory["numbers_per_row"]
+
     def concatenated(self, function, rows, tracked=untracked):
-        """``function(responses, block)`` of all blocks of some rows, as `CentredRows.concatenated`.
+        """``function(responses, block)`` of all blocks of some rows, as `ArrayRows.concatenated`.
 
         Solving for rows may itself take passes over the training rows. It is then done here, for as many rows
         at once as memory allows. Otherwise the function is applied in one pass over the rows.
@@ -246,7 +251,7 @@ class ResponsesOfRows:
         if "numbers_per_row" in self._memory:
             return rows.concatenated(function, self._memory["numbers_per_row"], tracked)
         blocks = rows.blocks(self._memory["bytes_of_solutions"], tracked)
-        return np.concatenate([function(block) for block in blocks], axis=-1)
+        return np.concatenate([function(block).T for block in blocks])
 
     def of_block(self, whitened, used):
         """Responses of the rows of one block: (K, P, n), bool array (K, n)."""

@@ -11,7 +11,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
     posterior_after_step,
     statistics_residual,
 )
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 K, P = 3, 4
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -135,7 +135,7 @@ def test_newtons_step_adds_to_the_sufficient_statistics(covariance_type, rng):
     estimator = mixture({"covariance_type": covariance_type}, 2, solver="coordinate_ascent", tol=1e9)
     X = rng.normal(size=(60, 3)) + 2.0 * np.eye(2, 3)[np.arange(60) % 2]
     posterior = estimator.fit(X)._fitted.posterior
-    result = e_step(CentredRows(X, estimator._fitted.origin), posterior)
+    result = e_step(ArrayRows(X, estimator._fitted.origin), posterior)
     by_sweep, by_step = (
         posterior.m_step(result.moments),
         posterior_after_step(posterior, statistics_residual(posterior, result.moments)),

@@ -11,7 +11,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.common_frame import CommonFrame, frame
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import normalized
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 
@@ -20,7 +20,7 @@ def state(model, X, n_components=2, **parameters):
     """The posterior of a fit, and X as it sees it."""
     estimator = mixture(model, n_components, **parameters).fit(X)
     fitted_state = estimator._fitted
-    return fitted_state.posterior, CentredRows(X, fitted_state.origin)
+    return fitted_state.posterior, ArrayRows(X, fitted_state.origin)
 
 
 def seen_by(frames, block):
@@ -130,8 +130,8 @@ def test_blocks_and_threads_change_nothing(covariance_type, n_features, monkeypa
     X = three_blobs(1500, n_features)
     posterior, rows = state({"covariance_type": covariance_type}, X, 3)
     whole = e_step(rows, posterior)
-    monkeypatch.setattr(row_blocks, "_MIN_ROWS", 7)
-    monkeypatch.setattr(row_blocks, "_BLOCK_BYTES", 2**13)
+    monkeypatch.setattr(row_blocks.blocks, "_MIN_ROWS", 7)
+    monkeypatch.setattr(row_blocks.blocks, "_BLOCK_BYTES", 2**13)
     small = e_step(rows, posterior)
     assert small.lower_bound == pytest.approx(whole.lower_bound, rel=1e-13)
     assert small.n_alternatives == whole.n_alternatives
@@ -139,7 +139,7 @@ def test_blocks_and_threads_change_nothing(covariance_type, n_features, monkeypa
     for name in ("counts", "first", "second"):
         one, other = getattr(small.moments, name), getattr(whole.moments, name)
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-9)
-    threaded = e_step(CentredRows(X, rows.origin, n_jobs=2), posterior)
+    threaded = e_step(ArrayRows(X, rows.origin, n_jobs=2), posterior)
     assert threaded.lower_bound == small.lower_bound
     np.testing.assert_array_equal(threaded.moments.second, small.moments.second)
 
@@ -160,10 +160,10 @@ def peak_memory(call):
 def test_a_sweep_makes_nothing_of_the_size_of_the_data(covariance_type, n_features, dtype):
     posterior, rows = state({"covariance_type": covariance_type}, three_blobs(600, n_features), 3)
     X = np.tile(three_blobs(600, n_features), (200, 1)).astype(dtype)
-    large = CentredRows(X, rows.origin)
+    large = ArrayRows(X, rows.origin)
     peak = peak_memory(lambda: e_step(large, posterior))
     assert peak < 8e6
-    again = CentredRows(np.tile(X, (2, 1)), rows.origin)
+    again = ArrayRows(np.tile(X, (2, 1)), rows.origin)
     assert peak_memory(lambda: e_step(again, posterior)) < 1.1 * peak
 
 
@@ -181,6 +181,6 @@ def test_labels_of_one_pass_agree_with_densities():
     estimator = fitted(MODELS[0])
     proba = estimator.predict_proba(X)
     posterior = estimator._fitted.posterior
-    block = CentredRows(X, estimator._fitted.origin).block(slice(0, len(X)))
+    block = ArrayRows(X, estimator._fitted.origin).block(slice(0, len(X)))
     densities, _ = seen_by(CommonFrame(posterior), block)
     np.testing.assert_allclose(normalized(densities)[0].T, proba, atol=1e-12)

@@ -8,7 +8,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import PairFrame
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 N_FEATURES = 12  # from 11 on, monomials of degree two cost more than the frame
 
@@ -33,7 +33,7 @@ def state(X, start, weights=None, **parameters):
     with pytest.warns(UserWarning, match="did not converge"):
         estimator.set_params(tol=0.0).fit(X, sample_weight=weights)
     fitted_state = estimator._fitted
-    return fitted_state.posterior, CentredRows(X, fitted_state.origin, sample_weight=weights)
+    return fitted_state.posterior, ArrayRows(X, fitted_state.origin, sample_weight=weights)
 
 
 def swept_by(frames, rows, posterior):
@@ -67,9 +67,9 @@ def test_it_serves_sweeps_of_two_components_alone(rng):
     posterior, rows = state(*two_clusters(rng))
     whole = e_step(rows, posterior)
     assert PairFrame.if_accurate(rows, posterior) is not None
-    small = CentredRows(X=rows.X, origin=rows.origin, n_jobs=2)
+    small = ArrayRows(X=rows.X, origin=rows.origin, n_jobs=2)
     assert e_step(small, posterior).lower_bound == pytest.approx(whole.lower_bound, rel=1e-13)
-    few = CentredRows(X=rows.X[: 10 * N_FEATURES], origin=rows.origin)  # the decomposition would cost more
+    few = ArrayRows(X=rows.X[: 10 * N_FEATURES], origin=rows.origin)  # the decomposition would cost more
     assert PairFrame.if_accurate(few, posterior) is None
 
 
@@ -96,7 +96,7 @@ def test_nearly_dependent_columns_keep_the_digits_that_each_component_sees(rng):
         one, other = getattr(moments, name), getattr(expected, name)
         np.testing.assert_allclose(one, other, atol=1e-9 * np.abs(other).max())
     X[:, -1] = X[:, 0]
-    assert CentredRows(X, X.mean(axis=0)).total_scatter is None
+    assert ArrayRows(X, X.mean(axis=0)).total_scatter is None
 
 
 def test_an_empty_component_is_no_obstacle(rng):
@@ -111,7 +111,7 @@ def test_an_empty_component_is_no_obstacle(rng):
 def test_the_total_scatter_is_the_sum_over_all_rows(weighted, rng):
     X, _ = two_clusters(rng)
     weights = rng.uniform(size=len(X)) if weighted else np.ones(len(X))
-    rows = CentredRows(X, np.full(N_FEATURES, 0.3), sample_weight=weights if weighted else None)
+    rows = ArrayRows(X, np.full(N_FEATURES, 0.3), sample_weight=weights if weighted else None)
     whitener, center = rng.normal(size=(N_FEATURES, N_FEATURES)), rng.normal(size=N_FEATURES)
     seen = (X - 0.3 - center) @ whitener.T
     expected = (weights[:, None] * seen).T @ seen

@@ -72,7 +72,9 @@ def test_the_e_step_of_a_block_in_any_frames(covariance_type, frames):
     np.testing.assert_allclose(without.responsibilities[[0, 2]], others / others.sum(axis=0), rtol=1e-12)
     assert without.responsibilities[1].max() < 1e-99
 
-    np.testing.assert_allclose(responsibilities_of_rows(rows, posterior), whole.responsibilities, atol=1e-12)
+    np.testing.assert_allclose(
+        responsibilities_of_rows(rows, posterior), whole.responsibilities.T, atol=1e-12
+    )
     np.testing.assert_allclose(scores_of_rows(rows, posterior), whole.log_normalizer, rtol=1e-11)
     np.testing.assert_array_equal(
         most_probable_components(rows, posterior), whole.responsibilities.argmax(axis=0)

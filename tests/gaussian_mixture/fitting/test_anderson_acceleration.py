@@ -13,7 +13,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
     posterior_after_step,
     statistics_difference,
 )
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 
 def posterior_of(estimator):
@@ -36,7 +36,7 @@ def test_proposals_get_further_than_as_many_sweeps():
     X = three_blobs()
     with pytest.warns(UserWarning, match="did not converge"):
         begun = mixture({}, 3, solver="coordinate_ascent", max_iter=8, tol=0.0).fit(X)
-    rows = CentredRows(X, begun._fitted.origin)
+    rows = ArrayRows(X, begun._fitted.origin)
     optimum = posterior_of(mixture({}, 3).fit(X))
     plain = accelerated = posterior_of(begun)
     acceleration = Acceleration()

@@ -17,7 +17,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     own_divergences,
 )
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
@@ -27,7 +27,7 @@ K = 5
 def rows_and_prior(model, weighted=False, X=None):
     X = three_blobs(120) if X is None else X
     weights = np.random.default_rng(3).uniform(0.2, 3.0, len(X)) if weighted else None
-    rows = CentredRows.around_mean(X, None, weights)
+    rows = ArrayRows.around_mean(X, None, weights)
     return rows, resolve_prior(mixture(model, K), rows)
 
 

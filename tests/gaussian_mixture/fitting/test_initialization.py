@@ -9,14 +9,16 @@ from sklearn.metrics import pairwise_distances
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.fitting import initialization
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import starting_responsibilities
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 X = three_blobs()
 
 
 def start(init_params, seeds_alone=True, seed=0, weights=None):
-    rows = CentredRows.around_mean(X, None, weights)
+    rows = ArrayRows.around_mean(X, None, weights)
     made = starting_responsibilities(rows, 3, init_params, np.random.RandomState(seed), seeds_alone)
+    if callable(made):
+        return rows.concatenated(lambda block: made(block).T)
     return made.toarray() if issparse(made) else made
 
 
@@ -59,7 +61,7 @@ def test_a_warm_start_needs_no_start():
 
 
 def test_kmeans_of_many_rows_assigns_all_to_the_nearest_center(monkeypatch):
-    monkeypatch.setattr(initialization, "KMEANS_ROWS", 100)
+    monkeypatch.setattr(initialization, "SAMPLE_ROWS", 100)
     responsibilities = start("kmeans")
     labels = responsibilities.argmax(axis=1)
     np.testing.assert_array_equal(responsibilities.sum(axis=1), 1)
@@ -74,9 +76,10 @@ def test_kmeans_of_many_rows_assigns_all_to_the_nearest_center(monkeypatch):
 def test_a_sample_by_weight_is_one_of_the_repeated_rows():
     weights = np.random.default_rng(0).integers(1, 5, size=50).astype(float)
     rows = np.repeat(np.arange(50), weights.astype(int))
-    weighted = CentredRows(np.zeros((50, 1)), np.zeros(1), sample_weight=weights)
-    drawn = initialization._drawn_rows(np.random.RandomState(0), 1000, weighted)
-    repeated = initialization._drawn_rows(np.random.RandomState(0), 1000, weighted.selected(rows))
+    weighted = ArrayRows(np.zeros((50, 1)), np.zeros(1), sample_weight=weights)
+    positions = np.sort(np.random.default_rng(0).uniform(0.0, weights.sum(), 1000))
+    drawn, _ = weighted.at(positions)
+    repeated, _ = weighted.selected(rows).at(positions)
     np.testing.assert_array_equal(drawn, rows[repeated])
     expected = 1000 * weights / weights.sum()
     np.testing.assert_allclose(np.bincount(drawn, minlength=50), expected, atol=5 * np.sqrt(expected.max()))
@@ -90,7 +93,7 @@ def test_a_fit_from_a_sample_is_the_fit(monkeypatch):
         "weight_concentration_prior_type": "dirichlet_distribution",
     }
     whole = LRVBGaussianMixture(**shared).fit(rows)
-    monkeypatch.setattr(initialization, "KMEANS_ROWS", 300)
+    monkeypatch.setattr(initialization, "SAMPLE_ROWS", 300)
     sampled = LRVBGaussianMixture(**shared).fit(rows)
     np.testing.assert_allclose(np.sort(sampled.weights_), np.sort(whole.weights_), rtol=1e-7)
 
@@ -98,16 +101,16 @@ def test_a_fit_from_a_sample_is_the_fit(monkeypatch):
 def test_rows_far_from_the_origin_go_to_the_nearest_center():
     centers = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     near = np.repeat(centers, 50, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(150, 2))
-    rows = CentredRows.around_mean(near + 1e9)
-    labels = initialization._nearest(rows, centers + 1e9 - rows.origin)
+    rows = ArrayRows.around_mean(near + 1e9)
+    labels = rows.concatenated(initialization.NearestCenters(centers + 1e9 - rows.origin).labels)
     np.testing.assert_array_equal(labels, np.repeat(np.arange(3), 50))
 
 
 def test_a_row_of_nearly_all_the_weight_does_not_starve_the_sample(monkeypatch):
-    monkeypatch.setattr(initialization, "KMEANS_ROWS", 100)
+    monkeypatch.setattr(initialization, "SAMPLE_ROWS", 100)
     weights = np.ones(300)
     weights[7] = 1e9
     assert start("kmeans", weights=weights).sum(axis=0).min() > 0
-    rows = CentredRows.around_mean(overlapping(300), sample_weight=weights)
+    rows = ArrayRows.around_mean(overlapping(300), sample_weight=weights)
     made = initialization.standardized_kmeans(rows, 3, np.random.RandomState(0))
-    assert made.sum(axis=0).min() > 0
+    assert rows.total(lambda block: made(block).sum(axis=0)).min() > 0

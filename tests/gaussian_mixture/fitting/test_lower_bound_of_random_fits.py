@@ -13,7 +13,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 N_SWEEPS = 6
 
@@ -98,7 +98,7 @@ def fitted_or_none(mixture, X, weights):
 def state_of(mixture, X, weights):
     """The rows of a fit, and the posterior at its end."""
     fit = mixture._last_fit
-    return CentredRows(X, fit.origin, None, weights), fit.posterior
+    return ArrayRows(X, fit.origin, None, weights), fit.posterior
 
 
 def round_off(posterior, lower_bound, rows):

@@ -14,7 +14,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.search import Search
 from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, split
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
@@ -40,7 +40,7 @@ def fit_at(model, groups, n_components, weighted=False):
     """The state of a fit that has come to rest where some blobs share a component."""
     X = four_blobs()
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X)) if weighted else None
-    rows = CentredRows.around_mean(X, None, weights)
+    rows = ArrayRows.around_mean(X, None, weights)
     prior = resolve_prior(mixture(model, n_components), rows)
     start = posterior_from_responsibilities(rows, prior, merged_start(groups)(X, n_components, None))
     return rows, Ascent(rows, 1e-9, 400).newton(Ascent(rows, 1e-9, 400).start(start))
@@ -130,7 +130,7 @@ def test_every_climb_of_a_search_has_its_own_steps():
 
 def test_components_of_few_rows_are_not_split():
     X = np.random.default_rng(0).normal(size=(3, 2))
-    rows = CentredRows.around_mean(X, None, np.ones(3))
+    rows = ArrayRows.around_mean(X, None, np.ones(3))
     prior = resolve_prior(mixture(PROPER[0], 2), rows)
     posterior = posterior_from_responsibilities(rows, prior, np.full((3, 2), 0.5))
     assert split(rows, posterior, 0) is None

@@ -44,7 +44,7 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
 from sklearn_lrvb.gaussian_mixture.uncertainty import information_source, targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 from sklearn_lrvb.linear_response import DualInformation, information_from_arrays
-from sklearn_lrvb.row_blocks import CentredRows, RowBlock
+from sklearn_lrvb.row_blocks import ArrayRows, RowBlock
 from sklearn_lrvb.symmetric_matrices import svec
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -234,7 +234,7 @@ def test_missing_information_is_its_definition(
     estimator = mixture({**model, "covariance_type": covariance_type}, n_components, n_jobs=n_jobs)
     estimator.fit(X, sample_weight=weights)
     posterior = estimator._fitted.posterior
-    rows = CentredRows(X, estimator._fitted.origin, n_jobs, weights)
+    rows = ArrayRows(X, estimator._fitted.origin, n_jobs, weights)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     scale = max(np.abs(missing).max(), 1e-3)
     for formed in (missing_information, missing_information_from_features):
@@ -275,7 +275,7 @@ def test_frames_of_any_shape_lose_nothing(ratio, crossed):
         [center + shape * rng.normal(size=(60, 2)) for center, shape in zip(centers, shapes, strict=True)]
     )
     X[:20] = ratio * rng.normal(size=(20, 2))  # near both
-    rows = CentredRows(X, np.zeros(2))
+    rows = ArrayRows(X, np.zeros(2))
     responsibilities = expect(OwnFrames(posterior), RowBlock(X.T.copy())).responsibilities
     assert np.count_nonzero(responsibilities.max(axis=0) < 0.99) > 1
     missing = missing_by_definition(posterior, rows, responsibilities.T)
@@ -293,7 +293,7 @@ def test_components_far_apart_lose_nothing_to_a_common_frame():
     X = np.concatenate([X, [4.0, 0.0] + rng.normal(size=(200, 2)) * [0.1, 10.0]])
     estimator = mixture(MODELS[0], 3).fit(X)
     posterior = estimator._fitted.posterior
-    rows = CentredRows(X, estimator._fitted.origin)
+    rows = ArrayRows(X, estimator._fitted.origin)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
     for formed in (missing_information, missing_information_from_features):
@@ -309,7 +309,7 @@ def test_pairs_share_a_frame_where_they_are_near_each_other(distance, n_shares):
     estimator = mixture(MODELS[0], 4, init_params=start).fit(X)
     posterior = estimator._fitted.posterior
     assert len(posterior.structure.pairs(posterior, lambda: 6.0)) == n_shares
-    rows = CentredRows(X, estimator._fitted.origin)
+    rows = ArrayRows(X, estimator._fitted.origin)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
     assert np.abs(T @ (missing_information(rows, posterior) - missing) @ T.T).max() < 1e-13
@@ -320,7 +320,7 @@ def test_certain_rows_are_skipped_without_a_trace(shift):
     X = np.concatenate([overlapping(2400), overlapping(2400) + [shift, 0.0]])
     estimator = mixture(MODELS[0], 4).fit(X)
     posterior = estimator._fitted.posterior
-    rows = CentredRows(X, estimator._fitted.origin)
+    rows = ArrayRows(X, estimator._fitted.origin)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     complete = complete_information(posterior)
     T = complete.times_root_transposed(np.eye(len(missing)))
@@ -342,7 +342,7 @@ def test_outliers_count_by_their_features():
         centred_means=np.array([[0.0, 0.0], [3.0, 0.0]]),
         covariance_cholesky=np.array([np.eye(2)] * 2),
     )
-    rows = CentredRows(X, np.zeros(2))
+    rows = ArrayRows(X, np.zeros(2))
     vector = np.random.default_rng(0).normal(size=(12, 1))
     product = missing_information_product(rows, two_disks, vector)
     scale = 240 * np.abs(vector).max()
@@ -487,7 +487,7 @@ def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
     estimator = mixture(MODELS[0]).fit(X)
     whole = {target: estimator.influence(X[:7], target) for target in TARGETS}
     scores = estimator.influence_scores(X[:7])
-    monkeypatch.setattr("sklearn_lrvb.row_blocks._BATCH_BYTES", 1)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 1)
     monkeypatch.setattr(targets, "_JACOBIAN_SIZE", 1)
     for target, influence in whole.items():
         scale = np.abs(influence).max()
@@ -570,7 +570,7 @@ def test_the_smaller_form_of_a_dual_information_is_stored(distance, form):
     X[:150, 0] += distance
     estimator = mixture(MODELS[0]).fit(X)
     posterior = estimator._fitted.posterior
-    rows = CentredRows(X, estimator._fitted.origin)
+    rows = ArrayRows(X, estimator._fitted.origin)
     information = observed_information(rows, posterior, e_step(rows, posterior), solver="dual")
     arrays = information.to_arrays()
     assert set(arrays) == form

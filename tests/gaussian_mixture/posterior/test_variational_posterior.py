@@ -8,7 +8,7 @@ from catalogue import MODELS, fitted, mixture, model_id, overlapping, unique
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
-from sklearn_lrvb.row_blocks import CentredRows
+from sklearn_lrvb.row_blocks import ArrayRows
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 
@@ -29,7 +29,7 @@ def test_lower_bound_does_not_depend_on_units_but_through_the_density(model):
 def test_the_fixed_point_is_where_the_lower_bound_is_highest(model):
     estimator = fitted(model)
     posterior = estimator._fitted.posterior
-    rows = CentredRows(overlapping(), estimator._fitted.origin)
+    rows = ArrayRows(overlapping(), estimator._fitted.origin)
     best = e_step(rows, posterior).lower_bound
     assert best == pytest.approx(estimator.lower_bound_, rel=1e-13)
     rng = np.random.default_rng(0)

@@ -24,6 +24,7 @@ from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.uncertainty import information_source
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import unpacked_information
 from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
+from sklearn_lrvb.row_blocks import ArrayRows
 
 KILOBYTE = 1024
 
@@ -138,7 +139,7 @@ def test_few_ambiguous_rows_are_packed_rather_than_the_triangle():
     X[:150, 0] += 8.0
     X[:3, 0] = 4.0
     estimator = mixture({}, 2).fit(X)
-    information = estimator._uncertainty.source.information(1, "dual", estimator._fitted.rows(X, None))
+    information = estimator._uncertainty.source.information(1, "dual", ArrayRows(X, estimator._fitted.origin))
     arrays = information.to_arrays()
     assert "triangle" not in arrays
     assert isinstance(unpacked_information(arrays, estimator._fitted.posterior), DualInformation)

@@ -116,7 +116,7 @@ def test_scores_depend_on_neither_blocks_nor_threads(covariance_type, solver, mo
     rows = three_blobs()
     estimator = mixture({"covariance_type": covariance_type}, n_components=3).fit(rows)
     whole = estimator.loo_score_samples(rows)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks._MAX_ROWS", 17)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 17)
     for n_jobs in (1, 2):
         assert_equal_to_rounding(estimator.set_params(n_jobs=n_jobs).loo_score_samples(rows), whole)
 

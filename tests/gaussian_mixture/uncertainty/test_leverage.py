@@ -19,7 +19,7 @@ from catalogue import (
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
-from sklearn_lrvb.row_blocks import RowBlock
+from sklearn_lrvb.row_blocks import ArrayRows, RowBlock
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 X = overlapping()
@@ -50,7 +50,7 @@ def dense_covariances(estimator, rows):
     return (
         expectation,
         features,
-        uncertainty.source.information(1, "primal", estimator._fitted.rows(X, None)).covariance(),
+        uncertainty.source.information(1, "primal", ArrayRows(X, estimator._fitted.origin)).covariance(),
     )
 
 
@@ -204,7 +204,7 @@ def test_results_depend_on_neither_blocks_nor_threads(solver, monkeypatch):
     estimator = mixture({"covariance_type": "full"}, n_components=3).fit(three_blobs())
     rows = three_blobs()[::10]
     leverage, spread = estimator.leverage(rows), estimator.predict_proba(rows, return_std=True)[1]
-    monkeypatch.setattr("sklearn_lrvb.row_blocks._MAX_ROWS", 17)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 17)
     for n_jobs in (1, 2):
         estimator.set_params(n_jobs=n_jobs)
         assert_equal_to_rounding(estimator.leverage(rows), leverage)

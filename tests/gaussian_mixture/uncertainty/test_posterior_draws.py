@@ -291,7 +291,7 @@ def test_draws_depend_on_the_seed_alone(model, monkeypatch):
     estimator = fitted(model)
     draws = estimator.sample_posterior(40, random_state=15)
     others = estimator.sample_posterior(40, random_state=16)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks._BATCH_BYTES", 2**14)  # some eight
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 2**14)  # some eight
     again = estimator.sample_posterior(40, random_state=15)
     state = np.random.RandomState(15)
     two_parts = [estimator.sample_posterior(n_draws, state) for n_draws in (25, 15)]

@@ -214,8 +214,8 @@ def test_every_solver_gives_the_same_in_batches_too(information, monkeypatch):
     use_information(information, monkeypatch)
     estimator = mixture(with_prior(CONJUGATE[1])).fit(X)
     moves = prior_moves(expected._uncertainty, TARGETS)
-    for batch_bytes in (row_blocks._BATCH_BYTES, 1):
-        monkeypatch.setattr(row_blocks, "_BATCH_BYTES", batch_bytes)
+    for batch_bytes in (row_blocks.blocks._BATCH_BYTES, 1):
+        monkeypatch.setattr(row_blocks.blocks, "_BATCH_BYTES", batch_bytes)
         for target in TARGETS:
             sensitivity = estimator.prior_sensitivity(target)
             for name, gradient in expected.prior_sensitivity(target).items():

@@ -84,8 +84,8 @@ def test_solvers_batches_and_threads_agree(monkeypatch):
     for solver in ("primal", "dual", "matrix_free"):
         found = estimator.get_posterior_covariance(method="sandwich", X=X, information_solver=solver)
         np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
-    monkeypatch.setattr("sklearn_lrvb.row_blocks._BATCH_BYTES", 1)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks._MAX_ROWS", 17)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 1)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 17)
     for n_jobs in (1, 2):
         estimator = mixture(MODELS[0], n_jobs=n_jobs).fit(X)
         assert_equal_to_rounding(estimator.get_posterior_covariance(method="sandwich", X=X), expected)

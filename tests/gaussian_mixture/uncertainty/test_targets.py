@@ -227,7 +227,7 @@ def test_covariance_is_that_of_the_jacobian_plus_the_excess(model):
 def test_variance_is_the_diagonal_of_the_covariance_in_batches_too(model, monkeypatch):
     estimator = fitted(model)
     information = estimator._uncertainty.source.information(1)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks._BATCH_BYTES", 5_000)  # some 30 rows
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 5_000)  # some 30 rows
     for size in (target_covariances._COORDINATES_AT_ONCE, 1):
         monkeypatch.setattr(target_covariances, "_COORDINATES_AT_ONCE", size)
         for target in at_fit(estimator)[0]:

@@ -1,0 +1,223 @@
+"""Rows that come in parts, one after the other or in many places, and never all at once.
+
+`batch_rows` and `dask_rows` say how the parts are come by. Every part is an array with a number; a pass makes
+`ArrayRows` of it, goes through its blocks, and adds up.
+"""
+
+import functools
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_lrvb.row_blocks.array_rows import ArrayRows
+from sklearn_lrvb.row_blocks.centred_rows import CentredRows
+from sklearn_lrvb.row_blocks.surveys import checksum, counted
+
+
+class ChangedRowsError(ValueError):
+    """Rows are not what they were in the first pass."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the rows, as a pass gets them.
+
+    Attributes
+    ----------
+    X : array (n_rows, n_features) of float64 or float32
+    sample_weight : float64 array (n_rows,) or None
+    name : str, what to call it in a message
+    checksum : int, of the first pass
+    first : int, number of its first row among the rows that count
+    """
+
+    X: np.ndarray
+    sample_weight: np.ndarray | None
+    name: str
+    checksum: int
+    first: int
+
+    def rows(self, origin, n_jobs=None):
+        """Its rows that count, measured from an origin: `ArrayRows`.
+
+        Raises
+        ------
+        ChangedRowsError
+            Where they are not those of the first pass.
+        """
+        if checksum(self.X, self.sample_weight) != self.checksum:
+            raise ChangedRowsError(
+                f"X changed between two passes over it, first in {self.name}: a fit reads X many times, and "
+                "needs the same rows every time. (a) If X is made by random numbers or read from a file that "
+                "is being written, store it first. (b) If it is a Dask collection, persist it."
+            )
+        kept, weights = counted(self.sample_weight)
+        return ArrayRows(self.X if kept is None else self.X[kept], origin, n_jobs, weights, self.first)
+
+
+def total_of_part(function, origin, n_jobs, numbers_per_row, part, along=None):
+    """Sum of ``function(block)`` over the blocks of a part; None where it has no rows."""
+    rows = part.rows(origin, n_jobs)
+    if not rows.n_samples:
+        return None
+    if along is not None and along.shape[0] != rows.n_samples:  # It runs along rows of weight zero, too.
+        along = along[counted(part.sample_weight)[0]]
+    return rows.total(function, numbers_per_row, along)
+
+
+def _gathered_of_part(function, origin, n_jobs, numbers_per_row, part):
+    """``function(block)`` of all blocks of a part: list."""
+    rows = part.rows(origin, n_jobs)
+    return rows.gathered(function, numbers_per_row) if rows.n_samples else []
+
+
+def _rows_at(positions, origin, part):
+    """Numbers of the rows at some positions in a part (`CentredRows.at`), and these rows: (n,), (n, P)."""
+    index, rows = part.rows(origin).at(positions)
+    return index, rows.X
+
+
+def _counted_rows(origin, part):
+    """The rows of a part that count, and their weights: (n, P), (n,)."""
+    rows = part.rows(origin)
+    weights = rows.sample_weight
+    return rows.X, np.ones(rows.n_samples) if weights is None else weights
+
+
+class PartedRows(CentredRows):
+    """Rows that come in parts.
+
+    Parameters
+    ----------
+    origin : (n_features,) or None, default=None
+        None is the mean of the rows.
+    n_jobs : int or None, default=None
+        Threads over the blocks of a part, where passes are made in this process.
+    on_pass : callable, default=None
+        Called without arguments after every pass.
+    """
+
+    is_in_memory = False
+
+    def __init__(self, origin=None, n_jobs=None, on_pass=None):
+        self._given_origin = origin
+        self.n_jobs = n_jobs
+        self._on_pass = on_pass
+
+    @abstractmethod
+    def _surveyed(self):
+        """The first pass: `Survey`, or None where there is no part."""
+
+    @abstractmethod
+    def name_of_part(self, number):
+        """What to call a part in a message."""
+
+    @abstractmethod
+    def _summed(self, function, along=None):
+        """Sum of ``function(part)`` over all parts; or of ``function(part, rows of along)``."""
+
+    @abstractmethod
+    def _listed(self, function, by_part=None):
+        """``function(part)`` of all parts in their order: list.
+
+        Where dict ``by_part`` maps numbers of parts to arguments, ``function(argument, part=part)`` of these.
+        """
+
+    def _passed(self):
+        if self._on_pass is not None:
+            self._on_pass()
+
+    @functools.cached_property
+    def survey(self):
+        """`Survey` of all parts, by a pass at first need.
+
+        Raises
+        ------
+        ValueError
+            Where a value is not finite, or a weight is no number of rows.
+        """
+        survey = self._surveyed()
+        if survey is None:
+            raise ValueError("X has no rows: the source yields no batch, or the collection no chunk.")
+        problem = survey.problem
+        if problem is not None:
+            raise ValueError(
+                f"{problem.what} at row {problem.row} of {self.name_of_part(problem.part)}, which is row "
+                f"{survey.row_of(problem)} of X. LRVBGaussianMixture needs finite numbers: drop such rows, "
+                "or fill them before."
+            )
+        return survey
+
+    @property
+    def origin(self):
+        return self.survey.mean if self._given_origin is None else self._given_origin
+
+    @property
+    def n_samples(self):
+        return int(self.survey.counted.sum())
+
+    @property
+    def n_given(self):
+        """Number of all rows, also of those of weight zero."""
+        return int(self.survey.lengths.sum())
+
+    @property
+    def total_weight(self):
+        return self.survey.total_weight
+
+    def ranges(self):
+        return self.survey.smallest, self.survey.largest
+
+    @functools.cached_property
+    def variances(self):
+        """Variances of the columns around the origin, (n_features,)."""
+        survey = self.survey
+        return survey.squares / survey.total_weight + np.square(survey.mean - self.origin)
+
+    def at(self, positions):
+        survey = self.survey
+        ends = np.cumsum(survey.weights)
+        owner = np.searchsorted(ends, positions, side="right")
+        # Positions on the very end of the last part with rows belong to it.
+        owner = np.minimum(owner, np.flatnonzero(survey.counted)[-1])
+        begins = ends - survey.weights
+        wanted = {int(number): positions[owner == number] - begins[number] for number in np.unique(owner)}
+        function = functools.partial(_rows_at, origin=self.origin)
+        index, X = zip(*self._listed(function, wanted), strict=True)
+        return np.concatenate(index), ArrayRows(np.concatenate(X), self.origin, self.n_jobs)
+
+    def total(self, function, numbers_per_row=None, along=None):
+        return self._summed(
+            functools.partial(total_of_part, function, self.origin, self._n_jobs_of_part, numbers_per_row),
+            along,
+        )
+
+    def gathered(self, function, numbers_per_row=None):
+        function = functools.partial(
+            _gathered_of_part, function, self.origin, self._n_jobs_of_part, numbers_per_row
+        )
+        return [result for results in self._listed(function) for result in results]
+
+    def in_memory(self):
+        """All rows as `ArrayRows`; for few rows."""
+        X, weights = map(
+            np.concatenate, zip(*self._listed(functools.partial(_counted_rows, self.origin)), strict=True)
+        )
+        return ArrayRows(X, self.origin, self.n_jobs, None if np.all(weights == 1) else weights)
+
+    @property
+    def _n_jobs_of_part(self):
+        return self.n_jobs
+
+    def place_along(self, number, along):
+        """The rows of a part in an array along the rows that count, or along all rows: slice."""
+        survey = self.survey
+        of_all = along.shape[0] == survey.lengths.sum()
+        stop = int((survey.lengths if of_all else survey.counted)[: number + 1].sum())
+        return slice(stop - int((survey.lengths if of_all else survey.counted)[number]), stop)
+
+    def _described(self, number):
+        """The attributes of a part that the first pass has found: name, checksum and first."""
+        survey = self.survey
+        return self.name_of_part(number), int(survey.checksums[number]), int(survey.starts[number])
