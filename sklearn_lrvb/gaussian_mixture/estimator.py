@@ -29,7 +29,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
 )
 from sklearn_lrvb.gaussian_mixture.fitting.moves import resolve_moves
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
-from sklearn_lrvb.gaussian_mixture.fitting.progress import Progress
+from sklearn_lrvb.gaussian_mixture.fitting.progress import PassReport, Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
@@ -555,7 +555,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             moves = resolve_moves(self) if starts is None else None
             is_drawn = starts is None and self._draws_starts()
             seen = copy.copy(self)  # It gets the number and names of the features.
-            given = given_rows(seen, X, sample_weight, reset=reset, least_rows=2)
+            on_pass = PassReport() if self.verbose > 1 else None
+            given = given_rows(seen, X, sample_weight, reset=reset, least_rows=2, on_pass=on_pass)
             rows = given.to_fit()
             if rows.n_samples < self.n_components:
                 raise ValueError(

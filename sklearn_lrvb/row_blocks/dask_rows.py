@@ -10,15 +10,18 @@ Dask is imported by whoever has made the collection. This file is imported then,
 import copy
 import functools
 import string
+import uuid
 
 import dask
 import dask.array as da
 import numpy as np
-from dask import delayed
+from dask import core, delayed
+from dask.delayed import Delayed
 
 from sklearn_lrvb.row_blocks.array_rows import ArrayRows
 from sklearn_lrvb.row_blocks.blocks import added, untracked
 from sklearn_lrvb.row_blocks.parted_rows import Part, PartedRows
+from sklearn_lrvb.row_blocks.steady_allocator import steady_allocator
 from sklearn_lrvb.row_blocks.surveys import require_finite, survey_of_part
 from sklearn_lrvb.row_blocks.threads import blas_threads
 
@@ -59,16 +62,22 @@ class DaskRows(PartedRows):
     # Passes.
 
     @functools.cached_property
+    def _graph(self):
+        """The tasks that make the chunks of X and of its weights: dict."""
+        weights = [] if self._sample_weight is None else [self._sample_weight]
+        return {key: task for array in [self._X, *weights] for key, task in _tasks_of(array).items()}
+
+    @functools.cached_property
     def _chunks(self):
-        """Every chunk of X, and its weights or None: list of pairs of Delayed."""
-        chunks = self._X.to_delayed().ravel().tolist()
+        """The keys of every chunk of X and of its weights, or None where it has none: list of pairs."""
+        keys = _keys_of_chunks(self._X)
         if self._sample_weight is None:
-            return [(chunk, None) for chunk in chunks]
-        return list(zip(chunks, self._sample_weight.to_delayed().tolist(), strict=True))
+            return [(key, None) for key in keys]
+        return list(zip(keys, _keys_of_chunks(self._sample_weight), strict=True))
 
     @functools.cached_property
     def _groups(self):
-        """Consecutive chunks that a task takes together: list of ranges."""
+        """Consecutive chunks that a task takes together: list of lists of numbers."""
         lengths = np.array(self._X.chunks[0], dtype=float)
         if np.isnan(lengths).any():
             lengths = self.survey.lengths if "survey" in vars(self) else np.full(len(lengths), np.inf)
@@ -83,52 +92,56 @@ class DaskRows(PartedRows):
         return groups
 
     def _surveyed(self):
-        node = delayed(_survey_of_group, pure=False)
-        chunks = [[self._chunks[number] for number in group] for group in self._groups]
-        survey = self._computed(_tree([node(*_unzipped(group)) for group in chunks]))
+        graph = _Graph(self._graph)
+        sums = [graph.add(_survey_of_group, *self._keys_of(numbers)) for numbers in self._groups]
+        survey = self._computed(graph, graph.tree_of_sums(sums))
         if np.isnan(self._X.chunks[0]).any():
             vars(self).pop("_groups")  # Now the lengths are known, by which small chunks are grouped.
         return survey
 
     def _summed(self, function, along=None):
-        return self._computed(_tree(list(self._calls(_sum_of_group, function, along))))
+        on_dask = [along] if isinstance(along, da.Array) else []
+        if on_dask and not np.isnan(along.shape[0]):
+            on_dask = [along.rechunk((tuple(self.survey.lengths.tolist()), -1))]
+        graph = _Graph(self._graph, *map(_tasks_of, on_dask))
+        keys = list(map(_keys_of_chunks, on_dask))
+        function, sums = graph.add_value(function), []
+        for numbers in self._groups:
+            own = None
+            if along is not None and not on_dask:
+                own = [along[self.place_along(number, along)] for number in numbers]
+            task = functools.partial(_sum_of_group, self._all_described(numbers), own)
+            chunks_along = [[of_all[number] for number in numbers] for of_all in keys]
+            sums.append(graph.add(task, function, *self._keys_of(numbers), *chunks_along))
+        return self._computed(graph, graph.tree_of_sums(sums))
 
     def _listed(self, function, by_part=None):
-        lists = self._computed(delayed(list)(list(self._calls(_list_of_group, function, by_part=by_part))))
-        return [result for results in lists for result in results]
-
-    def _calls(self, of_group, function, along=None, by_part=None):
-        """Yield Delayed calls of a function for every group of parts, or for those with a first argument."""
-        function = delayed(function, pure=False, traverse=False)
-        call = delayed(of_group, pure=False, traverse=True)
-        along_chunks = None if along is None else self._chunks_along(along)
-        for group in self._groups:
+        graph = _Graph(self._graph)
+        function, lists = graph.add_value(function), []
+        for numbers in self._groups:
+            own = None
             if by_part is not None:
-                group = [number for number in group if number in by_part]
-                if not group:
-                    continue
-            described = [self._described(number) for number in group]
-            further = None
-            if along_chunks is not None:
-                further = [along_chunks(number) for number in group]
-            elif by_part is not None:
-                further = [by_part[number] for number in group]
-            yield call(function, described, *_unzipped([self._chunks[number] for number in group]), further)
+                numbers = [number for number in numbers if number in by_part]
+                own = [by_part[number] for number in numbers]
+            if numbers:
+                task = functools.partial(_list_of_group, self._all_described(numbers), own)
+                lists.append(graph.add(task, function, *self._keys_of(numbers)))
+        found = self._computed(graph, graph.add(list, lists))
+        return [result for results in found for result in results]
 
-    def _chunks_along(self, along):
-        """Function of the number of a part -> its rows of an array that runs along the rows."""
-        if isinstance(along, da.Array):
-            lengths = tuple(self.survey.lengths.tolist())
-            if not np.isnan(along.shape[0]) and along.chunks != (lengths, along.shape[1:]):
-                along = along.rechunk((lengths, -1))
-            return along.to_delayed().ravel().tolist().__getitem__
-        return lambda number: along[self.place_along(number, along)]
+    def _all_described(self, numbers):
+        return [self._described(number) for number in numbers]
 
-    def _computed(self, node):
-        """The value of a Delayed, by the scheduler that Dask is set to."""
+    def _keys_of(self, numbers):
+        """Keys of the chunks of some parts, and of their weights: two lists."""
+        chunks = [self._chunks[number] for number in numbers]
+        return [chunk for chunk, _ in chunks], [weights for _, weights in chunks]
+
+    def _computed(self, graph, key):
+        """The result of a pass, by the scheduler that Dask is set to."""
         try:
             with blas_threads(1):  # Of this process, whose threads Dask may use.
-                (result,) = dask.compute(node)
+                (result,) = dask.compute(graph.delayed(key))
         except Exception as error:
             if _is_lost(error):
                 raise RuntimeError(
@@ -166,21 +179,58 @@ class DaskRows(PartedRows):
         )
 
 
-def _unzipped(chunks):
-    """Pairs of a chunk and its weights, as a list of chunks and one of weights."""
-    return [chunk for chunk, _ in chunks], [weights for _, weights in chunks]
+class _Graph:
+    """The graph of one pass.
+
+    It is written task by task, in the form that all versions of Dask take, because a `dask.delayed` call
+    takes longer than the scheduler needs for the task.
+
+    Parameters
+    ----------
+    graphs : dicts, on whose tasks those of the pass depend
+    """
+
+    def __init__(self, *graphs):
+        self._tasks = {}
+        for graph in graphs:
+            self._tasks.update(graph)
+        # Names of its own, so that no scheduler takes the result of another pass for that of this one.
+        self._name = f"lrvb-pass-{uuid.uuid4().hex}"
+        self._n_added = 0
+
+    def add(self, function, *arguments):
+        """Add a task, whose arguments are keys of other tasks or lists of such; return its key."""
+        return self.add_value((function, *arguments))
+
+    def add_value(self, value):
+        """Add a value on which tasks may depend, so that it travels once to every worker; return its key."""
+        self._n_added += 1
+        key = (self._name, self._n_added)
+        self._tasks[key] = value
+        return key
+
+    def tree_of_sums(self, keys):
+        """Add tasks that add up the results of others in a fixed order; return the key of the sum."""
+        while len(keys) > 1:
+            starts = range(0, len(keys), _SUMMED_AT_ONCE)
+            keys = [self.add(_sum_of_results, keys[start : start + _SUMMED_AT_ONCE]) for start in starts]
+        return keys[0]
+
+    def delayed(self, key):
+        """The result of a task, as a Dask collection."""
+        return Delayed(key, self._tasks)
 
 
-def _tree(results):
-    """A Delayed that adds up Delayed results in a fixed order."""
-    call = delayed(_sum_of_results, pure=False)
-    while True:
-        results = [
-            call(results[start : start + _SUMMED_AT_ONCE])
-            for start in range(0, len(results), _SUMMED_AT_ONCE)
-        ]
-        if len(results) == 1:
-            return results[0]
+def _tasks_of(array):
+    """The tasks that make the chunks of an array: dict."""
+    graph = array.__dask_graph__()
+    optimized = dict(array.__dask_optimize__(graph, array.__dask_keys__()))
+    # Of chunks that are there already nothing would be left.
+    return optimized if optimized.keys() >= set(_keys_of_chunks(array)) else dict(graph)
+
+
+def _keys_of_chunks(array):
+    return list(core.flatten(array.__dask_keys__()))
 
 
 def _is_lost(error):
@@ -197,6 +247,7 @@ def _sum_of_results(results):
     return functools.reduce(added, results[1:], copy.deepcopy(results[0]))
 
 
+@steady_allocator()
 def _survey_of_group(chunks, weights):
     surveys = map(survey_of_part, map(np.asarray, chunks), weights)
     return functools.reduce(added, surveys)
@@ -207,22 +258,25 @@ def _parts_of_group(described, chunks, weights):
         yield Part(np.asarray(chunk), weight, *attributes)
 
 
-def _sum_of_group(function, described, chunks, weights, along):
+@steady_allocator()
+def _sum_of_group(described, own, function, chunks, weights, along=None):
+    along = own if along is None else along
     parts = _parts_of_group(described, chunks, weights)
     if along is None:
         return functools.reduce(added, map(function, parts))
-    return functools.reduce(
-        added, (function(part, along=own) for part, own in zip(parts, along, strict=True))
-    )
+    results = (function(part, along=rows) for part, rows in zip(parts, along, strict=True))
+    return functools.reduce(added, results)
 
 
-def _list_of_group(function, described, chunks, weights, arguments):
+@steady_allocator()
+def _list_of_group(described, own, function, chunks, weights):
     parts = _parts_of_group(described, chunks, weights)
-    if arguments is None:
+    if own is None:
         return [function(part) for part in parts]
-    return [function(argument, part=part) for argument, part in zip(arguments, parts, strict=True)]
+    return [function(argument, part=part) for argument, part in zip(own, parts, strict=True)]
 
 
+@steady_allocator()
 def _each_of_chunk(X, sample_weight=None, *, function, origin, shape):
     require_finite(X, sample_weight, "a chunk of X")
     if not len(X):

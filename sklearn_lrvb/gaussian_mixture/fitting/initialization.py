@@ -9,7 +9,6 @@ memory, wherever the rows are. `restarts` runs the fits from these starts.
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.cluster import KMeans, kmeans_plusplus
-from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_array
 
 from sklearn_lrvb.row_blocks import openmp_threads
@@ -209,12 +208,15 @@ class NearestCenters:
     """
 
     def __init__(self, centers, units=1.0):
-        self._centers, self._units = centers, units
+        self._centers = centers
+        self._axes = centers / units
 
     def labels(self, block):
         """Index of the nearest center of every row, int array (n,)."""
-        # Distances are computed from squares, which would lose digits far from the origin.
-        return pairwise_distances_argmin(block.rows.T / self._units, self._centers)
+        # |x - c|^2 without |x|^2; the rows are near the origin, so that no digits are lost.
+        closeness = self._axes @ block.rows
+        closeness -= 0.5 * np.square(self._centers).sum(axis=1)[:, None]
+        return closeness.argmax(axis=0)
 
     def __call__(self, block):
         return np.eye(len(self._centers))[self.labels(block)]

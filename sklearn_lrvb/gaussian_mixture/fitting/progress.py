@@ -114,3 +114,16 @@ class _StartTask:
         is_stopped = self._step.end(attributes)
         self._begin_step(attributes)
         return is_stopped
+
+
+class PassReport:
+    """Counts passes over rows that are in parts, and prints each: such a pass may take minutes."""
+
+    def __init__(self):
+        self._number, self._last = 0, perf_counter()
+
+    def __call__(self):
+        now = perf_counter()
+        self._number += 1
+        print(f"  Pass {self._number} over X\t time lapse {now - self._last:.5f}s")
+        self._last = now
