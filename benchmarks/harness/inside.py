@@ -4,10 +4,13 @@ Private attributes are read by the five functions at the top. The rest calls fun
 fit is made of: one sweep, one solver of the information, one Newton step.
 """
 
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
 from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
@@ -25,6 +28,7 @@ __all__ = [
     "RefitFromOptimum",
     "lrvb_std",
     "mean_field_std",
+    "one_task_a_chunk",
     "sweeper",
 ]
 
@@ -62,10 +66,25 @@ def _uncached(posterior):
     return replace(posterior)
 
 
+@contextmanager
+def one_task_a_chunk():
+    """Context in which a pass over a Dask array that is first made there takes every chunk by itself."""
+    from sklearn_lrvb.row_blocks import dask_rows
+
+    grouped, dask_rows._GROUP_BYTES = dask_rows._GROUP_BYTES, 1
+    try:
+        yield
+    finally:
+        dask_rows._GROUP_BYTES = grouped
+
+
 def sweeper(mixture, X, n_jobs):
-    """A callable that does one sweep from the fitted state: E-step, lower bound and M-step."""
+    """A callable that does one sweep from the fitted state: E-step, lower bound and M-step.
+
+    Rows may be wherever `fit` takes them from.
+    """
     fitted = _fitted(mixture)
-    rows = ArrayRows(X, fitted.origin, n_jobs)
+    rows = given_rows(copy(mixture).set_params(n_jobs=n_jobs), X).counted_around(fitted.origin)
     e_step(rows, fitted.posterior)  # sums over rows that a fit forms once, before its sweeps
 
     def one_sweep():

@@ -44,12 +44,12 @@ def _measured(path, class_name, n_components):
     X, rival = np.load(path), getattr(libraries, class_name)(n_components)
     state = rival.fit(X[:_FIRST_ROWS], "kmeans", max_iter=2)
     return {
-        "sweep": _peak_memory(lambda: rival.sweeper(state, X)()),
-        "fit": _peak_memory(lambda: rival.fit(X, "kmeans", max_iter=2)),
+        "sweep": peak_memory(lambda: rival.sweeper(state, X)()),
+        "fit": peak_memory(lambda: rival.fit(X, "kmeans", max_iter=2)),
     }
 
 
-def _peak_memory(call):
+def peak_memory(call):
     """Bytes by which a call raises the memory of this process at its peak (Linux).
 
     `resource.getrusage` does not answer this, as a process inherits the peak of the one that started it.

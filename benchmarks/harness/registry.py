@@ -89,6 +89,7 @@ PAGES = (
         "Speed",
         (
             "sweep",
+            "rows_anywhere",
             "fit",
             "small",
             "wide",
