@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from sklearn_lrvb.row_blocks import array_rows
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_blas_thread():
@@ -16,3 +18,9 @@ def _one_blas_thread():
 def _seeded():
     # estimators with random_state=None draw from this generator: no test is one run in a thousand
     np.random.seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _threads_where_asked_for(monkeypatch):
+    # data of tests have too few features for threads to pay
+    monkeypatch.setattr(array_rows, "_LEAST_FEATURES_FOR_THREADS", 0)

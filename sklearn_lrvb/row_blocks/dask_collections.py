@@ -1,5 +1,7 @@
 """Dask collections as the arrays that `dask_rows` takes, and what is refused of them."""
 
+import uuid
+
 import dask.array as da
 import numpy as np
 
@@ -59,7 +61,10 @@ def float_array(X):
     if is_frame(X):
         if len(set(X.dtypes)) > 1 or X.dtypes.iloc[0] not in _FLOATS:
             X = X.astype(np.float64)
-        X = X.to_dask_array()
+        array = X.to_dask_array()
+        # Chunks under names of our own: the scheduler may know the user's array of the same frame.
+        name = f"lrvb-rows-{uuid.uuid4().hex}"
+        X = array.map_blocks(np.asarray, name=name, dtype=array.dtype, meta=array._meta)
     return X if X.dtype in _FLOATS else X.astype(np.float64)
 
 

@@ -170,13 +170,14 @@ def counted(sample_weight):
 
 
 def checksum(X, sample_weight=None):
-    """A number that changes with any value of X or of its weights: the sum of their bits as integers."""
+    """A number that changes with any value of X or of its weights: the sum of their bits as integers.
+
+    It does not depend on the order in memory, which may differ from pass to pass.
+    """
     total = _sum_of_bits(X)
     return total if sample_weight is None else (3 * _sum_of_bits(sample_weight) + total) % 2**64
 
 
 def _sum_of_bits(array):
-    as_bytes = array.ravel(order="K").view(np.uint8)
-    whole = as_bytes.size // 8 * 8
-    rest = int.from_bytes(as_bytes[whole:].tobytes(), "little")
-    return (int(as_bytes[:whole].view(np.uint64).sum()) + rest) % 2**64
+    integers = array.ravel(order="K").view(f"u{array.itemsize}")
+    return int(np.add.reduce(integers, dtype=integers.dtype))

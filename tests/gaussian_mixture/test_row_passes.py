@@ -8,7 +8,7 @@ from catalogue import COVARIANCE_TYPES, mixture, three_blobs, use_information
 
 from sklearn_lrvb.row_blocks import ArrayRows
 
-VERBS = ("map", "write")  # A total is the sum of a map.
+VERBS = ("map", "total", "write")
 
 
 @pytest.fixture

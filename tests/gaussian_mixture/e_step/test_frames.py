@@ -140,8 +140,8 @@ def test_blocks_and_threads_change_nothing(covariance_type, n_features, monkeypa
         one, other = getattr(small.moments, name), getattr(whole.moments, name)
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-9)
     threaded = e_step(ArrayRows(X, rows.origin, n_jobs=2), posterior)
-    assert threaded.lower_bound == small.lower_bound
-    np.testing.assert_array_equal(threaded.moments.second, small.moments.second)
+    assert threaded.lower_bound == pytest.approx(small.lower_bound, rel=1e-14)
+    np.testing.assert_allclose(threaded.moments.second, small.moments.second, rtol=1e-12, atol=1e-10)
 
 
 def peak_memory(call):
@@ -171,9 +171,8 @@ def test_a_sweep_makes_nothing_of_the_size_of_the_data(covariance_type, n_featur
 def test_a_fit_takes_little_more_than_the_data(n_features):
     X = np.tile(three_blobs(400, n_features), (1000, 1))
     estimator = LRVBGaussianMixture(n_components=3, random_state=0)
-    # labels and sparse responsibilities of the start: some 40 bytes a row
-    sample = 3 * 8 * 2**17 * n_features
-    assert peak_memory(lambda: estimator.fit(X)) < 0.2 * X.nbytes + 45 * len(X) + sample
+    sample = 3 * 8 * 2**17 * n_features  # The start is a function of a block, and takes no memory.
+    assert peak_memory(lambda: estimator.fit(X)) < 0.2 * X.nbytes + sample
 
 
 def test_labels_of_one_pass_agree_with_densities():
