@@ -143,8 +143,6 @@ class _GivenParts:
                 f"Found array with {n_rows} sample(s) (shape=({n_rows}, {rows.n_features})) while a minimum "
                 f"of {self._least_rows} is required."
             )
-        if not rows.n_samples:
-            raise ValueError("Sample weights must contain at least one non-zero number.")
         check_largest(np.stack(rows.ranges()))
         # So few rows take less memory than a matrix of all features.
         return rows.in_memory() if rows.n_samples <= rows.n_features else rows
@@ -155,7 +153,9 @@ class _GivenParts:
         if callable(init_params):
             made, source = init_params(self.X, n_components, random_state), _SOURCE_OF_FUNCTION
         if rows.is_in_memory:
-            return checked_responsibilities(made, rows.n_samples, n_components, source)
+            parted = self._around(None)
+            checked = checked_responsibilities(made, parted.n_given, n_components, source)
+            return checked[parted.which_count()]
         if rows.is_lazy and is_dask(made):
             return checked_dask_responsibilities(made, rows, n_components, source)
         return checked_responsibilities(made, rows.n_given, n_components, source)

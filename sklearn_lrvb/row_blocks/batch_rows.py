@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _get_feature_names
 
 from sklearn_lrvb.row_blocks.array_rows import ArrayRows
 from sklearn_lrvb.row_blocks.blocks import added, untracked
@@ -40,9 +40,16 @@ class Batches:
 
     def __iter__(self):
         """Yield the rows of every batch, float64 or float32, and their weights or None."""
-        n_features = None
+        n_features = names = None
         for number, batch in enumerate(self._started()):
             X, weights = _checked(batch, number)
+            own_names = _get_feature_names(_divided(batch)[0])
+            names = own_names if number == 0 else names
+            if names is not None and own_names is not None and list(names) != list(own_names):
+                raise ValueError(
+                    f"Batch {number} of X has the columns {_listed(own_names)}, but batch 0 has "
+                    f"{_listed(names)}: all batches must have the same columns in the same order."
+                )
             if n_features not in (None, X.shape[1]):
                 raise ValueError(
                     f"Batch {number} of X has {X.shape[1]} columns, but batch 0 has {n_features}: all "
@@ -74,6 +81,11 @@ def _divided(batch):
     return batch if isinstance(batch, tuple) and len(batch) == 2 else (batch, None)
 
 
+def _listed(names):
+    """The first names of columns, for an error message."""
+    return ", ".join(map(str, names[:5])) + ", ..." * (len(names) > 5)
+
+
 def _checked(batch, number):
     """The rows of a batch, float64 or float32, and their weights as float64 or None."""
     X, weights = _divided(batch)
@@ -82,7 +94,11 @@ def _checked(batch, number):
             X, dtype=[np.float64, np.float32], ensure_all_finite=False, ensure_min_samples=0, copy=False
         )
         if weights is not None:
-            weights = _check_sample_weight(weights, X, dtype=np.float64)
+            weights = check_array(
+                weights, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, ensure_min_samples=0
+            )
+            if weights.shape != X.shape[:1]:
+                raise ValueError(f"its weights have shape {weights.shape}, but it has {len(X)} rows.")
     except ValueError as error:
         raise ValueError(f"Batch {number} of X: {error}") from error
     return X, weights

@@ -22,6 +22,8 @@ def template(X):
         Where the collection is no table of numbers.
     """
     if is_frame(X):
+        if not len(X.columns):
+            raise ValueError("Found array with 0 feature(s), because X has no columns.")
         words = [name for name, dtype in X.dtypes.items() if not _is_numeric(dtype)]
         if words:
             raise ValueError(
@@ -36,6 +38,8 @@ def template(X):
         raise ValueError(f"Expected a Dask array with 2 dimensions, rows and columns, but X has {X.ndim}.")
     if np.isnan(X.shape[1]):
         raise ValueError("The number of columns of X is not known. Call X.compute_chunk_sizes() first.")
+    if not X.shape[1]:
+        raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     if X.numblocks[1] > 1:
         raise ValueError(
             f"The columns of X are in {X.numblocks[1]} chunks, but a fit needs whole rows: pass "

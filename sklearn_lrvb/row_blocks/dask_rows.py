@@ -176,6 +176,7 @@ class DaskRows(PartedRows):
             function=delayed(function, pure=False, traverse=False),
             origin=self.origin,
             shape=shape,
+            of_rows=np.dtype(dtype),
         )
 
 
@@ -277,8 +278,8 @@ def _list_of_group(described, own, function, chunks, weights):
 
 
 @steady_allocator()
-def _each_of_chunk(X, sample_weight=None, *, function, origin, shape):
+def _each_of_chunk(X, sample_weight=None, *, function, origin, shape, of_rows):
     require_finite(X, sample_weight, "a chunk of X")
     if not len(X):
-        return np.empty((0, *shape))
+        return np.empty((0, *shape), of_rows)
     return function(ArrayRows(X, origin, 1, sample_weight), tracked=untracked)

@@ -62,6 +62,11 @@ def total_of_part(function, origin, n_jobs, numbers_per_row, part, along=None):
     if not rows.n_samples:
         return None
     if along is not None and along.shape[0] != rows.n_samples:  # It runs along rows of weight zero, too.
+        if along.shape[0] != len(part.X):
+            raise ValueError(
+                f"In {part.name}, X has {len(part.X)} rows, but init_params has {along.shape[0]}: both must be "
+                "partitioned in the same way."
+            )
         along = along[counted(part.sample_weight)[0]]
     return rows.total(function, numbers_per_row, along)
 
@@ -83,6 +88,11 @@ def _counted_rows(origin, part):
     rows = part.rows(origin)
     weights = rows.sample_weight
     return rows.X, np.ones(rows.n_samples) if weights is None else weights
+
+
+def _which_count(part):
+    """Whether the rows of a part have a positive weight, bool array (n,)."""
+    return np.ones(len(part.X), dtype=bool) if part.sample_weight is None else part.sample_weight > 0
 
 
 class PartedRows(CentredRows):
@@ -147,6 +157,12 @@ class PartedRows(CentredRows):
                 f"{survey.row_of(problem)} of X. LRVBGaussianMixture needs finite numbers: drop such rows, "
                 "or fill them before."
             )
+        if not survey.lengths.any():
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {len(survey.mean)})) while a minimum of 1 is required."
+            )
+        if not survey.counted.any():
+            raise ValueError("Sample weights must contain at least one non-zero number.")
         return survey
 
     @property
@@ -205,6 +221,10 @@ class PartedRows(CentredRows):
             np.concatenate, zip(*self._listed(functools.partial(_counted_rows, self.origin)), strict=True)
         )
         return ArrayRows(X, self.origin, self.n_jobs, None if np.all(weights == 1) else weights)
+
+    def which_count(self):
+        """Whether every row has a positive weight, bool array (n_given,); for few rows."""
+        return np.concatenate(self._listed(_which_count))
 
     @property
     def _n_jobs_of_part(self):

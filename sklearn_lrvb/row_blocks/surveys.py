@@ -72,14 +72,17 @@ class Survey:
             problem = replace(later.problem, part=len(self.lengths) + later.problem.part)
         ours, theirs = self.total_weight, later.total_weight
         share = theirs / (ours + theirs) if theirs else 0.0
-        shift = later.mean - self.mean
+        with np.errstate(over="ignore", invalid="ignore"):  # Values that are too large are refused later.
+            shift = later.mean - self.mean
+            mean = self.mean + share * shift
+            squares = self.squares + later.squares + ours * share * np.square(shift)
         return Survey(
             np.concatenate([self.lengths, later.lengths]),
             np.concatenate([self.counted, later.counted]),
             np.concatenate([self.weights, later.weights]),
             np.concatenate([self.checksums, later.checksums]),
-            self.mean + share * shift,
-            self.squares + later.squares + ours * share * np.square(shift),
+            mean,
+            squares,
             np.minimum(self.smallest, later.smallest),
             np.maximum(self.largest, later.largest),
             problem,
@@ -170,14 +173,15 @@ def counted(sample_weight):
 
 
 def checksum(X, sample_weight=None):
-    """A number that changes with any value of X or of its weights: the sum of their bits as integers.
-
-    It does not depend on the order in memory, which may differ from pass to pass.
-    """
-    total = _sum_of_bits(X)
-    return total if sample_weight is None else (3 * _sum_of_bits(sample_weight) + total) % 2**64
+    """A number that changes with the number of rows, and with values of X or of its weights."""
+    total = _sum_of_bits(X) + 5 * len(X)
+    return (total if sample_weight is None else total + 3 * _sum_of_bits(sample_weight)) % 2**64
 
 
 def _sum_of_bits(array):
-    integers = array.ravel(order="K").view(f"u{array.itemsize}")
-    return int(np.add.reduce(integers, dtype=integers.dtype))
+    """Sum of the bits as integers of 32 bits, of which each is part of one number only.
+
+    So it does not depend on the order in memory, which may change as a chunk travels or is written to disk.
+    Sums of integers of 64 bits wrap around, and stay the same where an even number of rows changes its sign.
+    """
+    return int(array.ravel(order="K").view(np.uint32).sum(dtype=np.uint64))

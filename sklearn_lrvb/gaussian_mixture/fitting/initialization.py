@@ -100,7 +100,8 @@ class _Starts:
 
     def at_random(self):
         if not self._has_all:
-            return RandomResponsibilities(self._random_state.randint(2**32, size=4), self._n_components)
+            seed = self._random_state.randint(2**32, size=4, dtype=np.uint32)
+            return RandomResponsibilities(seed, self._n_components)
         responsibilities = self._random_state.uniform(size=(self._rows.n_samples, self._n_components))
         return responsibilities / responsibilities.sum(axis=1, keepdims=True)
 
@@ -248,7 +249,7 @@ class RandomResponsibilities:
 
     Parameters
     ----------
-    seed : int array (4,) of 32 bits each
+    seed : uint32 array (4,)
     n_components : int
     """
 
@@ -259,7 +260,7 @@ class RandomResponsibilities:
 
     def __call__(self, block):
         before = block.start * self._n_components
-        generator = np.random.Philox(key=self._seed.astype(np.uint32).view(np.uint64))
+        generator = np.random.Philox(key=self._seed.view(np.uint64))
         generator.advance(before // self._NUMBERS_AT_ONCE)
         skipped = before % self._NUMBERS_AT_ONCE
         numbers = np.random.Generator(generator).random(skipped + block.n_rows * self._n_components)
