@@ -30,6 +30,7 @@ from sklearn_lrvb.displays.selection import (
     feature_names,
     in_words,
 )
+from sklearn_lrvb.gaussian_mixture.given_rows import require_table
 from sklearn_lrvb.gaussian_mixture.validation import checked_weights
 
 if TYPE_CHECKING:
@@ -241,6 +242,7 @@ class ComponentDisplay:
         counts, names = expected_counts(estimator), feature_names(estimator)
         checked_components(components, counts, min_count)
         chosen = _checked_choice(features, names)
+        require_table(X, cls.__name__)
         labels = None if X is None else estimator.predict(X)
         if sample_weight is not None and X is None:
             raise ValueError("sample_weight goes with X: pass the rows too.")

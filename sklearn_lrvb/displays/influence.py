@@ -21,6 +21,7 @@ from sklearn_lrvb.displays.selection import (
     in_words,
     is_list,
 )
+from sklearn_lrvb.gaussian_mixture.given_rows import require_table
 from sklearn_lrvb.gaussian_mixture.validation import check_perturbation
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ class InfluenceDisplay:
             )
         if not isinstance(grid_resolution, Integral) or grid_resolution < 2:
             raise ValueError(f"grid_resolution must be an integer, at least 2, got {grid_resolution!r}.")
+        require_table(X, cls.__name__)
         influence_of, label = _influence_function(estimator, target, component, feature, perturb, along)
         display = cls(
             influence=influence_of(X),

@@ -19,6 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.displays.axes import draw_legend, panel_grid, styled
 from sklearn_lrvb.displays.selection import is_list
+from sklearn_lrvb.gaussian_mixture.given_rows import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -226,6 +227,7 @@ class ModelChoiceDisplay:
             Fits that did not converge are marked in the figure and in the table, without a warning.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        require_table(X, cls.__name__)
         numbers = _checked_numbers(n_components, X)
         chosen = _checked_criteria(criteria, estimator)
         if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):

@@ -571,7 +571,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
             with self._fit_task(made, is_drawn, given.X, y, sample_weight) as task:
                 best, noise = self._best_fit(rows, prior, made, moves, is_drawn, task, attributes_of)
-                self._set_fitted(attributes_of(best))
+                attributes = attributes_of(best)
+                if not rows.is_in_memory:  # They may be in files that are closed, or hold a cluster's memory.
+                    attributes["_last_uncertainty"].source.release_rows(best.e_step_result)
+                self._set_fitted(attributes)
                 task.end({})
         if not self.converged_ and self.max_iter > 0:
             message = (

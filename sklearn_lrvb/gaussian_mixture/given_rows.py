@@ -51,6 +51,22 @@ def given_rows(estimator, X, sample_weight=None, reset=False, least_rows=1, on_p
     return (in_parts or GivenTable)(estimator, X, sample_weight, reset, least_rows, on_pass)
 
 
+def require_table(X, owner):
+    """Raise ValueError where rows are not in memory.
+
+    Parameters
+    ----------
+    X : what a user has passed as rows
+    owner : str, what needs them in memory, at the start of the message
+    """
+    if is_dask(X) or Batches.is_source(X):
+        what = f"a Dask {type(X).__name__}" if is_dask(X) else "a source of batches"
+        raise ValueError(
+            f"{owner} takes rows in memory, but X is {what}: pass some of the rows, for example "
+            "X[::1000].compute() of a Dask array, or one batch."
+        )
+
+
 class GivenTable:
     """Rows in memory, or mapped from a file; the parameters are those of `given_rows`.
 

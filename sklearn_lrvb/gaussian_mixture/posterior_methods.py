@@ -19,7 +19,7 @@ from sklearn_lrvb.gaussian_mixture.arviz_conversion import (
 )
 from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
-from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
+from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, require_table
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
 from sklearn_lrvb.gaussian_mixture.validation import (
     checked_n_draws,
@@ -532,13 +532,8 @@ class PosteriorMethods(FittedAttributes):
             raise ValueError("sample_weight goes with X: pass the training rows too.")
         fitted = uncertainty.fitted
         if X is not None:
+            require_table(X, "to_arviz, which gives the log likelihood of every row under every draw,")
             given = given_rows(self, X, sample_weight)
-            if not given.is_in_memory:
-                raise ValueError(
-                    "to_arviz writes the log likelihood of every row under every draw, and takes rows in "
-                    "memory. (a) Leave X out, for the posterior alone. (b) loo_score_samples leaves rows out "
-                    "wherever they are."
-                )
             rows, numbers = given.counted_around(fitted.origin), given.numbers()
             uncertainty.require_log_likelihood(n_draws, rows)
         draws = self.sample_posterior(n_draws, random_state)

@@ -135,9 +135,15 @@ class ArrayRows(CentredRows):
         numbers_per_row : as in `total`
         tracked : Tracked, through which the blocks are gone
         """
-        n_blocks = len(self._places(numbers_per_row))
+        n_blocks, whole, start = len(self._places(numbers_per_row)), None, 0
         with contextlib.closing(self.map(function, numbers_per_row)) as parts:
-            return np.ascontiguousarray(np.concatenate(list(tracked(parts, n_blocks)), axis=-1).T)
+            for part in tracked(parts, n_blocks):
+                if whole is None:
+                    whole = np.empty((self.n_samples, *part.shape[:-1]), part.dtype)
+                stop = start + part.shape[-1]
+                whole[start:stop] = part.T
+                start = stop
+        return whole
 
     def write(self, function, out, numbers_per_row=None, tracked=untracked):
         """Call ``function(block, out=...)`` for every block, to fill its rows of ``out``.

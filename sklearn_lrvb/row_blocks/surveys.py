@@ -114,13 +114,15 @@ def survey_of_part(X, sample_weight=None):
             largest=-infinite,
             **found,
         )
-    centred = ArrayRows.around_mean(rows, None, weights)
+    with np.errstate(over="ignore", invalid="ignore"):  # Values that are too large are refused afterwards.
+        centred = ArrayRows.around_mean(rows, None, weights)
+        squares = centred.variances * centred.total_weight
     smallest, largest = centred.ranges()
     return Survey(
         counted=np.array([len(rows)]),
         weights=np.array([centred.total_weight]),
         mean=centred.origin,
-        squares=centred.variances * centred.total_weight,
+        squares=squares,
         smallest=smallest.astype(np.float64),
         largest=largest.astype(np.float64),
         **found,

@@ -75,13 +75,15 @@ class InformationSource:
         course : FitCourse
         """
         decrement = None if np.isnan(fit.decrement) else fit.decrement
-        source = cls(fitted, rows, course, rows.n_jobs, decrement, fit.information)
-        if not rows.is_in_memory:
-            source._release_rows(fit.e_step_result)
-        return source
+        return cls(fitted, rows, course, rows.n_jobs, decrement, fit.information)
 
-    def _release_rows(self, result):
-        """Form the matrix now, if it is not too large, so that rows elsewhere are not needed any more."""
+    def release_rows(self, result):
+        """Form the matrix now, if it is not too large, so that the rows are not needed any more.
+
+        Parameters
+        ----------
+        result : EStepResult at the posterior
+        """
         if self._rows is not None:
             structure, rows = self._posterior.structure, self._rows
             costs = solver_costs(rows.n_samples, structure, result.n_alternatives, result.n_ambiguous_pairs)
