@@ -16,6 +16,7 @@ COURSE = (
     "plot_weighted_rows.py",
     # Other tools.
     "plot_arviz.py",
+    "plot_rows_on_a_cluster.py",
     # The method beneath the mixture: where it is exact, and other models.
     "plot_exact_multivariate_normal.py",
     "plot_conjugate_models.py",

@@ -128,5 +128,4 @@ print(f"sum of leverage / 2      {leverage.sum() / 2:.1f}")
 # far as the draws are: k judges its weights, not the approximation that was drawn from.
 # Compare models by the one or by the other, and do not mix them.
 #
-# Read on: :ref:`sphx_glr_gallery_plot_exact_multivariate_normal.py`, where the error
-# bars are exact.
+# Read on: :ref:`sphx_glr_gallery_plot_rows_on_a_cluster.py`, with ten million rows.

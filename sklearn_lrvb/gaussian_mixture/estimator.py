@@ -314,6 +314,25 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     a change is noticed and refused. Standard deviations of means and weights are available with thousands of
     features, the whole covariance with up to 14,000 unknowns.
 
+    Rows may be where memory is not. Wherever X is an argument, but for :meth:`from_sklearn`, :meth:`to_arviz`
+    and displays, it may be
+
+    * a table in memory, or mapped from a file (``numpy.load(..., mmap_mode="r")``), which is read in blocks
+      of some thousand rows;
+    * a source of batches: a list of arrays or memory maps of two dimensions; an object whose ``__iter__``
+      begins anew and yields arrays or data frames; or a function without arguments that returns an iterator
+      over such. A batch may be a pair ``(rows, weights)``; `sample_weight` is then not given. Every pass of
+      the fit goes through the source once and holds one batch at a time. Results are NumPy arrays;
+    * a Dask array, whose columns are in one chunk, or a Dask data frame. `sample_weight` may be a Dask array
+      or series, or an array in memory where the lengths of the chunks are known. Passes are made by the
+      scheduler that Dask is set to, and only sums come back. Fitted attributes are NumPy arrays; what has an
+      entry for every row is a lazy Dask array with the chunks of X. A fit makes some twenty passes, each of
+      which reads X again unless it is persisted.
+
+    The fit to rows in parts agrees with that to one table to round-off, and from run to run to the last bit.
+    Starts, and the trial splits of ``moves="search"``, see a sample of 131,072 rows where there are more.
+    Rows have to be the same in all passes: their checksums are compared.
+
     A pickle holds the parameters, the fitted attributes and, in packed arrays, what the error bars need, but
     not X. Where no matrix was formed before, one is formed for the pickle if it is small (64 MB); otherwise
     ask for an error bar once before pickling, or pass X to :meth:`get_posterior_covariance` after loading.
@@ -441,21 +460,21 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows, at least as many as components; float64 or float32. Values of up to 1e70, and
-            columns that are constant or vary by at least 1e-70: fourth powers of the units must not
-            overflow.
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
+            Training rows, at least as many as components; float64 or float32. Rows need not fit in memory:
+            the Notes of the class say how. Values of up to 1e70, and columns that are constant or vary by at
+            least 1e-70: fourth powers of the units must not overflow.
 
         y : Ignored
             Present for API consistency by convention.
 
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             How often each row counts, non-negative: weight 2 is the row twice, for the priors' defaults and
             the posterior alike; weight 0 is no row. Weights need not be whole numbers, but their sum is the
             number of rows that the posterior takes for observed: do not normalise it away. Under the same
             `random_state`, 'kmeans' and 'k-means++' start as from the repeated rows. 'random' and
             'random_from_data' draw for the rows as given, so that they start elsewhere than from the repeated
-            rows, and where there are several optima may end in another.
+            rows, and where there are several optima may end in another. Batches bring their own weights.
 
         Returns
         -------
@@ -465,8 +484,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Raises
         ------
         ValueError
-            On bad input, a prior outside its domain, or a component without a proper posterior. The
-            estimator is then as it was before the call.
+            On bad input, a prior outside its domain, or a component without a proper posterior; or if rows
+            that are not in memory change from one pass to another. The estimator is then as it was before the
+            call.
+        RuntimeError
+            If a Dask cluster is lost; the estimator is then as it was before the call.
 
         See Also
         --------
@@ -502,18 +524,18 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Training rows, as in :meth:`fit`.
 
         y : Ignored
             Present for API consistency by convention.
 
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             How often each row counts, as in :meth:`fit`.
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,)
+        labels : ndarray or Dask array of shape (n_samples,)
             The same as ``fit(X).predict(X)``.
 
         Raises
@@ -875,12 +897,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Any rows, finite; float64 or float32.
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,)
+        labels : ndarray or Dask array of shape (n_samples,)
             Indices of components, from 0.
 
         Raises
@@ -916,7 +938,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Any rows, finite; float64 or float32.
 
         return_std : bool, default=False
@@ -924,10 +946,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         Returns
         -------
-        responsibilities : ndarray of shape (n_samples, n_components)
+        responsibilities : ndarray or Dask array of shape (n_samples, n_components)
             Each row sums to one.
 
-        std : ndarray of shape (n_samples, n_components)
+        std : ndarray or Dask array of shape (n_samples, n_components)
             Posterior standard deviation of each probability, because weights, means and precisions are
             uncertain: by linear response and the delta method (theory page "Influence", leverage). Only if
             `return_std`.
@@ -972,7 +994,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Any rows, finite; float64 or float32.
 
         return_std : bool, default=False
@@ -980,10 +1002,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         Returns
         -------
-        log_likelihood : ndarray of shape (n_samples,)
+        log_likelihood : ndarray or Dask array of shape (n_samples,)
             In nats.
 
-        std : ndarray of shape (n_samples,)
+        std : ndarray or Dask array of shape (n_samples,)
             Posterior standard deviations of these, in nats, by linear response and the delta method: square
             roots of the :meth:`leverage`. Only if `return_std`.
 
@@ -1024,13 +1046,13 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Any rows, finite; float64 or float32.
 
         y : Ignored
             Present for API consistency by convention.
 
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             How often each row counts, non-negative.
 
         Returns

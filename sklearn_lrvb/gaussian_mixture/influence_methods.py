@@ -49,7 +49,7 @@ class InfluenceMethods(FittedAttributes):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Any rows; each is treated as a training point of weight 1 that sits there.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
@@ -60,11 +60,12 @@ class InfluenceMethods(FittedAttributes):
 
         out : ndarray, default=None
             Where to write the result, block by block: a C-contiguous array of its shape, of float64 or
-            float32, that shares no memory with X; for example a :class:`numpy.memmap`. None makes one.
+            float32, that shares no memory with X; for example a :class:`numpy.memmap`. None makes one. Not
+            with Dask, where the result is lazy.
 
         Returns
         -------
-        influence : ndarray of shape (n_samples, ..., n_features) or (n_samples, ...)
+        influence : ndarray or Dask array of shape (n_samples, ..., n_features) or (n_samples, ...)
             The dots are the shape of the attribute; 'location' has the last axis, of the coordinates of the
             row. In units of the target, per unit of X ('location') or per row ('weight'): exact derivatives
             of the fit (Eq. influence_score as corrected), without refitting. Minus the weight influence is
@@ -184,12 +185,12 @@ class InfluenceMethods(FittedAttributes):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Any rows; each is treated as a training point of weight 1 that sits there.
 
         Returns
         -------
-        scores : ndarray of shape (n_samples, n_components)
+        scores : ndarray or Dask array of shape (n_samples, n_components)
             Norm of 2 mu_k' d mu_k / d x_n, in units of X (Section 6.5 of the paper). It depends on where the
             origin of X is.
 
@@ -233,12 +234,12 @@ class InfluenceMethods(FittedAttributes):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Any rows; each is treated as a training point of weight 1 that sits there.
 
         Returns
         -------
-        leverage : ndarray of shape (n_samples,)
+        leverage : ndarray or Dask array of shape (n_samples,)
             In nats, non-negative: the derivative of the row's score in its weight, (r h)' M^-1 (r h). Over
             training rows it sums to about the number of parameters that the data determine. Cook's distance
             is leverage over the number of parameters. ``score_samples(X) - leverage(X)`` is, to first order,
@@ -284,16 +285,16 @@ class InfluenceMethods(FittedAttributes):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             The training rows.
 
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any. A row is left out with all its weight; one of
             no weight is not left out.
 
         Returns
         -------
-        log_likelihood : ndarray of shape (n_samples,)
+        log_likelihood : ndarray or Dask array of shape (n_samples,)
             In nats. One Newton step for the other rows, from the information matrix without the row, and an
             exact score at its end: exact for one component. (Theory page "Influence", leave-one-out scores.)
 

@@ -303,12 +303,12 @@ class PosteriorMethods(FittedAttributes):
             of squared weight influences (the infinitesimal jackknife). Where the mixture is the true model
             it agrees with 'lrvb', up to the prior and to noise; where it is not, it is the one to trust.
 
-        X : array-like of shape (n_samples, n_features), default=None
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for 'sandwich', and where they are needed and did not stay with the estimator:
             after a pickle that was too large to carry the matrix, or for another `information_solver` than
             the one in use.
 
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
         information_solver : {'auto', 'primal', 'dual', 'matrix_free'}, default='auto'
