@@ -314,8 +314,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     a change is noticed and refused. Standard deviations of means and weights are available with thousands of
     features, the whole covariance with up to 14,000 unknowns.
 
-    Rows may be where memory is not. Wherever X is an argument, but for :meth:`from_sklearn`, :meth:`to_arviz`
-    and displays, it may be
+    Rows need not fit in memory. Wherever X is an argument, except for :meth:`to_arviz` and displays, it may be
 
     * a table in memory, or mapped from a file (``numpy.load(..., mmap_mode="r")``), which is read in blocks
       of some thousand rows;
@@ -326,8 +325,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     * a Dask array, whose columns are in one chunk, or a Dask data frame. `sample_weight` may be a Dask array
       or series, or an array in memory where the lengths of the chunks are known. Passes are made by the
       scheduler that Dask is set to, and only sums come back. Fitted attributes are NumPy arrays; what has an
-      entry for every row is a lazy Dask array with the chunks of X. A fit makes some twenty passes, each of
-      which reads X again unless it is persisted.
+      entry for every row is a lazy Dask array with the chunks of X. A fit makes twenty or thirty passes,
+      each of which reads X again unless it is persisted.
 
     The fit to rows in parts agrees with that to one table to round-off, and from run to run to the last bit.
     Starts, and the trial splits of ``moves="search"``, see a sample of 131,072 rows where there are more.
@@ -795,10 +794,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
             Fitted, or an instance of a subclass. Its parameters are taken over, its fitted attributes are the
             start. Parameters that a subclass adds have no meaning here, and are left behind.
 
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             The training rows.
 
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             How often each row counts, as in :meth:`fit`.
 
         Returns
