@@ -26,6 +26,8 @@ __all__ = [
     "DegenerateComponentError",
     "InformationPass",
     "RefitFromOptimum",
+    "blocks_on_threads",
+    "least_features_for_threads",
     "lrvb_std",
     "mean_field_std",
     "one_task_a_chunk",
@@ -66,6 +68,13 @@ def _uncached(posterior):
     return replace(posterior)
 
 
+def least_features_for_threads():
+    """Number of features from which the library gives blocks of rows to threads."""
+    from sklearn_lrvb.row_blocks import array_rows
+
+    return array_rows._LEAST_FEATURES_FOR_THREADS
+
+
 @contextmanager
 def one_task_a_chunk():
     """Context in which a pass over a Dask array that is first made there takes every chunk by itself."""
@@ -76,6 +85,18 @@ def one_task_a_chunk():
         yield
     finally:
         dask_rows._GROUP_BYTES = grouped
+
+
+@contextmanager
+def blocks_on_threads():
+    """Context in which blocks of rows go to threads even where that is known not to pay."""
+    from sklearn_lrvb.row_blocks import array_rows
+
+    least, array_rows._LEAST_FEATURES_FOR_THREADS = array_rows._LEAST_FEATURES_FOR_THREADS, 0
+    try:
+        yield
+    finally:
+        array_rows._LEAST_FEATURES_FOR_THREADS = least
 
 
 def sweeper(mixture, X, n_jobs):

@@ -89,6 +89,7 @@ PAGES = (
         "Speed",
         (
             "sweep",
+            "threads",
             "rows_anywhere",
             "fit",
             "small",

@@ -314,7 +314,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
     a change is noticed and refused. Standard deviations of means and weights are available with thousands of
     features, the whole covariance with up to 14,000 unknowns.
 
-    Rows need not fit in memory. Wherever X is an argument, except for :meth:`to_arviz` and displays, it may be
+    Rows need not fit in memory. Wherever X is an argument, except for :meth:`to_arviz` and displays, it may
+    be
 
     * a table in memory, or mapped from a file (``numpy.load(..., mmap_mode="r")``), which is read in blocks
       of some thousand rows;

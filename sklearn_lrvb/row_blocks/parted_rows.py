@@ -64,8 +64,8 @@ def total_of_part(function, origin, n_jobs, numbers_per_row, part, along=None):
     if along is not None and along.shape[0] != rows.n_samples:  # It runs along rows of weight zero, too.
         if along.shape[0] != len(part.X):
             raise ValueError(
-                f"In {part.name}, X has {len(part.X)} rows, but init_params has {along.shape[0]}: both must be "
-                "partitioned in the same way."
+                f"In {part.name}, X has {len(part.X)} rows, but init_params has {along.shape[0]}: both must "
+                "be partitioned in the same way."
             )
         along = along[counted(part.sample_weight)[0]]
     return rows.total(function, numbers_per_row, along)
@@ -159,7 +159,8 @@ class PartedRows(CentredRows):
             )
         if not survey.lengths.any():
             raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(survey.mean)})) while a minimum of 1 is required."
+                f"Found array with 0 sample(s) (shape=(0, {len(survey.mean)})) while a minimum of 1 is "
+                "required."
             )
         if not survey.counted.any():
             raise ValueError("Sample weights must contain at least one non-zero number.")
