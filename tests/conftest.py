@@ -22,5 +22,5 @@ def _seeded():
 
 @pytest.fixture(autouse=True)
 def _threads_where_asked_for(monkeypatch):
-    # data of tests have too few features for threads to pay
-    monkeypatch.setattr(array_rows, "_LEAST_FEATURES_FOR_THREADS", 0)
+    # products of the data of tests are too small for threads to pay
+    monkeypatch.setattr(array_rows, "_LEAST_PRODUCT_FOR_THREADS", 0)

@@ -27,7 +27,7 @@ __all__ = [
     "InformationPass",
     "RefitFromOptimum",
     "blocks_on_threads",
-    "least_features_for_threads",
+    "least_product_for_threads",
     "lrvb_std",
     "mean_field_std",
     "one_task_a_chunk",
@@ -68,11 +68,11 @@ def _uncached(posterior):
     return replace(posterior)
 
 
-def least_features_for_threads():
-    """Number of features from which the library gives blocks of rows to threads."""
+def least_product_for_threads():
+    """Size of matrix products from which the library gives blocks of rows to threads."""
     from sklearn_lrvb.row_blocks import array_rows
 
-    return array_rows._LEAST_FEATURES_FOR_THREADS
+    return array_rows._LEAST_PRODUCT_FOR_THREADS
 
 
 @contextmanager
@@ -92,11 +92,11 @@ def blocks_on_threads():
     """Context in which blocks of rows go to threads even where that is known not to pay."""
     from sklearn_lrvb.row_blocks import array_rows
 
-    least, array_rows._LEAST_FEATURES_FOR_THREADS = array_rows._LEAST_FEATURES_FOR_THREADS, 0
+    least, array_rows._LEAST_PRODUCT_FOR_THREADS = array_rows._LEAST_PRODUCT_FOR_THREADS, 0
     try:
         yield
     finally:
-        array_rows._LEAST_FEATURES_FOR_THREADS = least
+        array_rows._LEAST_PRODUCT_FOR_THREADS = least
 
 
 def sweeper(mixture, X, n_jobs):

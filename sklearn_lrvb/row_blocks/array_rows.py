@@ -25,11 +25,12 @@ from sklearn_lrvb.row_blocks.blocks import (
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows
 from sklearn_lrvb.row_blocks.threads import blas_threads
 
-# Number of features below which blocks do not go to threads. Where features are few, a pass is made of NumPy
-# calls of some 10 microseconds, between which threads wait for the interpreter. On two cores, passes of the
-# fit took 1.3 to 1.6 times as long with two threads at 2 to 10 features, 1.0 times at 25 to 100 and 0.8 times
-# at 200, and those for the matrix behind the error bars 0.7 times from 25 on.
-_LEAST_FEATURES_FOR_THREADS = 50
+# Rows of the matrices that a function of a block multiplies, from which on blocks go to threads. With smaller
+# ones a pass is made of NumPy calls of some 10 microseconds, between which threads wait for the interpreter.
+# On two cores, sweeps of the fit took 1.5 to 2.7 times as long with two threads at 2 to 10 features, 1.0 to
+# 1.3 times at 25 to 100, and 0.8 to 0.9 times at 200. Where the products are of second moments, as those for
+# the matrix behind the error bars, they took 0.7 times at 25 features, and those for leverage 0.5 times.
+_LEAST_PRODUCT_FOR_THREADS = 150
 _BLOCKS_AT_ONCE = 16  # Blocks that a thread takes together, where there are many: it is told less often.
 
 
@@ -108,20 +109,22 @@ class ArrayRows(CentredRows):
         places = batches(self.n_samples, bytes_each)
         return map(self.block, tracked(places, len(places)))
 
-    def total(self, function, numbers_per_row=None, along=None):
+    def total(self, function, numbers_per_row=None, along=None, product_size=None):
         call = self._call(function, along)
         with contextlib.closing(
-            self._over_runs(lambda run: functools.reduce(added, map(call, run)), numbers_per_row)
+            self._over_runs(
+                lambda run: functools.reduce(added, map(call, run)), numbers_per_row, product_size
+            )
         ) as sums:
             return functools.reduce(added, sums)
 
-    def gathered(self, function, numbers_per_row=None):
-        return list(self.map(function, numbers_per_row))
+    def gathered(self, function, numbers_per_row=None, product_size=None):
+        return list(self.map(function, numbers_per_row, product_size))
 
     def each(self, function, shape=(), dtype=np.float64, tracked=untracked):
         return function(self, tracked=tracked)
 
-    def map(self, function, numbers_per_row=None):
+    def map(self, function, numbers_per_row=None, product_size=None):
         """Yield ``function(block)`` for every block, in row order.
 
         A bounded number of results waits at a time. Blocks go to threads where ``n_jobs`` asks for them and
@@ -131,9 +134,9 @@ class ArrayRows(CentredRows):
         Parameters
         ----------
         function : callable
-        numbers_per_row : as in `total`
+        numbers_per_row, product_size : as in `total`
         """
-        return self._in_order(self._call(function), numbers_per_row)
+        return self._in_order(self._call(function), numbers_per_row, product_size)
 
     def _call(self, function, along=None):
         """A function of a place that applies one to the block there."""
@@ -141,17 +144,17 @@ class ArrayRows(CentredRows):
             return lambda place: function(self.block(place))
         return lambda place: function(self.block(place), along[place])
 
-    def concatenated(self, function, numbers_per_row=None, tracked=untracked):
+    def concatenated(self, function, numbers_per_row=None, tracked=untracked, product_size=None):
         """The results of `map` as one array, rows first.
 
         Parameters
         ----------
         function : callable, whose results have the rows on their last axis
-        numbers_per_row : as in `total`
+        numbers_per_row, product_size : as in `total`
         tracked : Tracked, through which the blocks are gone
         """
         n_blocks, whole, start = len(self._places(numbers_per_row)), None, 0
-        with contextlib.closing(self.map(function, numbers_per_row)) as parts:
+        with contextlib.closing(self.map(function, numbers_per_row, product_size)) as parts:
             for part in tracked(parts, n_blocks):
                 if whole is None:
                     whole = np.empty((self.n_samples, *part.shape[:-1]), part.dtype)
@@ -160,14 +163,14 @@ class ArrayRows(CentredRows):
                 start = stop
         return whole
 
-    def write(self, function, out, numbers_per_row=None, tracked=untracked):
+    def write(self, function, out, numbers_per_row=None, tracked=untracked, product_size=None):
         """Call ``function(block, out=...)`` for every block, to fill its rows of ``out``.
 
         Parameters
         ----------
         function : callable, which writes an entry of ``out`` for every row of the block
         out : array (n_samples, ...), may be a memmap
-        numbers_per_row : as in `map`
+        numbers_per_row, product_size : as in `map`
         tracked : as in `concatenated`
         """
 
@@ -175,28 +178,34 @@ class ArrayRows(CentredRows):
             return function(self.block(place), out=out[place])
 
         n_blocks = len(self._places(numbers_per_row))
-        with contextlib.closing(self._in_order(written, numbers_per_row)) as calls:
+        with contextlib.closing(self._in_order(written, numbers_per_row, product_size)) as calls:
             collections.deque(tracked(calls, n_blocks), maxlen=0)
 
     def _places(self, numbers_per_row):
         """Slices of all blocks."""
         return slices(self.n_samples, rows_of_size(numbers_per_row or 2 * self.n_features))
 
-    def _in_order(self, call, numbers_per_row):
+    def _in_order(self, call, numbers_per_row, product_size):
         """Yield ``call(place)`` for the places of all blocks."""
-        with contextlib.closing(self._over_runs(lambda run: list(map(call, run)), numbers_per_row)) as lists:
+        with contextlib.closing(
+            self._over_runs(lambda run: list(map(call, run)), numbers_per_row, product_size)
+        ) as lists:
             for results in lists:
                 yield from results
 
-    def _over_runs(self, call, numbers_per_row):
+    def _over_runs(self, call, numbers_per_row, product_size):
         """Yield ``call(places)`` for runs of the places of consecutive blocks; one by one on one thread."""
         places = self._places(numbers_per_row)
         n_threads = min(effective_n_jobs(self.n_jobs), len(places))
-        if n_threads == 1 or self.n_features < _LEAST_FEATURES_FOR_THREADS:
+        if n_threads == 1:
             yield from (call([place]) for place in places)
             return
-        at_once = max(1, min(_BLOCKS_AT_ONCE, len(places) // (4 * n_threads)))
+        # The products of a block are too small for threads of BLAS, which can take ten times as long.
         with blas_threads(1):
+            if (product_size or self.n_features) < _LEAST_PRODUCT_FOR_THREADS:
+                yield from (call([place]) for place in places)
+                return
+            at_once = max(1, min(_BLOCKS_AT_ONCE, len(places) // (4 * n_threads)))
             yield from _threaded(call, [places[run] for run in slices(len(places), at_once)], n_threads)
 
 

@@ -94,7 +94,7 @@ class CentredRows(ABC):
         """The type in which X is stored."""
 
     @abstractmethod
-    def total(self, function, numbers_per_row=None, along=None):
+    def total(self, function, numbers_per_row=None, along=None, product_size=None):
         """Sum of ``function(block)`` over all blocks.
 
         Parameters
@@ -106,16 +106,19 @@ class CentredRows(ABC):
             How many float64 numbers the function makes of a row, at its largest; by default twice the row.
         along : array or sparse array with a row for every row
             The function then gets its block's rows of it as second argument.
+        product_size : int
+            Rows of the matrices whose products take most of the function's time; by default the number of
+            features. Blocks go to threads where it is large.
         """
 
     @abstractmethod
-    def gathered(self, function, numbers_per_row=None):
+    def gathered(self, function, numbers_per_row=None, product_size=None):
         """``function(block)`` of all blocks in row order, as a list.
 
         Parameters
         ----------
         function : callable, whose results are small together
-        numbers_per_row : as in `total`
+        numbers_per_row, product_size : as in `total`
         """
 
     @abstractmethod

@@ -28,6 +28,13 @@ from sklearn_lrvb.row_blocks.threads import blas_threads
 # A task takes chunks together up to this size. A task takes the scheduler a millisecond, in which a worker
 # passes over some 200 kB; larger groups would bring together chunks that lie on different workers.
 _GROUP_BYTES = 2**23
+_ERRORS_OF_A_LOST_CLUSTER = {
+    "CommClosedError",
+    "ClosedClientError",
+    "CancelledError",
+    "FutureCancelledError",
+    "TimeoutError",
+}
 _SUMMED_AT_ONCE = 16  # Sums that a task of the tree adds up.
 
 
@@ -237,7 +244,7 @@ def _keys_of_chunks(array):
 def _is_lost(error):
     """Whether an error says that there is no scheduler, or no worker, to ask any more."""
     names = {one.__name__ for one in type(error).__mro__}
-    return bool(names & {"CommClosedError", "CancelledError", "FutureCancelledError", "TimeoutError"})
+    return bool(names & _ERRORS_OF_A_LOST_CLUSTER)
 
 
 # Tasks.

@@ -56,7 +56,7 @@ class Part:
         return ArrayRows(self.X if kept is None else self.X[kept], origin, n_jobs, weights, self.first)
 
 
-def total_of_part(function, origin, n_jobs, numbers_per_row, part, along=None):
+def total_of_part(function, origin, n_jobs, numbers_per_row, product_size, part, along=None):
     """Sum of ``function(block)`` over the blocks of a part; None where it has no rows."""
     rows = part.rows(origin, n_jobs)
     if not rows.n_samples:
@@ -68,13 +68,13 @@ def total_of_part(function, origin, n_jobs, numbers_per_row, part, along=None):
                 "be partitioned in the same way."
             )
         along = along[counted(part.sample_weight)[0]]
-    return rows.total(function, numbers_per_row, along)
+    return rows.total(function, numbers_per_row, along, product_size)
 
 
-def _gathered_of_part(function, origin, n_jobs, numbers_per_row, part):
+def _gathered_of_part(function, origin, n_jobs, numbers_per_row, product_size, part):
     """``function(block)`` of all blocks of a part: list."""
     rows = part.rows(origin, n_jobs)
-    return rows.gathered(function, numbers_per_row) if rows.n_samples else []
+    return rows.gathered(function, numbers_per_row, product_size) if rows.n_samples else []
 
 
 def _rows_at(positions, origin, part):
@@ -204,17 +204,18 @@ class PartedRows(CentredRows):
         index, X = zip(*self._listed(function, wanted), strict=True)
         return np.concatenate(index), ArrayRows(np.concatenate(X), self.origin, self.n_jobs)
 
-    def total(self, function, numbers_per_row=None, along=None):
-        return self._summed(
-            functools.partial(total_of_part, function, self.origin, self._n_jobs_of_part, numbers_per_row),
-            along,
-        )
+    def total(self, function, numbers_per_row=None, along=None, product_size=None):
+        return self._summed(self._of_part(total_of_part, function, numbers_per_row, product_size), along)
 
-    def gathered(self, function, numbers_per_row=None):
-        function = functools.partial(
-            _gathered_of_part, function, self.origin, self._n_jobs_of_part, numbers_per_row
+    def gathered(self, function, numbers_per_row=None, product_size=None):
+        of_part = self._of_part(_gathered_of_part, function, numbers_per_row, product_size)
+        return [result for results in self._listed(of_part) for result in results]
+
+    def _of_part(self, verb, function, numbers_per_row, product_size):
+        """One of the verbs as a function of a part."""
+        return functools.partial(
+            verb, function, self.origin, self._n_jobs_of_part, numbers_per_row, product_size
         )
-        return [result for results in self._listed(function) for result in results]
 
     def in_memory(self):
         """All rows as `ArrayRows`; for few rows."""

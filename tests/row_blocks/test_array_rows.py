@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_lrvb import row_blocks
-from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, batches
+from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, array_rows, batches
 
 
 @pytest.fixture(params=[np.float64, np.float32])
@@ -178,6 +178,22 @@ def test_threads_use_one_blas_thread_each(small_blocks):
         for pools in rows.map(blas_threads):
             assert all(number == 1 for number in pools)
         assert blas_threads() == before
+
+
+@pytest.mark.parametrize(
+    ("given", "threads"), [({}, False), ({"product_size": 50}, True), ({"product_size": 49}, False)]
+)
+def test_threads_are_for_large_products(given, threads, small_blocks, monkeypatch):
+    monkeypatch.setattr(array_rows, "_LEAST_PRODUCT_FOR_THREADS", 50)
+    rows = ArrayRows(np.zeros((1000, 3)), np.zeros(3), n_jobs=2)
+
+    def blas_and_thread(block):
+        return {pool["num_threads"] for pool in threadpool_info()}, threading.current_thread()
+
+    with threadpool_limits(2, user_api="blas"):
+        calls = rows.gathered(blas_and_thread, **given)
+    assert all(numbers == {1} for numbers, _ in calls)
+    assert all((thread is not threading.main_thread()) == threads for _, thread in calls)
 
 
 def test_joblib_context_is_respected(small_blocks):

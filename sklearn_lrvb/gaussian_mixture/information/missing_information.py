@@ -193,7 +193,8 @@ def missing_information_from_features(rows, posterior):
     if features.amplification > MAX_AMPLIFICATION:
         return missing_information(rows, posterior)
     function = functools.partial(_feature_products_of_block, features, OwnFrames(posterior))
-    within, between = rows.total(function, 3 * structure.n_components * features.n_features)
+    n_columns = structure.n_components * features.n_features
+    within, between = rows.total(function, 3 * n_columns, product_size=n_columns)
     missing = np.negative(between, out=between)
     n_features, each = features.n_features, np.arange(structure.n_components)
     by_component = missing.reshape(len(each), n_features, len(each), n_features)

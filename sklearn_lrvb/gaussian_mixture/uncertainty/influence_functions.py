@@ -45,7 +45,8 @@ class InfluenceFunctions:
         ]
         self.n_functions = len(coefficients)
         # A row's second moments, or the values in all components.
-        self.numbers_per_row = max(structure.n_quadratic, constant.size)
+        numbers = max(structure.n_quadratic, constant.size)
+        self.work = {"numbers_per_row": numbers, "product_size": structure.n_quadratic}
 
     def __reduce__(self):
         # The polynomials and maps are larger than the coefficients, and quick to compute again.
@@ -120,12 +121,12 @@ def write_influence(rows, posterior, batches, part, out, entries=None, tracked=u
         last = first + len(coefficients)
         if one_by_one and out.dtype == np.float64:
             write = functools.partial(part, functions)
-            rows.write(write, flat[:, first:last], functions.numbers_per_row, tracked)
+            rows.write(write, flat[:, first:last], tracked=tracked, **functions.work)
         else:
             positions = np.flatnonzero((entries.ravel() >= first) & (entries.ravel() < last))
             own = entries.ravel()[positions] - first
             write = functools.partial(_write_spread, part, functions, positions, own)
-            rows.write(write, flat, functions.numbers_per_row, tracked)
+            rows.write(write, flat, tracked=tracked, **functions.work)
         first = last
 
 
@@ -200,7 +201,7 @@ def robust_covariance(rows, posterior, batches, n_targets):
     else:
         functions = [InfluenceFunctions(posterior, coefficients) for coefficients in batches]
         sums, squares = rows.total(
-            functools.partial(_products_of_block, functions, n_targets), functions[0].numbers_per_row
+            functools.partial(_products_of_block, functions, n_targets), **functions[0].work
         )
     covariance = squares - np.outer(sums, sums) / rows.total_weight
     return 0.5 * (covariance + covariance.T)

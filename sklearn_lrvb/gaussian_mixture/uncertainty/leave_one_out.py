@@ -76,7 +76,7 @@ def _selected(expectation, some):
 def rows_without_score(rows, posterior, responses):
     """Numbers of the rows that have no score without them, without keeping any score: int array."""
     function = functools.partial(_unscored_of_block, posterior, OwnFrames(posterior), responses)
-    return np.concatenate(rows.gathered(function, responses.numbers_per_row))
+    return np.concatenate(rows.gathered(function, **responses.work))
 
 
 def _unscored_of_block(posterior, frames, responses, block):

@@ -218,12 +218,13 @@ class ResponsesOfRows:
     def __init__(self, information, posterior, n_rows):
         self._posterior = posterior
         n_targets = n_rows * posterior.n_components
-        self._response_class, self._source, self._memory = information.response_route(n_targets, self)
+        self._response_class, self._source, self._work = information.response_route(n_targets, self)
 
     def by_kernels(self, information):
-        """The class of the responses, its first argument, and the memory for a row (`ResponseRoutes`)."""
-        numbers = len(information.factor) + self._posterior.n_features
-        return _ByKernels, information, {"numbers_per_row": self._posterior.n_components * numbers}
+        """The class of the responses, its first argument, and the work for a row (`ResponseRoutes`)."""
+        size = len(information.factor) + self._posterior.n_features
+        work = {"numbers_per_row": self._posterior.n_components * size, "product_size": size}
+        return _ByKernels, information, work
 
     def by_solutions(self, information):
         """The same where every row and component is solved for."""
@@ -234,12 +235,12 @@ class ResponsesOfRows:
         """The same from the matrix M^-1."""
         structure = self._posterior.structure
         n_features = 1 + structure.n_features + structure.n_quadratic
-        return _ByInverse, inverse, {"numbers_per_row": 2 * n_features}
+        return _ByInverse, inverse, {"numbers_per_row": 2 * n_features, "product_size": n_features}
 
     @property
-    def numbers_per_row(self):
-        """Numbers that are made of a row, where the responses need no passes over rows."""
-        return self._memory["numbers_per_row"]
+    def work(self):
+        """Keywords of `CentredRows.gathered`, where the responses need no passes over rows."""
+        return {name: self._work[name] for name in ("numbers_per_row", "product_size")}
 
     def concatenated(self, function, rows, tracked=untracked):
         """``function(responses, block)`` of all blocks of some rows, as `ArrayRows.concatenated`.
@@ -248,9 +249,9 @@ class ResponsesOfRows:
         at once as memory allows. Otherwise the function is applied in one pass over the rows.
         """
         function = functools.partial(function, self)
-        if "numbers_per_row" in self._memory:
-            return rows.concatenated(function, self._memory["numbers_per_row"], tracked)
-        blocks = rows.blocks(self._memory["bytes_of_solutions"], tracked)
+        if "numbers_per_row" in self._work:
+            return rows.concatenated(function, tracked=tracked, **self._work)
+        blocks = rows.blocks(self._work["bytes_of_solutions"], tracked)
         return np.concatenate([function(block).T for block in blocks])
 
     def of_block(self, whitened, used):

@@ -1,0 +1,31 @@
+"""Rows that would not fit into the memory of the process that asks for a fit."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent / "rows_beyond_memory.py"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
+
+
+@pytest.mark.parametrize("where", ["file", "cluster"])
+def test_neither_x_nor_a_row_for_each_row_is_ever_in_memory(where, tmp_path):
+    argument = "cluster" if where == "cluster" else tmp_path / "X.npy"
+    subprocess.run([sys.executable, "-W", "error", SCRIPT, argument], check=True, cwd=tmp_path)
+
+
+def test_dask_is_not_imported_by_those_who_do_not_use_it():
+    code = """if True:
+        import sys
+        import numpy as np
+        from sklearn_lrvb import LRVBGaussianMixture
+
+        X = np.random.default_rng(0).normal(size=(100, 2))
+        LRVBGaussianMixture().fit(X).predict(X)
+        LRVBGaussianMixture().fit([X[:50], X[50:]]).predict([X])
+        sys.exit("dask" in sys.modules)
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
