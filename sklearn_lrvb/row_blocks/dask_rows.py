@@ -151,8 +151,9 @@ class DaskRows(PartedRows):
                 (result,) = dask.compute(graph.delayed(key))
         except Exception as error:
             if _is_lost(error):
+                why = str(error).partition("\n")[0]
                 raise RuntimeError(
-                    f"The Dask cluster was lost in a pass over X ({type(error).__name__}: {error}). Nothing "
+                    f"The Dask cluster was lost in a pass over X ({type(error).__name__}: {why}). Nothing "
                     "was changed. Connect to a cluster, make X there, and call again."
                 ) from error
             raise
@@ -244,7 +245,9 @@ def _keys_of_chunks(array):
 def _is_lost(error):
     """Whether an error says that there is no scheduler, or no worker, to ask any more."""
     names = {one.__name__ for one in type(error).__mro__}
-    return bool(names & _ERRORS_OF_A_LOST_CLUSTER)
+    # Before 2025, a client that is closed raises an Exception of no class of its own.
+    is_closed = str(error).startswith("Tried sending message after closing")
+    return is_closed or bool(names & _ERRORS_OF_A_LOST_CLUSTER)
 
 
 # Tasks.

@@ -13,9 +13,9 @@ import numpy as np
 
 from sklearn_lrvb import LRVBGaussianMixture
 
-SHAPE = (2_000_000, 10)  # 160 MB in float64
-ALLOWED = 100_000_000  # bytes beyond what the process has at the start
-FEW_ROWS = 80_000  # whose influence takes 128 MB
+SHAPE = (1_000_000, 10)  # 80 MB in float64
+ALLOWED = 60_000_000  # bytes beyond what the process has at the start
+FEW_ROWS = 50_000  # whose influence takes 80 MB
 
 
 def main(where):
@@ -58,7 +58,7 @@ def mapped(file):
 
 @contextlib.contextmanager
 def on_a_cluster():
-    """Rows in the memory of two processes, and a function that has them find the largest number."""
+    """Rows in the memory of another process, and a function that has it find the largest number."""
     import dask.array as da
     from distributed import Client, LocalCluster, wait
 
@@ -66,7 +66,7 @@ def on_a_cluster():
     X = rng.normal(size=SHAPE, chunks=(chunk_rows, -1))
     X = X + 3.0 * rng.integers(2, size=(SHAPE[0], 1), chunks=(chunk_rows, 1))
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
         X = X.persist()

@@ -1,6 +1,7 @@
 """Rows in batches and on Dask give what one array gives, and nothing is done twice or early."""
 
 import functools
+import pickle
 
 import dask
 import dask.array as da
@@ -14,6 +15,7 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.fitting import initialization, search
+from sklearn_lrvb.row_blocks import dask_rows
 from sklearn_lrvb.row_blocks.parted_rows import ChangedRowsError
 
 # Passes of a source besides those of the steps: a look at the columns, the first pass, the default prior, the
@@ -601,6 +603,31 @@ def test_a_fit_is_the_same_bit_by_bit_whatever_the_scheduler():
     for fit in fits[1:]:
         assert fit.lower_bounds_ == fits[0].lower_bounds_
         assert fit.posterior_std_.tobytes() == fits[0].posterior_std_.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("init_params", "moves"),
+    [
+        ("kmeans", "search"),
+        ("k-means++", "merge"),
+        ("random", "auto"),
+        ("random_from_data", None),
+    ],
+)
+def test_nothing_that_travels_is_of_the_size_of_the_rows(
+    init_params, moves, starts_from_samples, monkeypatch
+):
+    sizes, add_value = [], dask_rows._Graph.add_value
+
+    def measured(graph, value):
+        sizes.append(len(pickle.dumps(value)))
+        return add_value(graph, value)
+
+    monkeypatch.setattr(dask_rows._Graph, "add_value", measured)
+    X = np.concatenate(40 * [three_blobs()])
+    X = da.from_array(X + 0.01 * np.random.default_rng(0).normal(size=X.shape), chunks=(1000, -1))
+    mixture({"init_params": init_params, "moves": moves}, 3).fit(X)
+    assert 100 < max(sizes) < X.nbytes / 10
 
 
 def test_a_fit_keeps_no_rows():

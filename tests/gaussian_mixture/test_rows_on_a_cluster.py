@@ -1,7 +1,6 @@
 """Rows on a Dask cluster of two processes: the same fit, whatever is lost on the way."""
 
 import os
-import pickle
 import signal
 
 import dask
@@ -12,7 +11,6 @@ from distributed import Client, LocalCluster, wait
 from sklearn.base import clone
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.fitting import initialization, search
 from sklearn_lrvb.row_blocks import dask_rows
 from sklearn_lrvb.row_blocks.dask_rows import DaskRows
 
@@ -25,14 +23,24 @@ def cluster_of_two():
 
 
 @pytest.fixture(scope="module")
-def client():
+def without_a_cluster():
+    """The fit to the same chunks in this process, and the fit to an array."""
+    X = three_clusters()
+    with dask.config.set(scheduler="synchronous"):
+        return fitted_to(X), fitted_to(X.compute())
+
+
+@pytest.fixture(scope="module")
+def client(without_a_cluster):
     with cluster_of_two() as cluster, Client(cluster) as client:
         yield client
 
 
-@pytest.fixture
-def one_task_a_chunk(monkeypatch):
-    monkeypatch.setattr(dask_rows, "_GROUP_BYTES", 1)
+@pytest.fixture(scope="module", autouse=True)
+def one_task_a_chunk():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dask_rows, "_GROUP_BYTES", 1)
+        yield
 
 
 @pytest.fixture
@@ -75,11 +83,9 @@ def assert_same_bits(fit, other):
         np.testing.assert_array_equal(getattr(fit, name), getattr(other, name), err_msg=name)
 
 
-def test_the_fit_is_that_of_one_process_and_of_one_array(client, one_task_a_chunk):
-    X = three_clusters()
-    with dask.config.set(scheduler="synchronous"):
-        local, array = fitted_to(X), fitted_to(X.compute())
-    fit = fitted_to(persisted(X))
+def test_the_fit_is_that_of_one_process_and_of_one_array(client, without_a_cluster):
+    local, array = without_a_cluster
+    fit = fitted_to(persisted(three_clusters()))
     assert_same_bits(fit, local)
     assert np.all(np.abs(fit.posterior_mean_ - array.posterior_mean_) <= 1e-9 * array.posterior_std_)
     np.testing.assert_allclose(fit.posterior_std_, array.posterior_std_, rtol=1e-9)
@@ -97,7 +103,7 @@ def test_results_for_rows_stay_on_the_workers(client, method):
     np.testing.assert_allclose(on_workers.compute(), expected, rtol=1e-10, atol=1e-10)
 
 
-def test_a_killed_worker_costs_time_only(client, one_task_a_chunk, after_pass):
+def test_a_killed_worker_costs_time_only(client, after_pass):
     X = persisted(three_clusters())
     expected = fitted_to(X)
     processes = set(client.run(os.getpid).values())
@@ -119,28 +125,3 @@ def test_a_lost_cluster_is_an_error_that_leaves_the_estimator_as_it_was(after_pa
             mixture.fit(X)
     assert vars(mixture).keys() == before.keys()
     assert all(vars(mixture)[name] is value for name, value in before.items())
-
-
-@pytest.mark.parametrize(
-    ("init_params", "moves"),
-    [
-        ("kmeans", "search"),
-        ("k-means++", "merge"),
-        ("random", "auto"),
-        ("random_from_data", None),
-    ],
-)
-def test_nothing_that_travels_is_of_the_size_of_the_rows(init_params, moves, monkeypatch):
-    for module in (initialization, search):
-        monkeypatch.setattr(module, "SAMPLE_ROWS", 500)
-    sizes, add_value = [], dask_rows._Graph.add_value
-
-    def measured(graph, value):
-        sizes.append(len(pickle.dumps(value)))
-        return add_value(graph, value)
-
-    monkeypatch.setattr(dask_rows._Graph, "add_value", measured)
-    X = three_clusters(10_000)
-    with dask.config.set(scheduler="synchronous"):
-        fitted_to(X, init_params=init_params, moves=moves, max_iter=500, tol=1e-3)
-    assert 100 < max(sizes) < 20_000  # bytes, where X has 160,000
