@@ -15,7 +15,7 @@ from benchmarks.problems.many_rows import N_COMPONENTS, N_FEATURES, many_rows
 
 TITLE = "Rows anywhere"
 _ROWS = (10**6, 10**7, 10**8)
-_CHUNK_ROWS = 10**6
+_CHUNK_ROWS = 2_500_000  # 50 MB
 _MOST_ROWS_OF_EVERY_FIT = 10**7  # Beyond, fits take minutes, and only two places are fitted.
 
 _CHUNKS = (1, 10, 100, 1000)  # numbers of tiny chunks, for the overhead
@@ -135,8 +135,9 @@ def _cluster(n_workers, settings):
                 client.persist(array.blocks[part[0] : part[-1] + 1], workers=[worker])
                 for part, worker in zip(numbers, workers, strict=False)
             ]
-            wait(parts)
-            return da.concatenate(parts)
+            array = da.concatenate(parts).persist()  # again, so that its tasks are the chunks alone
+            wait(array)
+            return array
 
         yield persisted
 
