@@ -52,7 +52,7 @@ def _leverage(X, settings):
         mixture.leverage(X[:10])  # The matrix that it needs is formed once.
         calls.append(lambda mixture=mixture: mixture.leverage(X))
     n_moments = 1 + X.shape[1] + X.shape[1] * (X.shape[1] + 1) // 2
-    return _row("leverage", X, n_moments, calls, settings)
+    return _row("leverage", X, n_moments // 2, calls, settings)
 
 
 def _row(what, X, product_size, calls, settings):
@@ -110,7 +110,7 @@ def draw(found, path):
         for (is_leverage, n_samples), colour in zip(series, (GREY, GREEN, BLUE, ORANGE), strict=False):
             what = "leverage" if is_leverage else "sweep"
             own = [row for row in found if (row["what"], row["n_samples"]) == (what, n_samples)]
-            label = f"{_WHAT[what]}, {n_samples:,} rows"
+            label = f"{_WHAT[what]}, {n_samples:,.0f} rows"
             axes.plot([row["n_features"] for row in own], list(map(_ratio, own)), color=colour, label=label)
             for row in own:
                 face = colour if row["taken"] else "white"
@@ -119,7 +119,7 @@ def draw(found, path):
         axes.set(xscale="log", xlabel="features", ylim=(0, None))
         axes.set_ylabel("two threads over one\n(hollow: declined)")
         ticks = sorted({row["n_features"] for row in found})
-        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks])
         axes.minorticks_off()
         axes.legend(fontsize="small")
         saved(figure, path)

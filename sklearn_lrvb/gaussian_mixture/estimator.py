@@ -182,7 +182,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Threads over blocks of rows, and for matrix factorizations; None is one, as in joblib. Blocks go to
         threads where large matrices are multiplied, so that threads pay: in the steps of a fit from 50
         features on; in leverage, leave-one-out scores, influence and the matrix behind the error bars of
-        "full" covariances from some 10 on. Elsewhere they would wait for each other, and Dask's processes are
+        "full" covariances from some 13 on. Elsewhere they would wait for each other, and Dask's processes are
         the way to more cores. Results do not depend on it beyond round-off.
 
     Attributes

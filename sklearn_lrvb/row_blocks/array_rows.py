@@ -29,8 +29,8 @@ from sklearn_lrvb.row_blocks.threads import blas_threads
 # ones a pass is made of NumPy calls of some 10 microseconds, between which threads wait for the interpreter.
 # On two cores, sweeps of the fit took 1.3 to 2.7 times as long with two threads at 2 to 10 features, 0.9 to
 # 1.3 times at 25, 0.7 to 1.2 times at 50 and 100 (1.0 or more on a busy machine), and 0.7 to 0.9 times at
-# 200. Where the products are of second moments, as for leverage, it was 0.8 times at 10 features, 0.5 to 0.7
-# times at 25.
+# 200. Where the products are of second moments, as for leverage, it was 1.0 to 1.4 times at 10 features, and
+# 0.5 to 0.7 times at 25.
 _LEAST_PRODUCT_FOR_THREADS = 50
 _BLOCKS_AT_ONCE = 16  # Blocks that a thread takes together, where there are many: it is told less often.
 

@@ -235,7 +235,8 @@ class ResponsesOfRows:
         """The same from the matrix M^-1."""
         structure = self._posterior.structure
         n_features = 1 + structure.n_features + structure.n_quadratic
-        return _ByInverse, inverse, {"numbers_per_row": 2 * n_features, "product_size": n_features}
+        # Only the rows of a block that two components share take part in the products.
+        return _ByInverse, inverse, {"numbers_per_row": 2 * n_features, "product_size": n_features // 2}
 
     @property
     def work(self):
