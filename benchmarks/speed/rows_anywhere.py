@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot as plt
 
+from benchmarks.harness import rows
 from benchmarks.harness.clock import summary
 from benchmarks.harness.figures import BLUE, GREEN, GREY, ORANGE, STYLE, saved
 from benchmarks.harness.tables import judged, table, text
@@ -81,7 +82,7 @@ def _places(n_rows, settings):
 
 def _described(place, n_rows):
     """Columns of a row: what is measured."""
-    return {"problem": f"{n_rows:,} rows: {place}", "kind": "place", "place": place, "n_samples": n_rows}
+    return {"problem": f"{n_rows:,} rows, {place}", "kind": "place", "place": place, "n_samples": n_rows}
 
 
 def _fit(ours, rows, settings):
@@ -163,7 +164,7 @@ def _overhead(settings):
                 alone = ours.sweeper(state, chunks)
             calls = {"alone": alone, "grouped": ours.sweeper(state, chunks)}
             yield {
-                "problem": f"{n_chunks} chunks",
+                "problem": f"{n_chunks:,} tiny chunks",
                 "kind": "overhead",
                 "n_chunks": n_chunks,
                 "n_workers": n_workers,
@@ -179,8 +180,7 @@ def section(found):
     overhead = [row for row in found if row["kind"] == "overhead"]
     by_place = table(
         [
-            ("rows", text("n_samples", "{:,.0f}")),
-            ("where they are", text("place", "{}")),
+            ("problem", rows.label),
             ("a pass, s", text("pass_seconds")),
             *judged("times workers, over an array", _share, _target),
             ("a fit, s", text("fit_seconds")),
@@ -191,7 +191,7 @@ def section(found):
     )
     by_chunks = table(
         [
-            ("tiny chunks", text("n_chunks", "{:,.0f}")),
+            ("problem", rows.label),
             ("a pass with a task for each, s", text("alone_seconds")),
             ("in groups of 8 MB, s", text("grouped_seconds")),
         ],
@@ -201,7 +201,7 @@ def section(found):
 {N_COMPONENTS} components; a fit is all passes of a default fit. "Array" is in memory; memory maps and
 stored chunks are files, which the system keeps in memory as far as there is some to spare. Dask workers are
 processes of one thread on the same machine, over which persisted chunks are spread evenly; stored ones are
-read in every pass. The fourth column divides the time of a pass by that over the array, measured in turn
+read in every pass. The third column divides the time of a pass by that over the array, measured in turn
 with it, and multiplies by the number of workers. The last column is by how much a fit raises the memory of
 the process that calls it, without the rows.
 

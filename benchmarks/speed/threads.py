@@ -3,9 +3,10 @@
 import numpy as np
 from matplotlib import pyplot as plt
 
+from benchmarks.harness import rows
 from benchmarks.harness.clock import summary
 from benchmarks.harness.figures import BLUE, GREEN, GREY, ORANGE, STYLE, saved
-from benchmarks.harness.tables import milliseconds, table, text, yes
+from benchmarks.harness.tables import milliseconds, table, yes
 from benchmarks.problems.many_rows import N_COMPONENTS, many_rows
 
 TITLE = "Threads"
@@ -62,7 +63,7 @@ def _row(what, X, product_size, calls, settings):
     with blocks_on_threads():
         times = summary(settings.clock.interleaved(dict(zip(("one", "two"), calls, strict=True))))
     return {
-        "problem": f"{_WHAT[what]}, {len(X):,} rows of {X.shape[1]}",
+        "problem": f"{_WHAT[what]}, {len(X):,} rows of {X.shape[1]} features",
         "what": what,
         "n_samples": len(X),
         "n_features": X.shape[1],
@@ -75,9 +76,7 @@ def _row(what, X, product_size, calls, settings):
 def section(found):
     shown = table(
         [
-            ("of", lambda row: _WHAT[row["what"]]),
-            ("rows", text("n_samples", "{:,.0f}")),
-            ("features", text("n_features", "{:.0f}")),
+            ("problem", rows.label),
             ("one thread, ms", milliseconds("one_seconds")),
             ("two threads, ms", milliseconds("two_seconds")),
             ("two over one", lambda row: f"{_ratio(row):.2f}"),
