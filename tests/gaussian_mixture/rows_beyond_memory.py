@@ -13,9 +13,9 @@ import numpy as np
 
 from sklearn_lrvb import LRVBGaussianMixture
 
-SHAPE = (1_000_000, 10)  # 80 MB in float64
-ALLOWED = 60_000_000  # bytes beyond what the process has at the start
-FEW_ROWS = 50_000  # whose influence takes 80 MB
+SHAPE = (1_000_000, 5)  # 40 MB in float64
+ALLOWED = 35_000_000  # bytes beyond what the process has at the start
+FEW_ROWS = 100_000  # whose influence takes 40 MB
 
 
 def main(where):

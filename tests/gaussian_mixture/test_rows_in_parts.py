@@ -230,8 +230,8 @@ def array_fit():
 
 @pytest.mark.parametrize(
     "lengths",
-    [(300,), (1,) * 300, (299, 0, 1), (0, 300), (0,) * 40 + (150, 150) + (0,) * 40],
-    ids=["one", "of one row", "a last row", "a first one without rows", "most without rows"],
+    [(300,), (1,) * 60 + (240,), (299, 0, 1), (0, 300), (0,) * 40 + (150, 150) + (0,) * 40],
+    ids=["one", "many of one row", "a last row", "a first one without rows", "most without rows"],
 )
 def test_chunks_of_any_lengths(lengths):
     X = three_blobs()
