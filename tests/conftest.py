@@ -1,10 +1,17 @@
 """What all tests share: one BLAS thread, and one seed."""
 
+import gc
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from sklearn_lrvb.row_blocks import array_rows
+
+
+def pytest_collection_finish():
+    # ten thousand tests are many objects, which the garbage collector would go through again and again
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -188,7 +188,8 @@ def test_threads_are_for_large_products(given, threads, small_blocks, monkeypatc
     rows = ArrayRows(np.zeros((1000, 3)), np.zeros(3), n_jobs=2)
 
     def blas_and_thread(block):
-        return {pool["num_threads"] for pool in threadpool_info()}, threading.current_thread()
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+        return {pool["num_threads"] for pool in pools}, threading.current_thread()
 
     with threadpool_limits(2, user_api="blas"):
         calls = rows.gathered(blas_and_thread, **given)
