@@ -4,6 +4,7 @@ import functools
 import itertools
 
 import numpy as np
+import pytest
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.linear_response import SolverCosts
@@ -36,6 +37,17 @@ def model_id(model):
     weights = "sticks" if model["weight_concentration_prior_type"] == "dirichlet_process" else "dirichlet"
     noise = "noise" if model["reg_covar"] else "exact"
     return "-".join([model["covariance_type"], model["prior"], model["factorization"], weights, noise])
+
+
+def models_in_turn(models, name, choices):
+    """Parametrize a test that takes long by models, each with one of three choices in turn.
+
+    Every option of the models then meets every choice, but not every combination of options does.
+    """
+    pairs = zip(models, itertools.cycle(choices), strict=False)
+    return pytest.mark.parametrize(
+        ("model", name), [pytest.param(*pair, id=f"{model_id(pair[0])}-{pair[1]}") for pair in pairs]
+    )
 
 
 def use_information(solver, monkeypatch):

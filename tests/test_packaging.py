@@ -1,6 +1,8 @@
-"""What is packaged agrees: the versions, the bounds that are tested, and the marker of types."""
+"""What is packaged agrees: the versions, the bounds that are tested, the marker of types, and the extras."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -51,3 +53,19 @@ def test_the_public_checks_use_the_pythons_that_are_declared():
     workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf8")
     assert re.search(r"python: \[(.*)\]", workflow)[1] == ", ".join(f'"{version}"' for version in declared)
     assert PROJECT["requires-python"] == f">={declared[0]}"
+
+
+def test_what_only_an_extra_installs_is_imported_by_none_who_does_not_use_it():
+    code = """if True:
+        import sys
+        import numpy as np
+        import sklearn_lrvb.displays
+        from sklearn_lrvb import LRVBGaussianMixture
+
+        X = np.random.default_rng(0).normal(size=(100, 2))
+        LRVBGaussianMixture().fit(X).predict(X)
+        LRVBGaussianMixture().fit([X[:50], X[50:]]).predict([X])
+        imported = {"arviz_base", "dask", "matplotlib"} & sys.modules.keys()
+        sys.exit(", ".join(imported) or None)
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,6 +1,7 @@
 """Interrupts, as by Ctrl-C: the estimator is as it was, and what is asked again has the same answer."""
 
 import copy
+import functools
 import pickle
 import signal
 import threading
@@ -141,19 +142,25 @@ QUESTIONS = {
 }
 
 
+@functools.cache
+def asked():
+    """A fit, and the answers to all questions of it."""
+    fit = mixture({"solver": "coordinate_ascent", "n_jobs": 2}).fit(overlapping())
+    return fit, {name: question(copy.deepcopy(fit)) for name, question in QUESTIONS.items()}
+
+
 @with_signals
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_interrupted_questions_have_the_same_answer_afterwards(name, interrupted, small_blocks):
-    fit = mixture({"solver": "coordinate_ascent", "n_jobs": 2}).fit(overlapping())
-    answers = {other: question(copy.deepcopy(fit)) for other, question in QUESTIONS.items()}
+    fit, answers = asked()
     numbers = blas_numbers()
     seconds = duration(lambda: QUESTIONS[name](copy.deepcopy(fit)))
     for other in np.random.default_rng().choice(list(QUESTIONS), N_INTERRUPTS):
         estimator = interrupted(lambda: copy.deepcopy(fit), QUESTIONS[name], seconds)
         assert blas_numbers() == numbers
         assert vars(estimator).keys() == vars(fit).keys()
-        for asked in (other, name):
-            assert_equal_to_rounding(QUESTIONS[asked](estimator), answers[asked], f"{name}, then {asked}")
+        for again in (other, name):
+            assert_equal_to_rounding(QUESTIONS[again](estimator), answers[again], f"{name}, then {again}")
 
 
 # Threads.

@@ -18,17 +18,3 @@ def test_neither_x_nor_a_row_for_each_row_is_ever_in_memory(where, tmp_path):
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # Each would have buffers of its own.
     command = [sys.executable, "-W", "error", SCRIPT, argument]
     subprocess.run(command, check=True, cwd=tmp_path, env=os.environ | one_thread, timeout=120)
-
-
-def test_dask_is_not_imported_by_those_who_do_not_use_it():
-    code = """if True:
-        import sys
-        import numpy as np
-        from sklearn_lrvb import LRVBGaussianMixture
-
-        X = np.random.default_rng(0).normal(size=(100, 2))
-        LRVBGaussianMixture().fit(X).predict(X)
-        LRVBGaussianMixture().fit([X[:50], X[50:]]).predict([X])
-        sys.exit("dask" in sys.modules)
-    """
-    subprocess.run([sys.executable, "-c", code], check=True)

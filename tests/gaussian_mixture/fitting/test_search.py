@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, MODELS, mixture, model_id, three_blobs
+from catalogue import COVARIANCE_TYPES, MODELS, mixture, model_id, models_in_turn, three_blobs
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
@@ -18,6 +18,12 @@ from sklearn_lrvb.row_blocks import ArrayRows
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
+# The components that four blobs start in, and how many components there are.
+JOINED = {
+    "one split": ([0, 1, 2, 2], 6),
+    "two splits": ([0, 0, 1, 1], 6),
+    "three in one": ([0, 1, 1, 1], 4),
+}
 
 
 def four_blobs(n_samples=400):
@@ -77,13 +83,9 @@ def test_rows_of_a_component_are_counted_by_their_shares(covariance_type):
         np.testing.assert_allclose(own.sample_weight[counted], (rows.sample_weight * r[k])[held], rtol=1e-12)
 
 
-@catalogue
-@pytest.mark.parametrize(
-    ("groups", "n_components"),
-    [([0, 1, 2, 2], 6), ([0, 0, 1, 1], 6), ([0, 1, 1, 1], 4)],
-    ids=["one split", "two splits", "three in one"],
-)
-def test_the_search_parts_what_a_start_had_joined(model, groups, n_components):
+@models_in_turn(PROPER, "joined", JOINED)
+def test_the_search_parts_what_a_start_had_joined(model, joined):
+    groups, n_components = JOINED[joined]
     settings = {"init_params": merged_start(groups), "tol": 1e-3}
     found = mixture(model, n_components, moves="search", **settings).fit(four_blobs())
     truth = mixture(model, n_components, moves=None, init_params=merged_start(range(4)), tol=1e-3)
@@ -108,8 +110,7 @@ def test_a_swap_where_no_component_is_empty(model):
     assert found.n_occupied_ == 4
 
 
-@catalogue
-@pytest.mark.parametrize("seed", range(2))
+@models_in_turn(PROPER, "seed", range(3))
 def test_the_search_is_never_worse_than_merges(model, seed):
     X = three_blobs(150)
     merge, search = (
