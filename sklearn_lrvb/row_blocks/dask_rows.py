@@ -26,7 +26,7 @@ from sklearn_lrvb.row_blocks.surveys import require_finite, survey_of_part
 from sklearn_lrvb.row_blocks.threads import blas_threads
 
 # A task takes chunks together up to this size. A task takes the scheduler a millisecond, in which a worker
-# passes over some 200 kB; larger groups would bring together chunks that lie on different workers.
+# passes over some 400 kB; larger groups would bring together chunks that lie on different workers.
 _GROUP_BYTES = 2**23
 _ERRORS_OF_A_LOST_CLUSTER = {
     "CommClosedError",
