@@ -7,6 +7,7 @@ from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 _thread_pools = functools.cache(ThreadpoolController)  # Finding the libraries takes a millisecond.
+_entered: list = []  # What the contexts that are open have changed, the innermost last.
 
 
 def blas_threads(n_jobs):
@@ -32,18 +33,25 @@ def _threads(number, user_api):
     pools = [pool for pool in _thread_pools().lib_controllers if pool.user_api == user_api]
     changed = [(pool, pool.num_threads) for pool in pools if pool.num_threads != number]
     try:
+        _entered.append(changed)
         for pool, _ in changed:
             pool.set_num_threads(number)
         yield
     finally:
         try:
-            _restore(changed)
+            _leave(changed)
         except BaseException:
-            _restore(changed)
+            _leave(changed)
             raise
 
 
-def _restore(changed):
-    """Give thread pools their numbers of threads: list of (pool, number)."""
-    for pool, number in changed:
-        pool.set_num_threads(number)
+def _leave(changed):
+    """Restore the numbers that a context has changed, after those of contexts inside of it.
+
+    After an interrupt the context of a generator may end later than the one around it: what that one has
+    restored is not to be changed again.
+    """
+    while any(one is changed for one in _entered):
+        for pool, number in _entered[-1]:
+            pool.set_num_threads(number)
+        _entered.pop()
