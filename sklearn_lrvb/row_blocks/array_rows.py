@@ -7,7 +7,6 @@ so results depend on ``n_jobs`` by round-off at most.
 import collections
 import contextlib
 import functools
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +23,7 @@ from sklearn_lrvb.row_blocks.blocks import (
 )
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows
 from sklearn_lrvb.row_blocks.threads import blas_threads
+from sklearn_lrvb.row_blocks.worker_threads import in_order
 
 # Rows of the matrices that a function of a block multiplies, from which on blocks go to threads. With smaller
 # ones a pass is made of NumPy calls of some 10 microseconds, between which threads wait for the interpreter.
@@ -207,22 +207,4 @@ class ArrayRows(CentredRows):
                 yield from (call([place]) for place in places)
                 return
             at_once = max(1, min(_BLOCKS_AT_ONCE, len(places) // (4 * n_threads)))
-            yield from _threaded(call, [places[run] for run in slices(len(places), at_once)], n_threads)
-
-
-def _threaded(function, items, n_threads):
-    """Results of ``function`` in the order of ``items``, few of them waiting at a time.
-
-    After an error or an interrupt the items at work are waited for, and those that wait are dropped.
-    """
-    waiting = collections.deque()
-    pool = ThreadPoolExecutor(n_threads)
-    try:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > 2 * n_threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+            yield from in_order(call, [places[run] for run in slices(len(places), at_once)], n_threads)

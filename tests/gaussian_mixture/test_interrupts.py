@@ -28,23 +28,7 @@ def with_signals(test):
 
 
 @pytest.fixture
-def whole_starts_of_threads(monkeypatch):
-    """Hold back the timer while a thread starts.
-
-    An interrupt in there may leave one of Python's own locks taken, and that thread would wait for ever.
-    """
-    start = threading.Thread.start
-
-    def started(thread):
-        seconds, _ = signal.setitimer(signal.ITIMER_REAL, 0)
-        start(thread)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-
-    monkeypatch.setattr(threading.Thread, "start", started)
-
-
-@pytest.fixture
-def interrupted(whole_starts_of_threads):
+def interrupted():
     """Callable that returns a fresh estimator after an interrupt of a method that takes some seconds."""
 
     def interrupt(*_):
