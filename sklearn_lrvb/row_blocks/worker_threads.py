@@ -21,13 +21,14 @@ def in_order(function, items, n_threads):
     n_threads : int
     """
     given, done, finished = queue.SimpleQueue(), queue.SimpleQueue(), {}
-    threads, ahead = [], 2 * n_threads
+    ahead = 2 * n_threads
+    # Daemons, because Python is not to wait at its end for one that an interrupt has kept from beginning.
+    threads = [
+        threading.Thread(target=_work, args=(function, given, done), daemon=True) for _ in range(n_threads)
+    ]
     try:
-        for _ in range(n_threads):
-            # One that an interrupt keeps from beginning is not to be waited for when Python ends.
-            thread = threading.Thread(target=_work, args=(function, given, done), daemon=True)
+        for thread in threads:
             thread.start()
-            threads.append(thread)
         for number in range(len(items) + ahead):
             if number < len(items):
                 given.put((number, items[number]))
@@ -75,4 +76,5 @@ def _end(threads, given):
     for _ in threads:
         given.put(None)
     for thread in threads:
-        thread.join()
+        if thread.is_alive():
+            thread.join()
