@@ -2,12 +2,22 @@
 
 import contextlib
 import functools
+import threading
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 _thread_pools = functools.cache(ThreadpoolController)  # Finding the libraries takes a millisecond.
-_entered: list = []  # What the contexts that are open have changed, the innermost last.
+
+
+class _Entered(threading.local):
+    """What the contexts that a thread has open have changed, the innermost last."""
+
+    def __init__(self):
+        self.changes = []
+
+
+_entered = _Entered()
 
 
 def blas_threads(n_jobs):
@@ -32,26 +42,27 @@ def _threads(number, user_api):
     """
     pools = [pool for pool in _thread_pools().lib_controllers if pool.user_api == user_api]
     changed = [(pool, pool.num_threads) for pool in pools if pool.num_threads != number]
+    entered = _entered.changes
     try:
-        _entered.append(changed)
+        entered.append(changed)
         for pool, _ in changed:
             pool.set_num_threads(number)
         yield
     finally:
         try:
-            _leave(changed)
+            _leave(changed, entered)
         except BaseException:
-            _leave(changed)
+            _leave(changed, entered)
             raise
 
 
-def _leave(changed):
+def _leave(changed, entered):
     """Restore the numbers that a context has changed, after those of contexts inside of it.
 
     After an interrupt the context of a generator may end later than the one around it: what that one has
     restored is not to be changed again.
     """
-    while any(one is changed for one in _entered):
-        for pool, number in _entered[-1]:
+    while any(one is changed for one in entered):
+        for pool, number in entered[-1]:
             pool.set_num_threads(number)
-        _entered.pop()
+        entered.pop()
