@@ -40,7 +40,7 @@ def model_id(model):
 
 
 def models_in_turn(models, name, choices):
-    """Parametrize a test that takes long by models, each with one of three choices in turn.
+    """Parametrize a test that takes long by models, each with one of some choices in turn.
 
     Every option of the models then meets every choice, but not every combination of options does.
     """
