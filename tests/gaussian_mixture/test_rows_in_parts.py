@@ -357,9 +357,14 @@ def test_responsibilities_on_dask(lengths):
         (chunked(2.0 * RESPONSIBILITIES), "300 rows do not"),
         (chunked(np.where(np.arange(300)[:, None] == 7, np.nan, RESPONSIBILITIES)), "1 rows do not"),
         (of_unknown_lengths(RESPONSIBILITIES, (0, 100, 1, 0, 0, 2, 150, 47)), "100, but|100: both must be"),
+        (of_unknown_lengths(RESPONSIBILITIES, (150, 150)), r"\(2, 1\) chunks .* both must be"),
+        (of_unknown_lengths(np.tile(RESPONSIBILITIES, (2, 1)), (*LENGTHS, 300)), "both must be partitioned"),
         (RESPONSIBILITIES[:-1], r"shape \(300, 3\), but has \(299, 3\)"),
     ],
-    ids=["too few components", "too much", "NaN", "other chunks", "too few rows"],
+    ids=[
+        *("too few components", "too much", "NaN", "other chunks", "fewer chunks", "more chunks"),
+        "too few rows",
+    ],
 )
 @pytest.mark.parametrize("weighted", [False, True])
 def test_responsibilities_that_do_not_go_with_the_rows(responsibilities, message, weighted):

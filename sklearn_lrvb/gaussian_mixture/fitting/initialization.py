@@ -329,6 +329,12 @@ def checked_dask_responsibilities(responsibilities, rows, n_components, source):
             f"{source} must have one row for every row of X and one column for every component, shape "
             f"{(int(n_rows), n_components)}, but has {shape}."
         )
+    n_chunks = len(rows.survey.lengths)
+    if np.isnan(shape[0]) and responsibilities.numblocks != (n_chunks, 1):
+        raise ValueError(
+            f"{source} has {responsibilities.numblocks} chunks (along rows, along columns) of unknown "
+            f"lengths, but X has {(n_chunks, 1)}: both must be partitioned in the same way."
+        )
     n_bad = rows.total(_n_bad_responsibilities, along=responsibilities)
     if n_bad:
         raise ValueError(
