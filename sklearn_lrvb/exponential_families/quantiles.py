@@ -8,7 +8,7 @@ deviations are positive unless the function says otherwise.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv, gammainccinv, gammaincinv, ndtr
+from scipy.special import betainccinv, betaincinv, betaln, gammainccinv, gammaincinv, log_ndtr, ndtr
 
 # Shapes from which an expansion around the normal limit is exact to round-off, where the inverses of the
 # incomplete gamma and beta functions lose digits.
@@ -16,6 +16,7 @@ _LARGE_GAMMA_SHAPE = 1e5
 _LARGE_BETA_SHAPE = 1e8
 _SMALLEST_GAMMA = 1e-100  # Least quantile in units of the mean; its reciprocal and its square are finite.
 _SMALLEST_BETA_SIZE = 1e-6  # Least a + b; such a beta variable is almost surely next to 0 or 1.
+_TINY_BETA = 1e-200  # Beta variables below this are computed by the leading term of their distribution.
 _LARGEST_RATIO = 1e100  # Largest ratio of a mean to its standard deviation; its square is finite.
 
 
@@ -173,6 +174,42 @@ def beta_quantile_pair(
     # P(1 - V <= 1 - v) = P(V >= v), so that the two tails change places.
     complements[~large] = _in_its_tail(z, betainccinv, betaincinv, b, a)
     return quantiles, complements
+
+
+def log_beta_quantile_pair(
+    normal: ArrayLike, a: ArrayLike, b: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Logarithms of a beta quantile and of its complement, also where the numbers underflow.
+
+    Parameters
+    ----------
+    normal, a, b : array-like
+        As in `beta_quantile_pair`.
+
+    Returns
+    -------
+    log_quantiles, log_complements : ndarray
+        In the broadcast shape.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families.quantiles import log_beta_quantile_pair
+    >>> log_v, log_complement = log_beta_quantile_pair(0.0, a=1e-4, b=1.0)  # the median of v is 2^-10000
+    >>> print(f"{log_v / np.log(2.0):.1f} {log_complement}")
+    -10000.0 0.0
+    """
+    normal, a, b = np.broadcast_arrays(normal, a, b)
+    logs = []
+    for quantiles, z, own, other in zip(
+        beta_quantile_pair(normal, a, b), (normal, -normal), (a, b), (b, a), strict=True
+    ):
+        # The distribution function of a tiny v is v^a / (a B(a, b)), up to a relative error of v.
+        tiny = quantiles < _TINY_BETA
+        log_quantiles = np.array(np.log(np.where(tiny, 1.0, quantiles)))
+        z, own, other = z[tiny], own[tiny], other[tiny]
+        log_quantiles[tiny] = (log_ndtr(z) + np.log(own) + betaln(own, other)) / own
+        logs.append(log_quantiles)
+    return logs[0], logs[1]
 
 
 def _large_beta(z, a, b):

@@ -9,28 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
-from sklearn_lrvb.gaussian_mixture.arviz_conversion import (
-    in_arviz,
-    posterior_groups,
-    require_arviz,
-    row_groups,
-)
 from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
-from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
-from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, require_table
+from sklearn_lrvb.gaussian_mixture.sampling_methods import SamplingMethods
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
 from sklearn_lrvb.gaussian_mixture.validation import (
-    checked_n_draws,
     checked_targets,
     holding,
 )
 
 if TYPE_CHECKING:
-    import arviz
     import pandas as pd
-    import xarray as xr
 
 # Attributes that `dir` must not evaluate, because computing them may take long.
 _COMPUTED_ON_ACCESS = {
@@ -46,7 +35,7 @@ _COMPUTED_ON_ACCESS = {
 }
 
 
-class PosteriorMethods(FittedAttributes):
+class PosteriorMethods(SamplingMethods):
     """Methods of `LRVBGaussianMixture` about its posterior uncertainty."""
 
     def __dir__(self):
@@ -284,6 +273,8 @@ class PosteriorMethods(FittedAttributes):
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         information_solver: str = "auto",
+        n_draws: int = 4000,
+        random_state: int | np.random.RandomState | None = None,
     ) -> NDArray[np.float64]:
         """Posterior covariance of some of the parameters.
 
@@ -294,7 +285,7 @@ class PosteriorMethods(FittedAttributes):
             'all' is log weights, means and precisions. Of matrices the unique entries are
             reported, in the order of `posterior_names_`; weights and covariances by the delta method.
 
-        method : {'lrvb', 'mean_field', 'sandwich'}, default='lrvb'
+        method : {'lrvb', 'mean_field', 'sandwich', 'importance', 'gibbs'}, default='lrvb'
             'lrvb': linear response (Eq. nuisance_lrvb_est). 'mean_field': the covariance of q itself, in
             which components and kinds of parameters are independent. Under joint factors the variance of a
             mean is that of its Student t, without the excess over the normal where it is infinite
@@ -302,11 +293,12 @@ class PosteriorMethods(FittedAttributes):
             vary from one sample of rows to another, whatever distribution these come from; the sum over rows
             of squared weight influences (the infinitesimal jackknife). Where the mixture is the true model
             it agrees with 'lrvb', up to the prior and to noise; where it is not, it is the one to trust.
+            'importance' and 'gibbs': the exact posterior, from draws as in :meth:`sample_posterior`.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, for 'sandwich', and where they are needed and did not stay with the estimator:
-            after a pickle that was too large to carry the matrix, or for another `information_solver` than
-            the one in use.
+            The training rows, for 'sandwich', 'importance' and 'gibbs', and where they are needed and did not
+            stay with the estimator: after a pickle that was too large to carry the matrix, or for another
+            `information_solver` than the one in use.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
@@ -317,6 +309,12 @@ class PosteriorMethods(FittedAttributes):
             over the rows some twenty times for every parameter asked for. 'auto' takes what was formed
             before, else the cheapest by a count of flops that fits into memory. All agree to 1e-8 standard
             deviations.
+
+        n_draws : int, default=4000
+            Number of draws for 'importance' and 'gibbs', at least one.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of these draws, as in :meth:`sample_posterior`.
 
         Returns
         -------
@@ -355,8 +353,10 @@ class PosteriorMethods(FittedAttributes):
                [0. , 4.7]])
         """
         uncertainty = self._uncertainty
-        if method not in ("lrvb", "mean_field", "sandwich"):
-            raise ValueError(f"method must be 'lrvb', 'mean_field' or 'sandwich', got {method!r}.")
+        if method not in ("lrvb", "mean_field", "sandwich", "importance", "gibbs"):
+            raise ValueError(
+                f"method must be 'lrvb', 'mean_field', 'sandwich', 'importance' or 'gibbs', got {method!r}."
+            )
         if method == "sandwich" and X is None:
             raise ValueError("method='sandwich' needs the training rows: pass X.")
         if information_solver not in ("auto", "primal", "dual", "matrix_free"):
@@ -365,189 +365,22 @@ class PosteriorMethods(FittedAttributes):
                 f"{information_solver!r}."
             )
         targets = checked_targets(target)
+        if method in ("importance", "gibbs"):
+            return self._corrected(method, X, sample_weight, n_draws, random_state).covariance(targets)
         rows = self._training_rows(X, sample_weight, uncertainty.fitted)
         solver = None if information_solver == "auto" else information_solver
         return uncertainty.covariance(targets, method, solver, rows)
-
-    def sample_posterior(
-        self, n_draws: int = 1, random_state: int | np.random.RandomState | None = None
-    ) -> dict[str, NDArray[np.float64]]:
-        """Draws of the parameters from the posterior that linear response describes.
-
-        Parameters
-        ----------
-        n_draws : int, default=1
-            Number of draws, at least one.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of the draws; None uses numpy's global generator. The estimator's own `random_state` is not
-            used.
-
-        Returns
-        -------
-        draws : dict of ndarray
-            "weights" of shape (n_draws, n_components), on the simplex; "means" of shape (n_draws,
-            n_components, n_features), in units of X; "precisions" and "covariances" with a first axis of
-            n_draws before those of the attribute, positive definite and each other's inverses.
-
-        Raises
-        ------
-        ValueError
-            `n_draws` is not a positive integer, fitted arrays were changed since the fit, or the fit is no
-            strict local optimum.
-        MemoryError
-            The system is too large; the message names the size and the way out.
-
-        See Also
-        --------
-        get_posterior_covariance : The covariance of these draws.
-        posterior_summary : Intervals of every parameter.
-        sample : Draws of rows rather than of parameters.
-
-        Notes
-        -----
-        Means are normal, with exactly the covariance of `get_posterior_covariance`. Weights (through the beta
-        variables of their stick-breaking form) and precisions (Wishart or gamma) come from q's own families,
-        with the variances and correlations of linear response (a Gaussian copula). Their means and
-        covariances are those reported up to relative errors of one over the number of points in a component.
-        Where no point is ambiguous, weights, and under joint factors precisions,
-        are draws of q. The heavier tails of means whose precision is vague are not drawn.
-
-        The theory page "Error bars of the mixture" has the formulas, under draws.
-
-        The same seed and the same fit give the same draws, whatever was asked before and whichever solver is
-        in use.
-
-        Examples
-        --------
-        By how many minutes are long waits for a geyser longer than short ones? Any function of the
-        parameters has a posterior:
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
-        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> means = mixture.sample_posterior(4000, random_state=0)["means"]
-        >>> longer = means[:, 1, 0] - means[:, 0, 0]
-        >>> print(f"{longer.mean():.0f} +- {longer.std():.0f}")
-        25 +- 4
-        """
-        uncertainty = self._uncertainty
-        n_draws, random_state = checked_n_draws(n_draws), check_random_state(random_state)
-        return self._reported(
-            "sample_posterior", lambda tracked: uncertainty.draws(n_draws, random_state, tracked)
-        )
-
-    def to_arviz(
-        self,
-        X: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        n_draws: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> "xr.DataTree | arviz.InferenceData":
-        """Draws of the posterior, and the log likelihood of every training row, for ArviZ.
-
-        Its plots, tables and comparisons of models then work as for a model that was sampled.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), default=None
-            The training rows, for the log likelihood by row that ``loo`` of ArviZ needs. None leaves the
-            groups about rows out.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weights of X in the fit, where there were any.
-
-        n_draws : int, default=1000
-            Number of draws, at least one. They are those of :meth:`sample_posterior`, independent of each
-            other, and form one chain.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of the draws, as in :meth:`sample_posterior`.
-
-        Returns
-        -------
-        data : xarray.DataTree or arviz.InferenceData
-            A DataTree, as ArviZ 1.0 and later use it, where arviz-base is installed; otherwise the
-            InferenceData of arviz 0.x. (``arviz.from_datatree`` makes the one of the other.) The groups:
-
-            * posterior: "weights" with the dimension component; "means" (component, feature); "precisions"
-              and "covariances" (component, feature, other_feature), without component for 'tied', without
-              other_feature for 'diag', and (component,) for 'spherical'. Each has the dimensions chain, of
-              length one, and draw in front. Features go by their names, components by their numbers.
-            * log_likelihood: "X" (chain, draw, row), in nats; see Notes.
-            * observed_data: "X" (row, feature).
-            * constant_data: "sample_weight" (row,), where it was given.
-
-            The coordinate row counts the rows of X from 0. Rows of weight zero are left out.
-
-        Raises
-        ------
-        ImportError
-            No ArviZ is installed.
-        ValueError
-            `n_draws` is not a positive integer, X is not what the mixture was fitted to, fitted arrays were
-            changed since the fit, or the fit is no strict local optimum.
-        MemoryError
-            The system is too large, or the log likelihood takes more than 4 GiB; the message names the size
-            and the way out.
-
-        See Also
-        --------
-        sample_posterior : The same draws as arrays.
-        loo_score_samples : Leave-one-out scores without draws.
-
-        Notes
-        -----
-        The log likelihood of row n under a draw of the parameters is ``w_n log sum_k pi_k N(x_n; mu_k,
-        Lambda_k^-1) exp(-reg_covar trace(Lambda_k) / 2)``: what the row adds to the objective of the fit. The
-        last factor is the known noise on X, and 1 where `reg_covar` is small against every covariance. A row
-        of weight w_n counts as w_n rows. ``loo`` then leaves out all of them, and its value for the row is
-        the log predictive density of all of them together.
-
-        ``loo`` takes the logarithm of a density averaged over the posterior; :meth:`loo_score_samples`, like
-        every score of this estimator, adds up components of which each has the average of its logarithm under
-        q. The difference is of the order of ``leverage(X)``: half the posterior variance of the row's score,
-        which is ``leverage(X) / 2``, and the average of the score over the draws less the score at q.
-
-        A component that holds no rows has draws from its prior, which would dominate a plot. Those that hold
-        rows are ``data.posterior.sel(component=mixture.weights_.argsort()[::-1][:mixture.n_occupied_])``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = load_iris(as_frame=True).data
-        >>> mixture = LRVBGaussianMixture(n_components=3, random_state=0).fit(X)
-        >>> data = mixture.to_arviz(X, random_state=0)  # doctest: +SKIP
-        >>> dict(data.posterior["means"].sizes)  # doctest: +SKIP
-        {'chain': 1, 'draw': 1000, 'component': 3, 'feature': 4}
-        >>> means = data.posterior["means"].sel(component=0, feature="petal width (cm)")  # doctest: +SKIP
-        """
-        uncertainty = self._uncertainty
-        n_draws = checked_n_draws(n_draws)
-        require_arviz()
-        if X is None and sample_weight is not None:
-            raise ValueError("sample_weight goes with X: pass the training rows too.")
-        fitted = uncertainty.fitted
-        if X is not None:
-            require_table(X, "to_arviz, which gives the log likelihood of every row under every draw,")
-            given = given_rows(self, X, sample_weight)
-            rows, numbers = given.counted_around(fitted.origin), given.numbers()
-            uncertainty.require_log_likelihood(n_draws, rows)
-        draws = self.sample_posterior(n_draws, random_state)
-        groups = posterior_groups(draws, fitted.structure, self._feature_names)
-        if X is not None:
-            log_likelihood = uncertainty.log_likelihood(rows, draws)
-            groups |= row_groups(log_likelihood, rows.X, rows.sample_weight, numbers, self._feature_names)
-        return in_arviz(groups)
 
     def posterior_summary(
         self,
         interval: float = 0.95,
         target: str | Sequence[str] = ("weights", "log_weights", "means", "precisions", "covariances"),
         min_count: float = 0.0,
+        correction: str | None = None,
+        X: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        n_draws: int = 4000,
+        random_state: int | np.random.RandomState | None = None,
     ) -> "pd.DataFrame":
         """Means, standard deviations and credible intervals of the parameters, as a table.
 
@@ -566,6 +399,23 @@ class PosteriorMethods(FittedAttributes):
             Parameters of components with fewer expected rows are left out: 0.5 leaves out empty components,
             whose rows only repeat the prior, and 0 none. What components share is kept.
 
+        correction : {None, 'importance', 'gibbs'}, default=None
+            None: linear response. 'importance' and 'gibbs': means, standard deviations and quantiles of the
+            exact posterior, from draws as in :meth:`sample_posterior`. :meth:`posterior_check` says which of
+            them is needed.
+
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
+            The training rows, which a correction needs.
+
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+            The weights of X in the fit, where there were any.
+
+        n_draws : int, default=4000
+            Number of draws for a correction, at least one.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of these draws.
+
         Returns
         -------
         summary : pandas.DataFrame
@@ -574,7 +424,8 @@ class PosteriorMethods(FittedAttributes):
 
             * mean: its posterior mean. Of a covariance that is above `covariances_`, which is the inverse of
               the mean precision, by a relative P + 1 over the rows of its component.
-            * sd: its standard deviation by linear response; of weights by the delta method.
+            * sd: its standard deviation by linear response, of weights by the delta method; or by the
+              correction.
             * mean_field_sd: the same under q itself.
             * ratio: sd / mean_field_sd; 1 where both are 0, or the latter is infinite.
             * lower, upper: ends of the central interval, within the parameter's range.
@@ -645,22 +496,29 @@ class PosteriorMethods(FittedAttributes):
                 "posterior_summary returns a pandas DataFrame and needs pandas: pip install pandas"
             ) from None
         uncertainty.require_sizes(targets)
+        corrected = None
+        if correction is not None or X is not None or sample_weight is not None:
+            corrected = self._corrected(correction, X, sample_weight, n_draws, random_state)
         parts = []
         for name in targets:
-            columns, names = self._summary_of(uncertainty, name, interval)
+            columns, names = self._summary_of(uncertainty, name, interval, corrected)
             parts.append(pd.DataFrame(columns, names)[uncertainty.map[name].counts() >= min_count])
         summary = PosteriorSummary(pd.concat(parts))
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
         return summary
 
-    def _summary_of(self, uncertainty, name, interval):
-        """Columns and row names of the summary of one target."""
-        lrvb, mean_field = (uncertainty.margins(name, method) for method in ("lrvb", "mean_field"))
-        sd, mean_field_sd = lrvb.deviation, mean_field.deviation
-        lower, upper = lrvb.interval(interval)
+    def _summary_of(self, uncertainty, name, interval, corrected):
+        """Columns and row names of the summary of one target, from draws if there are some."""
+        mean_field_sd = uncertainty.margins(name, "mean_field").deviation
+        if corrected is None:
+            lrvb = uncertainty.margins(name, "lrvb")
+            mean, sd, (lower, upper) = lrvb.mean, lrvb.deviation, lrvb.interval(interval)
+        else:
+            mean, sd = corrected.moments(name)
+            lower, upper = corrected.quantiles(name, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)])
         comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
         columns = {
-            "mean": lrvb.mean,
+            "mean": mean,
             "sd": sd,
             "mean_field_sd": mean_field_sd,
             "ratio": np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=comparable),

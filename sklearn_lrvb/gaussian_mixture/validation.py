@@ -58,6 +58,12 @@ def checked_n_draws(n_draws):
     return int(n_draws)
 
 
+def check_correction(correction):
+    """Raise ValueError unless this is a correction of linear response."""
+    if correction is not None and correction not in ("importance", "gibbs"):
+        raise ValueError(f"correction must be None, 'importance' or 'gibbs', got {correction!r}.")
+
+
 def holding(counts, min_count):
     """Which components have at least so many expected rows, of which there must be one.
 

@@ -22,7 +22,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty import log_likelihood_of_draws
+from sklearn_lrvb.gaussian_mixture.posterior_sampling import likelihood
 
 catalogue = pytest.mark.parametrize("model", MODELS[::5], ids=model_id)
 by_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -80,10 +80,11 @@ def test_their_mean_is_the_score(covariance_type):
 def test_draws_batches_and_blocks_do_not_show(covariance_type, monkeypatch):
     model, X = {"covariance_type": covariance_type}, overlapping()
     estimator = fitted(model)
-    whole = log_likelihood(estimator, X, n_draws=7, random_state=0)
-    monkeypatch.setattr(log_likelihood_of_draws, "batches", lambda n, size: [slice(0, 3), slice(3, n)])
+    whole = log_likelihood(estimator, X, n_draws=70, random_state=0)
+    monkeypatch.setattr(likelihood, "_NUMBERS_PER_ROW", 1)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 2**13)
     monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 100)
-    assert_equal_to_rounding(log_likelihood(estimator, X, n_draws=7, random_state=0), whole)
+    assert_equal_to_rounding(log_likelihood(estimator, X, n_draws=70, random_state=0), whole)
 
 
 @by_type

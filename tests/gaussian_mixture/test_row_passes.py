@@ -6,6 +6,12 @@ import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, mixture, three_blobs, use_information
 
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
+    log_likelihood,
+    log_likelihood_and_moments,
+    moments_of_random_assignments,
+)
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.row_blocks import ArrayRows
 
 VERBS = ("map", "total", "write")
@@ -40,7 +46,8 @@ def largest(sizes):
 
 def _name(function):
     function = getattr(function, "func", function)
-    return function.__module__.rpartition(".")[2] + "." + function.__qualname__
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return named.__module__.rpartition(".")[2] + "." + named.__qualname__
 
 
 def everything(X, weights, **parameters):
@@ -50,8 +57,10 @@ def everything(X, weights, **parameters):
     fit.influence(X), fit.influence(X, "covariances", "weight"), fit.influence_scores(X)
     fit.influence(X, out=np.empty((len(X), 3, X.shape[1], X.shape[1]), dtype=np.float32))
     fit.leverage(X), fit.loo_score_samples(X, sample_weight=weights)
-    rows, draws = fit._counted_rows(X, weights, fit._fitted), fit.sample_posterior(3, random_state=0)
-    fit._uncertainty.log_likelihood(rows, draws)
+    rows, parameters = fit._counted_rows(X, weights, fit._fitted), fit._drawn(3, 0)
+    PosteriorSampler(fit._uncertainty).log_likelihood(rows, parameters)
+    log_likelihood(rows, parameters), log_likelihood_and_moments(rows, parameters)
+    moments_of_random_assignments(rows, parameters, 0)
     fit.get_posterior_covariance("means", method="sandwich", X=X, sample_weight=weights)
     for information_solver in ("primal", "dual", "matrix_free"):
         covariance = fit.get_posterior_covariance(

@@ -15,7 +15,7 @@ which is chi^2_{nu - i}/nu at a Wishart's own s_ij = 1/nu, s_ii = 2/nu.
 
 import numpy as np
 
-from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
+from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import GammaVariables, RandomFactors
 
 # Least mean of a pivot L_ii^2, relative to its mean under Bartlett's own decomposition.
 _LEAST_RELATIVE_PIVOT = 0.5
@@ -23,18 +23,15 @@ _LEAST_RELATIVE_PIVOT = 0.5
 _SMALLEST_PIVOT = 1e-12
 
 
-def bartlett_factors(changes, deviations, degrees_of_freedom):
-    """Factors L of random matrices T = L L' that have nearly the mean I and these standard deviations.
+class BartlettFactors(RandomFactors):
+    """Lower triangular factors, with a positive diagonal, of random matrices.
+
+    The matrices have the mean I, and nearly these standard deviations. Arrays are (n, S, P, P).
 
     Parameters
     ----------
-    changes : (n, S, P, P), symmetric, normal with mean 0
-    deviations : (S, P, P), their standard deviations
+    deviations : (S, P, P), standard deviations of the changes
     degrees_of_freedom : (S,), nu
-
-    Returns
-    -------
-    factors : (n, S, P, P), lower triangular with a positive diagonal
 
     Notes
     -----
@@ -43,19 +40,67 @@ def bartlett_factors(changes, deviations, degrees_of_freedom):
     distribution, (nu - i)/nu. The mean I and the variances on the diagonal are not changed by this; the
     variances off the diagonal become too small.
     """
-    variances = np.square(deviations)
-    diagonal, below = np.einsum("spp->sp", variances), np.tril(variances, -1)
-    scale = _row_scale(diagonal, below, degrees_of_freedom)
-    below *= scale[:, :, None]
-    pivots = gamma_quantile(
-        np.einsum("nspp->nsp", changes) / np.sqrt(diagonal),
-        1.0 - below.sum(axis=2),
-        np.sqrt(diagonal - 2.0 * np.square(below).sum(axis=2)),
-    )
-    factors = np.tril(changes, -1) * np.sqrt(scale)[:, :, None]
-    row_squares = np.einsum("nspq,nspq->nsp", factors, factors)
-    np.einsum("nspp->nsp", factors)[...] = np.sqrt(np.maximum(pivots, _SMALLEST_PIVOT * row_squares))
-    return factors
+
+    def __init__(self, deviations, degrees_of_freedom):
+        variances = np.square(deviations)
+        diagonal, below = np.einsum("spp->sp", variances), np.tril(variances, -1)
+        self._scale = _row_scale(diagonal, below, degrees_of_freedom)
+        below *= self._scale[:, :, None]
+        self._pivots = GammaVariables(
+            np.sqrt(diagonal),
+            1.0 - below.sum(axis=2),
+            np.sqrt(diagonal - 2.0 * np.square(below).sum(axis=2)),
+        )
+
+        rows = np.arange(deviations.shape[1])
+        self._later_rows = rows[::-1].astype(float)  # P - 1 - i
+        self._log_scale = 0.5 * (rows * np.log(self._scale)).sum(
+            axis=1
+        )  # log|dL_ij/dB_ij| below the diagonal
+
+    @staticmethod
+    def wishart(generator, degrees_of_freedom, inverse_scales):
+        size = inverse_scales.shape[-1]
+        factors = np.tril(generator.standard_normal(inverse_scales.shape), -1)
+        halves = 0.5 * (degrees_of_freedom[..., None] - np.arange(size))
+        _diagonal(factors)[...] = np.sqrt(2.0 * generator.standard_gamma(halves))
+        # The inverse scale is R R' with R upper triangular, by Cholesky's decomposition in reversed order, so
+        # that R^-T is lower triangular.
+        reverse = slice(None, None, -1)
+        upper = np.linalg.cholesky(inverse_scales[..., reverse, reverse])[..., reverse, reverse]
+        return np.linalg.solve(upper.swapaxes(-1, -2), factors)
+
+    def factors(self, changes):
+        factors = np.tril(changes, -1) * np.sqrt(self._scale)[:, :, None]
+        pivots = self._pivots.values(_diagonal(changes))
+        _diagonal(factors)[...] = np.sqrt(np.maximum(pivots, _SMALLEST_PIVOT * _row_squares(factors)))
+        return factors
+
+    def log_derivatives(self, changes, factors):
+        pivots = np.square(_diagonal(factors))
+        found = self._pivots.log_derivatives(_diagonal(changes), pivots)
+        found += 0.5 * self._later_rows * np.log(pivots)  # |dT/d(L_ij, L_ii^2)| = prod_i L_ii^(P - 1 - i)
+        is_singular = pivots <= _SMALLEST_PIVOT * (1.0 + 1e-9) * (_row_squares(factors) - pivots)
+        total = (found.sum(axis=2) + self._log_scale).sum(axis=1)
+        return np.where(is_singular.any(axis=(1, 2)), -np.inf, total)
+
+    def slopes(self, changes, factors, slopes_of_factors):
+        pivots = np.square(_diagonal(factors))
+        slopes = np.tril(slopes_of_factors, -1) * np.sqrt(self._scale)[:, :, None]
+        slopes += slopes.swapaxes(-1, -2)
+        of_logs = 0.5 * (_diagonal(factors) * _diagonal(slopes_of_factors) + self._later_rows)
+        _diagonal(slopes)[...] = self._pivots.slopes(_diagonal(changes), pivots, of_logs)
+        return slopes
+
+
+def _diagonal(matrices):
+    """Diagonals, a view: (..., P, P) -> (..., P)."""
+    return np.einsum("...pp->...p", matrices)
+
+
+def _row_squares(matrices):
+    """Sums of the squares of every row: (..., P, P) -> (..., P)."""
+    return np.einsum("...pq,...pq->...p", matrices, matrices)
 
 
 def _row_scale(diagonal, below, degrees_of_freedom):

@@ -170,7 +170,7 @@ class CovarianceStructure(ABC):
 
     @abstractmethod
     def transformed(self, maps, vectors):
-        """Each component's map of its vector: (S, ...), (..., K, P) -> (..., K, P)."""
+        """Each component's map of its vector: (S, ...) or (n, S, ...), (..., K, P) -> (..., K, P)."""
 
     @abstractmethod
     def congruence(self, maps, statistics):
@@ -223,20 +223,10 @@ class CovarianceStructure(ABC):
     def draw(self, random_state, mean, covariance, n_rows):
         """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
 
+    @property
     @abstractmethod
-    def random_factors(self, changes, deviations, degrees_of_freedom):
-        """Factors L of random precisions L L' in their own frames, which have the mean I.
-
-        Parameters
-        ----------
-        changes : (n, S, ...), normal with mean 0 and standard deviations ``deviations``
-        deviations : (S, ...), standard deviations of the precisions
-        degrees_of_freedom : (S,), of q's Wishart factors
-
-        Returns
-        -------
-        factors : (n, S, ...)
-        """
+    def random_factors_type(self):
+        """Class of factors of random precisions (`random_factors`)."""
 
     @abstractmethod
     def entry_names(self, feature_names):
@@ -325,6 +315,13 @@ class CovarianceStructure(ABC):
         """Sum of weight x x' in the shape of a covariance: (P, n), (n,) or None -> (...)."""
         weights = np.ones(block.shape[1]) if weights is None else weights
         return self.second_moments(block[None], weights[None])[0] / self.power
+
+    def outer_products(self, vectors, others):
+        """The statistic of v w', not symmetric, summed in the groups: (..., K, P) twice -> (..., S, ...)."""
+        products = vectors * others
+        if self.n_quadratic < self.n_features:
+            products = products.sum(axis=-1, keepdims=True)
+        return products.sum(axis=-2, keepdims=True) if self.shares_precision else products
 
     # Maps, by the methods above.
 
@@ -482,6 +479,11 @@ class CovarianceStructure(ABC):
     def mean_response(self, linear, covariance_cholesky):
         """d mu = W^-1 b: (..., K, P) -> (..., K, P)."""
         return self.transformed(covariance_cholesky, linear)
+
+    @property
+    def own_precision_scale(self):
+        """Size of the response of each entry of a precision to its coefficient, (Q,)."""
+        return self._feature_norm / self.power / self.entry_weights
 
     def own_precision_response(self, quadratic):
         """d Lambda in its own frame, -a/power B: (..., S, Q) -> (..., S, ...)."""

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.bartlett import bartlett_factors
+from sklearn_lrvb.gaussian_mixture.covariance_structures.bartlett import BartlettFactors
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
 from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import AllFullPairs, FullPair, TiedPair
 from sklearn_lrvb.symmetric_matrices import (
@@ -40,6 +40,8 @@ def _are_far(shifts):
 
 class MatrixStructure(CovarianceStructure):
     """Precision matrices (P, P), or their restrictions to P of ``n_dimensions``."""
+
+    random_factors_type = BartlettFactors
 
     def __init__(self, n_components, n_features, n_dimensions=None):
         row, column = upper_triangle(n_features)
@@ -144,13 +146,19 @@ class MatrixStructure(CovarianceStructure):
         return products
 
     def transformed(self, maps, vectors):
-        """Every component's matrix times its vector: (S, P, P), (..., K, P) -> (..., K, P)."""
-        if vectors.ndim == 2:
-            return np.matmul(maps, vectors[:, :, None])[:, :, 0]
+        """Every component's matrix times its vector: (S, P, P) or (n, S, P, P), (..., K, P) to the last."""
+        if vectors.ndim == 2 or maps.ndim > 3:
+            return np.matmul(maps, vectors[..., None])[..., 0]
         by_component = np.moveaxis(vectors, -2, 0)
         n_components, *lead, n_features = by_component.shape
         images = by_component.reshape(n_components, -1, n_features) @ self.transposed(maps)
         return np.moveaxis(images.reshape(n_components, *lead, n_features), 0, -2)
+
+    def outer_products(self, vectors, others):
+        """v w', summed in the groups: (..., K, P), (..., K, P) -> (..., S, P, P)."""
+        if self.shares_precision:
+            return (vectors.swapaxes(-1, -2) @ others)[..., None, :, :]
+        return vectors[..., :, None] * others[..., None, :]
 
     def congruence(self, maps, statistics):
         """M s M': (S, P, P), (..., S, P, P) -> (..., S, P, P)."""
@@ -281,10 +289,6 @@ class MatrixStructure(CovarianceStructure):
         if scale.max() < _MAX_RATIO_OF_UNITS * scale.min():
             return random_state.multivariate_normal(mean, covariance, n_rows)
         return mean + scale * random_state.multivariate_normal(np.zeros_like(mean), correlations, n_rows)
-
-    def random_factors(self, changes, deviations, degrees_of_freedom):
-        """Factors of random precisions in their own frames (`bartlett_factors`), (n, S, P, P)."""
-        return bartlett_factors(changes, deviations, degrees_of_freedom)
 
     def entry_names(self, feature_names):
         """Names such as "x1,x2"."""

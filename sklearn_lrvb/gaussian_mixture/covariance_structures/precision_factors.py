@@ -77,13 +77,22 @@ class PrecisionFactors:
         of_block = wishart.log_determinant_excess_variance(degrees_of_freedom, self.block_size)
         return self.power**2 * self.n_blocks * of_block
 
-    def expected_log_density(self, degrees_of_freedom, log_det_inverse_scale, expected_log_determinant):
-        """E log density of the Wishart factors."""
+    def log_density(self, degrees_of_freedom, log_det_inverse_scale, log_determinant, trace):
+        """Log density of the Wishart factors, or its mean: log|Lambda| and trace(A Lambda) enter linearly."""
         log_partition = self.n_blocks * wishart.log_partition(
             degrees_of_freedom, log_det_inverse_scale / self.n_blocks, self.block_size
         )
-        exponent = (degrees_of_freedom - self.block_size - 1) * expected_log_determinant / self.power
-        return 0.5 * (exponent - self._size * degrees_of_freedom) - log_partition
+        exponent = (degrees_of_freedom - self.block_size - 1) * log_determinant / self.power
+        return 0.5 * (exponent - trace) - log_partition
+
+    def expected_log_density(self, degrees_of_freedom, log_det_inverse_scale, expected_log_determinant):
+        """E log density of the Wishart factors."""
+        return self.log_density(
+            degrees_of_freedom,
+            log_det_inverse_scale,
+            expected_log_determinant,
+            self._size * degrees_of_freedom,
+        )
 
     def kl_divergence(self, degrees_of_freedom, digamma, prior_degrees_of_freedom, scale_divergence):
         """KL divergence of the Wishart factors from those of the prior, (S,).

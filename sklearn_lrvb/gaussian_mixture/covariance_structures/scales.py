@@ -4,15 +4,16 @@ from abc import abstractmethod
 
 import numpy as np
 
-from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
 from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import ScalePair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import GammaFactors
 
 
 class ScaleStructure(CovarianceStructure):
     """Precisions are numbers, Q of them for a component: one for every feature or one for all."""
 
     pair_type = ScalePair
+    random_factors_type = GammaFactors
 
     @abstractmethod
     def statistic(self, vectors):
@@ -128,20 +129,6 @@ class ScaleStructure(CovarianceStructure):
     def draw(self, random_state, mean, variance, n_rows):
         """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
         return mean + random_state.standard_normal(size=(n_rows, self.n_features)) * np.sqrt(variance)
-
-    def random_factors(self, changes, deviations, degrees_of_freedom):
-        """Square roots of random precisions in their own frames, which are gamma variables with mean 1.
-
-        Parameters
-        ----------
-        changes : (n, K, Q), normal with mean 0 and standard deviations ``deviations`` (K, Q)
-        degrees_of_freedom : (K,), not used
-
-        Returns
-        -------
-        factors : (n, K, Q)
-        """
-        return np.sqrt(gamma_quantile(changes / deviations, 1.0, deviations))
 
 
 class DiagonalCovariance(ScaleStructure):

@@ -238,6 +238,14 @@ class _Check:
             structure.sum_of_squares(images, ones),
             "congruence gives s of mapped vectors",
         )
+        self._agree(
+            structure.outer_products(np.stack([vectors, others]), np.stack([images, vectors]))[1]
+            + structure.outer_products(vectors, others),
+            structure.sum_of_squares(vectors + others, ones)
+            - structure.sum_of_squares(vectors, ones)
+            - structure.sum_of_squares(others, ones),
+            "outer_products are the polar form of s",
+        )
         covariances = structure.congruence(cholesky, structure.identity)
         self._agree(covariances, self._covariances, "cholesky gives roots of covariances")
         self._agree(structure.gram(cholesky), covariances, "gram is the congruence of the identity")
@@ -386,11 +394,10 @@ class _Check:
         variance = structure.power / _DEGREES_OF_FREEDOM
         normals = np.sqrt(variance) * rng.normal(size=(n_draws, self._n_groups, structure.n_quadratic))
         own_deviations = np.full((self._n_groups, structure.n_quadratic), np.sqrt(variance))
-        roots = structure.random_factors(
-            structure.own_precision_response(normals),
-            np.abs(structure.own_precision_response(own_deviations)),
-            nu,
+        random_factors = structure.random_factors_type(
+            np.abs(structure.own_precision_response(own_deviations)), nu
         )
+        roots = random_factors.factors(structure.own_precision_response(normals))
         precisions = structure.congruence(roots, structure.identity)
         expected = np.broadcast_to(structure.identity, precisions.shape[1:])
         spread = precisions.std(axis=0)
@@ -403,4 +410,15 @@ class _Check:
             ),
             "random_factors have E log|Lambda|",
             error * log_determinants.std(axis=0),
+        )
+        inverse_scales = np.repeat(self._covariances[None], n_draws, axis=0)
+        roots = random_factors.wishart(
+            np.random.default_rng(rng.integers(2**31)), np.repeat(nu[None], n_draws, axis=0), inverse_scales
+        )
+        precisions = structure.congruence(roots, structure.identity)
+        expected = nu.reshape(-1, *[1] * structure.identity.ndim) * structure.congruence(
+            structure.transposed(self._whiteners), structure.identity
+        )
+        self._agree(
+            precisions.mean(axis=0), expected, "wishart has the mean nu A^-1", error * precisions.std(axis=0)
         )

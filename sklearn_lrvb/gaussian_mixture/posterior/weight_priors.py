@@ -33,13 +33,38 @@ class BrokenStick:
         first, later = np.eye(len(stick), len(counts)), np.tri(len(counts), len(stick), k=-1).T
         return first * zeta(2.0, stick)[:, None] - later * zeta(2.0, rest)[:, None]
 
-    def from_sticks(self, stick, rest):
-        """pi from v and 1 - v, scaled to sum to one: (..., number of breaks) -> (..., K)."""
-        n_rest = self.n_components - stick.shape[-1]  # One where the last component gets the rest.
-        whole = np.ones((*stick.shape[:-1], 1))
-        left = np.concatenate([whole, np.cumprod(rest, axis=-1)], axis=-1)[..., : self.n_components]
-        weights = left * np.concatenate([stick, whole[..., :n_rest]], axis=-1)
-        return weights / weights.sum(axis=-1, keepdims=True)
+    def log_weights(self, log_stick, log_rest):
+        """log pi from log v and log(1 - v): (..., number of breaks) twice -> (..., K).
+
+        Where the last stick is a beta variable too, the weights sum to less than one.
+        """
+        n_breaks = log_stick.shape[-1]
+        log_weights = np.zeros((*log_stick.shape[:-1], self.n_components))
+        log_weights[..., :n_breaks] = log_stick
+        log_weights[..., 1:] += np.cumsum(log_rest[..., : self.n_components - 1], axis=-1)
+        return log_weights
+
+    def log_sticks(self, log_weights, log_left):
+        """log v and log(1 - v) from log pi: the inverse of `log_weights`.
+
+        Parameters
+        ----------
+        log_weights : (n, K)
+        log_left : (n,), log of what no component has; not used where the last component gets the rest
+
+        Returns
+        -------
+        log_stick, log_rest : (n, number of breaks)
+        """
+        n_breaks = len(self.sticks(np.zeros(self.n_components))[0])
+        after = log_left if n_breaks == self.n_components else np.full(len(log_weights), -np.inf)
+        # log of 1 - sum_{j<k} pi_j, from the last to the first, and what is left before them.
+        reversed_weights = np.column_stack([after, log_weights[:, ::-1]])
+        tails = np.logaddexp.accumulate(reversed_weights, axis=1)[:, ::-1]
+        return (
+            (log_weights - tails[:, :-1])[:, :n_breaks],
+            np.diff(tails, axis=1)[:, :n_breaks],
+        )
 
 
 @dataclass(frozen=True)
@@ -54,10 +79,10 @@ class DirichletWeights(BrokenStick):
         return self.prior_concentration + counts
 
     def sticks(self, counts):
-        """The two beta parameters of every break, a pair of (K - 1,)."""
+        """The two beta parameters of every break: (..., K) -> a pair of (..., K - 1)."""
         concentration = self.concentration(counts)
-        after = np.cumsum(concentration[::-1])[::-1]
-        return concentration[:-1], after[1:]
+        after = np.cumsum(concentration[..., ::-1], axis=-1)[..., ::-1]
+        return concentration[..., :-1], after[..., 1:]
 
     def expected_log(self, counts):
         """E log pi, (..., K)."""
@@ -132,7 +157,7 @@ class StickBreakingWeights(BrokenStick):
         return 1.0 + counts, self.prior_concentration + counts @ self._earlier
 
     def sticks(self, counts):
-        """The two beta parameters of every break, a pair of (K,)."""
+        """The two beta parameters of every break: (..., K) -> a pair of (..., K)."""
         return self.concentration(counts)
 
     def _sticks(self, counts):

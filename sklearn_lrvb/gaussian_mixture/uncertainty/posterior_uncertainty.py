@@ -17,12 +17,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
     leave_one_out_scores,
     rows_without_score,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.log_likelihood_of_draws import (
-    check_log_likelihood_size,
-    log_likelihood_of_draws,
-)
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, covariance_margins
-from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_draws import PosteriorDraws
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
 from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import (
     component_covariances,
@@ -194,7 +189,7 @@ class PosteriorUncertainty:
         """Standard deviations of theta, (D,)."""
         return _read_only(np.concatenate([self.flat_std(target) for target in PARAMETERS]))
 
-    # Rows, and draws.
+    # Rows.
 
     def of_rows(self, rows, function, shape=(), tracked=untracked):
         """``function(rows, posterior, responses, tracked)`` with the `ResponsesOfRows`, as in `leverage`.
@@ -234,22 +229,6 @@ class PosteriorUncertainty:
         """
         self.source.check_training_rows(training_rows)
         return self.of_rows(rows, leave_one_out_scores, tracked=tracked)
-
-    def draws(self, n_draws, random_state, tracked=untracked):
-        """Draws of the posterior (`posterior_draws`), target -> (n_draws, *shape of the attribute)."""
-        information = self.source.information(self.source.size)  # All coefficients are drawn.
-        with self.source.threads():
-            return PosteriorDraws(self.map, information).draw(n_draws, random_state, tracked)
-
-    def require_log_likelihood(self, n_draws, training_rows):
-        """Raise an error where `log_likelihood` will be too large, or these are not the rows of the fit."""
-        check_log_likelihood_size(n_draws, training_rows.n_samples)
-        self.source.check_training_rows(training_rows)
-
-    def log_likelihood(self, rows, draws):
-        """Log likelihood of rows under the results of `draws`, (n_draws, n_rows)."""
-        with self.source.threads():
-            return log_likelihood_of_draws(rows, self.fitted.posterior, self.fitted.origin, draws)
 
     # Coefficients of influence functions.
 

@@ -14,7 +14,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures import (
 from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import TiedPair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import DiagonalCovariance
 
-CALLED = sorted(CovarianceStructure.__abstractmethods__ - {"pair_type", "entry_names"})
+CALLED = sorted(CovarianceStructure.__abstractmethods__ - {"pair_type", "random_factors_type", "entry_names"})
 WRITES_INTO = {"write_entries": 1, "whiten_into": 3}  # which argument is written to
 
 
@@ -71,6 +71,19 @@ def test_our_structures_comply(covariance_type, n_components, n_features):
 def test_a_method_that_is_off_is_named_as_an_identity_that_fails(covariance_type, name):
     with pytest.raises(AssertionError, match=r"^Spoilt: "):
         check_covariance_structure(spoilt(COVARIANCE_STRUCTURES[covariance_type], name))
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("name", ["factors", "wishart"])
+def test_random_factors_that_are_off_are_found(covariance_type, name):
+    structure = COVARIANCE_STRUCTURES[covariance_type]
+    factors = spoilt(structure.random_factors_type, name)
+    if name == "wishart":
+        factors.wishart = staticmethod(
+            lambda *arguments: 1.1 * structure.random_factors_type.wishart(*arguments)
+        )
+    with pytest.raises(AssertionError, match=rf"^Spoilt: {'random_factors' if name == 'factors' else name}"):
+        check_covariance_structure(type("Spoilt", (structure,), {"random_factors_type": factors}))
 
 
 def test_constants_that_do_not_fit_are_found():

@@ -68,14 +68,22 @@ def test_covariance_of_logits_is_their_response_to_counts(name):
     assert np.linalg.eigvalsh(np.diag(prior.logit_variance(COUNTS)) - explained)[0] > -1e-12
 
 
+def weights_of(prior, stick, rest):
+    """Weights of sticks, scaled to sum to one."""
+    pi = np.exp(prior.log_weights(np.log(stick), np.log(rest)))
+    return pi / pi.sum(axis=-1, keepdims=True)
+
+
 @pytest.mark.parametrize("name", WEIGHT_PRIORS)
 def test_sticks_make_the_weights(name):
     prior, rng = weights(name), np.random.default_rng(1)
     stick, rest = prior.sticks(COUNTS)
-    pi = prior.from_sticks(stick / (stick + rest), rest / (stick + rest))
+    pi = weights_of(prior, stick / (stick + rest), rest / (stick + rest))
     np.testing.assert_allclose(pi, prior.mean(COUNTS), rtol=1e-14)
     drawn = rng.beta(stick, rest, size=(100_000, len(stick)))
-    pi = prior.from_sticks(drawn, 1 - drawn)
+    pi = weights_of(prior, drawn, 1 - drawn)
+    again = prior.log_sticks(prior.log_weights(np.log(drawn), np.log1p(-drawn)), np.log1p(-drawn).sum(axis=1))
+    np.testing.assert_allclose(again, (np.log(drawn), np.log1p(-drawn)), rtol=1e-7, atol=1e-12)
     logit = np.log(drawn / (1 - drawn))
     np.testing.assert_allclose(logit.var(axis=0), prior.logit_variance(COUNTS), rtol=0.05)
     np.testing.assert_allclose(pi.sum(axis=1), 1, rtol=1e-14)

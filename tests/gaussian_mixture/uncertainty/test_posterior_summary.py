@@ -87,12 +87,14 @@ def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
     flat += [np.stack([unique(model, own) for own in draws[t]]) for t in ("precisions", "covariances")]
     summary = estimator.posterior_summary(0.8)
     flat = np.hstack(flat)
-    # The standard errors of quantiles are 0.02 sd.
+    # The standard errors of quantiles are 0.02 sd. Draws of means are correlated with their precisions, which
+    # moves their mean and standard deviation by the order of one over the rows of a component.
+    order = 15 / n_samples
     for end, probability in (("lower", 0.1), ("upper", 0.9)):
         error = (np.quantile(flat, probability, axis=0) - summary[end]) / summary["sd"]
-        assert np.abs(error).max() < 0.1
-    assert np.abs((flat.mean(axis=0) - summary["mean"]) / summary["sd"]).max() < 0.05
-    np.testing.assert_allclose(flat.std(axis=0), summary["sd"], rtol=0.06)
+        assert np.abs(error).max() < 0.1 + order
+    assert np.abs((flat.mean(axis=0) - summary["mean"]) / summary["sd"]).max() < 0.04 + order
+    np.testing.assert_allclose(flat.std(axis=0), summary["sd"], rtol=0.06 + order)
 
 
 def test_one_component_of_diagonal_covariance_has_exactly_qs_intervals():

@@ -1,0 +1,132 @@
+"""The density of draws by linear response, as a Gaussian copula.
+
+The responses g = (l, u, B) of a draw are normal, N(0, Sigma_g), with
+
+    Sigma_g = G M^-1 G' + the excess of the logits,
+
+G being linear. The parameters theta = (v; u; T) are smooth functions of g, so that their log density is that
+of g less log|d theta / d g|, sums over sticks and pivots (`random_factors`). `log_joint` has the exact
+posterior's density of the same parameters.
+"""
+
+import math
+
+import numpy as np
+from scipy.linalg import cho_solve, eigh, solve_triangular
+
+from sklearn_lrvb.exponential_families.dirichlet import log_partition
+from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
+
+_LOG_2_PI = math.log(2.0 * math.pi)
+
+
+class CopulaDensity:
+    """Density of the draws of a `PosteriorCopula`.
+
+    Parameters
+    ----------
+    copula : PosteriorCopula
+    posterior : VariationalPosterior
+    covariance : (D, D), M^-1
+    """
+
+    def __init__(self, copula, posterior, covariance):
+        self._copula = copula
+        self._structure = structure = posterior.structure
+        self.root = cholesky_equilibrated(_response_covariance(copula, structure, covariance))
+        log_scale = np.log(structure.own_precision_scale).sum() * structure.layout.n_precision_groups
+        self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
+
+    def log_density(self, responses, draws):
+        """Log density, (n,); -inf where a draw is singular.
+
+        Parameters
+        ----------
+        responses : (n, n_responses)
+        draws : ParameterDraws, the copula's draws of these
+        """
+        logits, _, changes = self._copula.split(responses)
+        squares = np.square(self.standardized(responses)).sum(axis=1)
+        log_derivatives = self._log_derivatives(logits, draws).sum(axis=1)
+        log_derivatives += self._copula.random_factors.log_derivatives(changes, draws.factors)
+        return np.where(
+            np.isfinite(log_derivatives), self._log_constant - 0.5 * squares - log_derivatives, np.inf
+        )
+
+    def standardized(self, responses):
+        """Standard normal variables e with g = Root e: (n, n_responses) -> (n, n_responses)."""
+        return solve_triangular(self.root, responses.T, lower=True).T
+
+    def in_standard_deviations(self, slopes):
+        """Root' of derivatives in g: derivatives in e, (n, n_responses)."""
+        return slopes @ self.root
+
+    def covariances_with(self, functionals):
+        """Sigma_g a of linear functionals a' g: (d, n_responses) -> (d, n_responses)."""
+        return (functionals @ self.root) @ self.root.T
+
+    def precision_times(self, vectors):
+        """Sigma_g^-1 of vectors: (n, n_responses) -> (n, n_responses)."""
+        return cho_solve((self.root, True), vectors.T).T
+
+    def inflations(self, complete_covariance, n_directions):
+        """Largest variances, in units of those by another covariance of the coefficients.
+
+        Parameters
+        ----------
+        complete_covariance : (D, D), R
+        n_directions : int
+
+        Returns
+        -------
+        inflations : (n_directions,), falling
+        directions : (n_directions, n_responses), each of length one in standard deviations
+        """
+        complete = _response_covariance(self._copula, self._structure, complete_covariance)
+        size = len(complete)
+        inflations, functionals = eigh(
+            self.root @ self.root.T, complete, subset_by_index=[max(0, size - n_directions), size - 1]
+        )
+        return inflations[::-1], (np.sqrt(inflations) * (complete @ functionals)).T[::-1]
+
+    def _log_derivatives(self, logits, draws):
+        """log dv/dl of every stick, (n, B)."""
+        a, b = self._copula.beta_parameters
+        log_density = (a - 1.0) * draws.log_stick + (b - 1.0) * draws.log_rest
+        log_density -= log_partition(np.stack([a, b], axis=-1))
+        deviations = self._copula.logit_deviations
+        return -0.5 * (np.square(logits / deviations) + _LOG_2_PI) - np.log(deviations) - log_density
+
+    def slopes_of_log_ratio(self, responses, draws, of_log_stick, of_log_rest, of_scaled_means, of_factors):
+        """Derivatives in g of log p(X, theta(g)) - log of the copula's density: (n, n_responses).
+
+        Parameters
+        ----------
+        responses : (n, n_responses)
+        draws : ParameterDraws, the copula's draws of these
+        of_log_stick, of_log_rest, of_scaled_means, of_factors : results of `log_joint_and_slopes`
+        """
+        copula, structure = self._copula, self._structure
+        logits, _, changes = copula.split(responses)
+        a, b = copula.beta_parameters
+        log_derivatives = self._log_derivatives(logits, draws)
+        # Those of log dv/dl are the normal's, less those of the beta density.
+        of_logits = (of_log_stick - (a - 1.0)) * np.exp(log_derivatives - draws.log_stick)
+        of_logits -= (of_log_rest - (b - 1.0)) * np.exp(log_derivatives - draws.log_rest)
+        of_logits -= logits / np.square(copula.logit_deviations)
+        of_changes = copula.random_factors.slopes(changes, draws.factors, of_factors)
+        of_quadratic = -structure.own_precision_scale * structure.entries(of_changes)
+        n_draws = len(responses)
+        slopes = np.hstack(
+            [of_logits, of_scaled_means.reshape(n_draws, -1), of_quadratic.reshape(n_draws, -1)]
+        )
+        return slopes + self.precision_times(responses)
+
+
+def _response_covariance(copula, structure, covariance):
+    """Sigma_g, from M^-1."""
+    n_components, jacobian = structure.n_components, copula.logit_jacobian
+    own, mixed = covariance[:n_components, :n_components], covariance[:n_components, n_components:]
+    of_logits = jacobian.T @ own @ jacobian + copula.logit_excess_root.T @ copula.logit_excess_root
+    crossed = jacobian.T @ mixed
+    return np.block([[of_logits, crossed], [crossed.T, covariance[n_components:, n_components:]]])

@@ -1,0 +1,103 @@
+"""Draws that have left the mode of the fit: those whose components have other numbers get these back.
+
+The likelihood does not depend on the numbers of the components. A Gibbs sampler may exchange them, after
+which averages of "component 0" mean nothing. Draws far from the mode are relabelled so that their components
+are closest to those of the fit; those that are still far are in another mode.
+"""
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.parameter_draws import DrawnParameters, ParameterDraws
+
+# Standard deviations by linear response beyond which a mean or a log weight has left the mode of the fit.
+FAR = 8.0
+
+
+def departed(parameters, targets, deviations):
+    """Which draws are far from the mode of the fit in a weight or mean of an occupied component: bool (n,).
+
+    Parameters
+    ----------
+    parameters : DrawnParameters, of n draws
+    targets : Targets
+    deviations : dict of ndarray, standard deviations of "log_weights" (K,) and "means" (K P,)
+    """
+    is_occupied = occupied(parameters.posterior.counts)
+    found = np.zeros(len(parameters.draws), dtype=bool)
+    for name, deviation in deviations.items():
+        away = np.abs(parameters.flat(name) - targets[name].flat_value()) > FAR * deviation
+        found |= away.reshape(len(away), len(is_occupied), -1)[:, is_occupied].any(axis=(1, 2))
+    return found
+
+
+def relabelled(parameters, which):
+    """The draws, some of them with the numbers of the closest components of the fit: DrawnParameters.
+
+    Parameters
+    ----------
+    parameters : DrawnParameters, of n draws
+    which : bool (n,), the draws that may be relabelled
+    """
+    index = np.flatnonzero(which)
+    if not len(index):
+        return parameters
+    posterior, origin, draws = parameters.posterior, parameters.origin, parameters.draws
+    far = DrawnParameters(posterior, origin, draws[index])
+    orders = np.array([linear_sum_assignment(costs)[1] for costs in _divergences(far)])
+    return DrawnParameters(posterior, origin, draws.replaced(index, _reordered(far, orders)))
+
+
+def _divergences(parameters):
+    """Divergences of the components of draws from those of the fit, up to constants: (n, K, K).
+
+    They are Kullback and Leibler's. Rows are the fit's components, which count as often as they have rows;
+    columns are those of the draws.
+    """
+    posterior, structure, roots = parameters.posterior, parameters.posterior.structure, _roots(parameters)
+    axes = tuple(range(-structure.identity.ndim, 0))
+    costs = np.empty((len(roots), structure.n_components, structure.n_components))
+    for k, share in enumerate(posterior.counts / posterior.counts.sum()):
+        spread = np.square(_roots_in_frame(posterior, roots, k)).sum(axis=axes)
+        of_groups = structure.power * spread - structure.log_determinants(parameters.draws.factors)
+        gaps = structure.transformed(roots, parameters.means - parameters.origin - posterior.centred_means[k])
+        own = posterior.structure.log_determinants(posterior.covariance_cholesky)
+        costs[:, k] = share * (of_groups + own + np.square(gaps).sum(axis=-1))
+    return costs
+
+
+def _roots(parameters):
+    """V with V' V = Lambda, (n, S, ...)."""
+    structure = parameters.posterior.structure
+    return structure.composed(structure.transposed(parameters.draws.factors), parameters.posterior.whiteners)
+
+
+def _roots_in_frame(posterior, roots, k):
+    """V W_k^-1, (n, S, ...)."""
+    group = posterior.structure.layout.precision_group(k)
+    return posterior.structure.composed(roots, posterior.covariance_cholesky[[group]])
+
+
+def _reordered(parameters, orders):
+    """The draws whose component k is component ``orders[:, k]`` of given ones: ParameterDraws.
+
+    Parameters
+    ----------
+    parameters : DrawnParameters, of n draws
+    orders : int array (n, K)
+    """
+    posterior, structure = parameters.posterior, parameters.posterior.structure
+    roots, factors = _roots(parameters), parameters.draws.factors.copy()
+    for k in range(structure.layout.n_precision_groups):
+        if structure.has_own_precisions:
+            own = _roots_in_frame(posterior, roots, k)[np.arange(len(orders)), orders[:, k]]
+            factors[:, k] = structure.cholesky(structure.gram(structure.transposed(own)))
+    means = np.take_along_axis(parameters.means - parameters.origin, orders[:, :, None], axis=1)
+    in_frames = structure.transformed(posterior.whiteners, means - posterior.centred_means)
+    log_stick, log_rest = posterior.prior.weights.log_sticks(
+        np.take_along_axis(parameters.log_weights, orders, axis=1),
+        parameters.draws.log_rest.sum(axis=1),
+    )
+    scaled_means = structure.transformed(structure.transposed(factors), in_frames)
+    return ParameterDraws(log_stick, log_rest, factors, scaled_means)

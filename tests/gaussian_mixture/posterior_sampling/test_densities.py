@@ -1,0 +1,114 @@
+"""Densities of draws: the exact posterior's against scipy's, the copula's by its derivatives."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sampling_problems import MODELS, PROPER, model_id, problem
+
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.log_joint import (
+    log_derivative_of_precisions,
+    log_joint,
+    log_joint_and_slopes,
+)
+
+catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+proper = pytest.mark.parametrize("model", PROPER, ids=model_id)
+weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["once", "weighted"])
+
+
+def log_derivative_of_parameters(case, draws):
+    """log|d (mu, Lambda) / d (u, T)|, (n,)."""
+    posterior = case.sampler.posterior
+    structure = posterior.structure
+    whiteners = structure.layout.per_component(-structure.log_determinants(posterior.covariance_cholesky))
+    factors = structure.log_determinants(draws.factors)
+    factors = np.broadcast_to(factors, (len(draws), case.n_components))
+    return log_derivative_of_precisions(posterior) - 0.5 * (whiteners.sum() + factors.sum(axis=1))
+
+
+@proper
+@weighted_or_not
+def test_the_joint_density_is_scipys(model, weighted):
+    case = problem(model, 3 if weighted else 2, weighted=weighted)
+    draws = case.sampler.copula.draws(case.responses(4))
+    expected = case.log_joint(draws) + log_derivative_of_parameters(case, draws)
+    np.testing.assert_allclose(log_joint(case.rows, case.sampler.parameters(draws)), expected, rtol=1e-10)
+
+
+def parameters_of(draws):
+    """theta = (log v; u; unique entries of T) of draws, (n, d); logs keep the digits of small sticks."""
+    squares = draws.factors * draws.factors
+    if draws.factors.ndim == 4:
+        row, column = np.tril_indices(draws.factors.shape[-1])
+        squares = (draws.factors @ draws.factors.swapaxes(2, 3))[..., row, column]
+    parts = (draws.log_stick - draws.log_rest, draws.scaled_means, squares)
+    return np.hstack([part.reshape(len(draws), -1) for part in parts])
+
+
+@proper
+@weighted_or_not
+def test_the_copulas_density_is_that_of_a_transformed_normal(model, weighted):
+    case = problem(model, 3 if weighted else 2, weighted=weighted)
+    sampler, responses = case.sampler, case.responses(3)
+    covariance = np.cov(case.responses(20_000, seed=1).T)
+    sigma = sampler.density.root @ sampler.density.root.T
+    scale = np.sqrt(np.diag(sigma))
+    np.testing.assert_allclose((covariance - sigma) / np.outer(scale, scale), 0, atol=0.05)
+    n_responses = len(scale)
+    derivatives = np.empty((3, n_responses, n_responses))
+    for i, step in enumerate(np.diag(1e-5 * scale)):
+        ends = [parameters_of(sampler.copula.draws(responses + sign * step)) for sign in (1, -1)]
+        derivatives[:, i] = (ends[0] - ends[1]) / (2e-5 * scale[i])
+    draws = sampler.copula.draws(responses)
+    log_derivative = np.linalg.slogdet(derivatives)[1] + (draws.log_stick + draws.log_rest).sum(axis=1)
+    squares = np.einsum("ni,ni->n", responses, np.linalg.solve(sigma, responses.T).T)
+    log_normal = -0.5 * (squares + np.linalg.slogdet(2 * np.pi * sigma)[1])
+    found = sampler.density.log_density(responses, draws)
+    np.testing.assert_allclose(found, log_normal - log_derivative, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 3])
+@proper
+def test_slopes_are_derivatives(model, n_components):
+    case = problem(model, n_components, weighted=n_components != 2)
+    sampler, rows, responses = case.sampler, case.rows, case.responses(3)
+    draws = sampler.copula.draws(responses)
+    values, *slopes = log_joint_and_slopes(rows, sampler.parameters(draws))
+    np.testing.assert_allclose(values, log_joint(rows, sampler.parameters(draws)), rtol=1e-12)
+    slopes = sampler.density.slopes_of_log_ratio(responses, draws, *slopes)
+    scale = np.sqrt(np.diag(sampler.density.root @ sampler.density.root.T))
+    for i, step in enumerate(np.diag(1e-4 * scale)):
+        ends = [
+            sampler.log_ratios(rows, moved, sampler.copula.draws(moved))
+            for moved in (responses + step, responses - step)
+        ]
+        np.testing.assert_allclose(slopes[:, i] * scale[i], (ends[0] - ends[1]) / 2e-4, atol=2e-6)
+
+
+@catalogue
+@weighted_or_not
+def test_one_components_copula_is_its_exact_posterior(model, weighted):
+    case = problem(model, 1, 30, weighted)
+    weights = case.sampler.importance(case.rows, 200, np.random.RandomState(0))[1]
+    assert np.ptp(weights.log_ratios) < 1e-9
+    assert weights.k_hat == 0
+    assert weights.effective_draws == pytest.approx(200)
+    if model["factorization"] == "joint":
+        assert weights.log_evidence == pytest.approx(case.mixture.lower_bound_, abs=1e-9)
+    else:
+        assert 0 < weights.log_evidence - case.mixture.lower_bound_ < 0.1
+
+
+def test_singular_draws_have_no_weight():
+    case = problem(PROPER[0])
+    responses = case.responses(2)
+    # The pivot of the last axis is below all that double precision can tell from zero.
+    _, _, changes = case.sampler.copula.split(responses)
+    draws = case.sampler.copula.draws(responses)
+    factors = draws.factors.copy()
+    factors[0, 0, 1, 1] = 1e-9 * abs(factors[0, 0, 1, 0])
+    assert np.isfinite(changes).all()
+    log_ratios = case.sampler.log_ratios(case.rows, responses, replace(draws, factors=factors))
+    assert log_ratios[0] == -np.inf
+    assert np.isfinite(log_ratios[1])

@@ -1,0 +1,242 @@
+"""Importance and Gibbs sampling: against sums over all assignments, and against each other."""
+
+import itertools
+
+import numpy as np
+import pytest
+from catalogue import (
+    COVARIANCE_TYPES,
+    WEIGHT_PRIORS,
+    models_in_turn,
+    overlapping,
+)
+from sampling_problems import PROPER, THETA, Problem, log_evidence, model_id, problem
+from scipy import stats
+
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
+from sklearn_lrvb.gaussian_mixture.posterior_sampling import label_switching
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.gibbs_sampling import conditional_draws
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.parameter_draws import DrawnParameters
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.relabellings import log_total_over_one
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.weighted_draws import WeightedDraws
+
+proper = pytest.mark.parametrize("model", PROPER, ids=model_id)
+
+
+def ten_rows(separation):
+    """Six rows around 0 and four around a place nearby, (10, 1)."""
+    rng = np.random.default_rng(3)
+    return np.concatenate([rng.normal(size=(6, 1)), separation + rng.normal(size=(4, 1))])
+
+
+def prior_of_ten_rows(covariance_type, separation):
+    scale = {"full": [[2.0]], "tied": [[2.0]], "diag": [2.0], "spherical": 2.0}[covariance_type]
+    return {
+        "covariance_prior": scale,
+        "mean_prior": [0.4 * separation],
+        "degrees_of_freedom_prior": 3.0,
+        "mean_precision_prior": 0.1,
+        "weight_concentration_prior": 1.5,
+    }
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("separation", [12.0, 20.0])
+def test_the_evidence_is_the_sum_over_all_assignments(separation, covariance_type, weights, noise):
+    model = {
+        "covariance_type": covariance_type,
+        "weight_concentration_prior_type": weights,
+        "reg_covar": noise,
+        **prior_of_ten_rows(covariance_type, separation),
+    }
+    case = Problem(model, 2, ten_rows(separation))
+    draws, sampled = case.sampler.importance(case.rows, 8000, np.random.RandomState(0))
+    total = sampled.log_evidence + log_total_over_one(draws.parameters, sampled.weights)
+    expected = log_evidence(case.mixture, case.X)
+    assert sampled.log_evidence_error < 0.03
+    assert total == pytest.approx(expected, abs=0.01 + 4 * sampled.log_evidence_error)
+    assert case.mixture.lower_bound_ < sampled.log_evidence_bound + 4 * sampled.log_evidence_bound_error
+    assert sampled.log_evidence_bound < sampled.log_evidence + 0.01
+
+
+def test_relabelled_copies_are_counted_once():
+    # three components, one of which is empty: six orders, of which pairs are the same copy
+    X = np.concatenate([overlapping(40), overlapping(40) + [30.0, 0.0]])
+    r = np.zeros((80, 3))
+    r[:40, 0] = r[40:, 1] = 1
+    for weights in WEIGHT_PRIORS:
+        model = {"weight_concentration_prior_type": weights, "init_params": r, "reg_covar": 0.0}
+        case = Problem({"covariance_type": "diag", **model}, 3, X)
+        draws = case.sampler.draws(50, np.random.RandomState(0))
+        equal = np.full(50, 0.02)
+        found = log_total_over_one(draws, equal)
+        if weights == "dirichlet_distribution":
+            assert found == pytest.approx(np.log(6))
+            continue
+        pi = np.exp(draws.log_weights)
+        left = np.exp(draws.draws.log_rest.sum(axis=1))
+
+        def density(order, pi=pi, left=left):
+            tails = np.cumsum(np.column_stack([left, pi[:, order[::-1]]]), axis=1)[:, 1:]
+            return 1 / tails.prod(axis=1)
+
+        ratios = sum(density(list(order)) for order in itertools.permutations(range(3))) / density([0, 1, 2])
+        assert found == pytest.approx(np.log(ratios.mean()))
+
+
+@proper
+def test_both_ways_agree_where_both_are_exact(model):
+    case = problem(model, 2, 500)
+    weighted, sampled = case.sampler.importance(case.rows, 4000, np.random.RandomState(0))
+    assert sampled.effective_draws > 3000
+    gibbs = WeightedDraws(case.sampler.gibbs(case.rows, 800, np.random.RandomState(1)), np.full(800, 1 / 800))
+    for target in THETA:
+        means, deviations = weighted.moments(target)
+        others, own = gibbs.moments(target)
+        np.testing.assert_allclose((means - others) / own, 0, atol=5 / np.sqrt(800))
+        np.testing.assert_allclose(deviations / own, 1, atol=5 / np.sqrt(1600))
+        ends = [draws.quantiles(target, [0.1, 0.9]) for draws in (weighted, gibbs)]
+        np.testing.assert_allclose((ends[0] - ends[1]) / own, 0, atol=0.3)
+
+
+@proper
+def test_parameters_given_assignments_are_those_of_complete_data(model):
+    # one component: all rows are assigned, and the posterior is known
+    case = problem(model, 1, 30)
+    posterior = case.sampler.posterior
+    structure = posterior.structure
+    n_draws = 4000
+    counts = np.full((n_draws, 1), 30.0)
+    own = posterior.with_prior(
+        Moments(
+            np.full(1, 30.0),
+            np.zeros((1, 2)),
+            structure.second_moments(
+                structure.whiten(posterior.whiteners, posterior.centred_means, (case.X - case.rows.origin).T),
+                np.ones((1, 30)),
+            ),
+        )
+    )
+    first = structure.whiten(posterior.whiteners, posterior.centred_means, (case.X - case.rows.origin).T).sum(
+        axis=2
+    )
+    moments = Moments(
+        counts,
+        np.repeat((own.first + first)[None], n_draws, axis=0),
+        np.repeat(own.second[None], n_draws, axis=0),
+    )
+    drawn = case.sampler.parameters(conditional_draws(posterior, moments, np.random.default_rng(0)))
+    exact = case.sampler.draws(n_draws, np.random.RandomState(0))  # of one component
+    for target in THETA:
+        for one, other in zip(drawn.flat(target).T, exact.flat(target).T, strict=True):
+            if np.ptp(other) > 0:
+                assert stats.ks_2samp(one, other).pvalue > 1e-4
+
+
+@pytest.mark.filterwarnings("ignore:.* have left for another mode")
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+def test_whole_weights_are_repeated_rows(covariance_type, weights):
+    model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights, "reg_covar": 0.0}
+    times = np.random.default_rng(0).integers(0, 4, 60)
+    X = overlapping(60)
+    weighted = Problem(model, 2, X, times.astype(float))
+    repeated = Problem(
+        {**model, "init_params": weighted.mixture.predict_proba(np.repeat(X, times, axis=0))},
+        2,
+        np.repeat(X, times, axis=0),
+    )
+    ratios = [
+        case.sampler.importance(case.rows, 50, np.random.RandomState(0))[1].log_ratios
+        for case in (weighted, repeated)
+    ]
+    np.testing.assert_allclose(ratios[0], ratios[1], atol=1e-5)
+    moments = []
+    for case in (weighted, repeated):
+        draws = WeightedDraws(
+            case.sampler.gibbs(case.rows, 1000, np.random.RandomState(1)), np.full(1000, 1e-3)
+        )
+        moments.append([np.concatenate(own) for own in zip(*map(draws.moments, THETA), strict=True)])
+    (mean, sd), (other_mean, other_sd) = moments
+    np.testing.assert_allclose((mean - other_mean) / sd, 0, atol=5 * np.sqrt(2 / 1000))
+    np.testing.assert_allclose(sd / other_sd, 1, atol=0.25)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:Importance sampling is not reliable", "ignore:.* have left for another mode"
+)
+@models_in_turn(PROPER, "correction", ["importance", "gibbs"])
+def test_blocks_batches_and_threads_do_not_show(model, correction, monkeypatch):
+    case = problem(model, 2, 100)
+    draw = {"importance": case.sampler.resampled, "gibbs": case.sampler.gibbs}[correction]
+    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler._LEAST_PROPOSALS", 500)
+    whole = draw(case.rows, 50, np.random.RandomState(2)).reported()
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 23)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 2**17)
+    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood._NUMBERS_PER_ROW", 40)
+    for n_jobs in (None, 2):
+        monkeypatch.setattr("sklearn_lrvb.row_blocks.array_rows._LEAST_PRODUCT_FOR_THREADS", 1)
+        rows = case.rows.__class__(case.rows.X, case.rows.origin, n_jobs)
+        again = draw(rows, 50, np.random.RandomState(2)).reported()
+        for target, values in whole.items():
+            np.testing.assert_allclose(again[target], values, rtol=1e-7, atol=1e-9)
+
+
+def test_memory_holds_no_table_of_rows_and_draws():
+    import tracemalloc
+
+    case = problem(PROPER[0], 2, 20_000)
+    case.sampler.density  # the matrix of all parameters
+    tracemalloc.start()
+    case.sampler.importance(case.rows, 2000, np.random.RandomState(0))
+    case.sampler.gibbs(case.rows, 16, np.random.RandomState(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60 * 2**20  # the table would take 320 MB
+
+
+@pytest.mark.parametrize("n_components", [2, 3])
+@proper
+def test_exchanged_components_get_their_numbers_back(model, n_components):
+    case = problem(model, n_components, 500)
+    parameters = case.sampler.draws(40, np.random.RandomState(0))
+    rng = np.random.default_rng(1)
+    orders = np.array([rng.permutation(n_components) for _ in range(40)])
+    exchanged = DrawnParameters(
+        parameters.posterior, parameters.origin, label_switching._reordered(parameters, orders)
+    )
+    by_component = np.take_along_axis(parameters.means, orders[:, :, None], axis=1)
+    np.testing.assert_allclose(exchanged.means, by_component, atol=1e-9)
+    is_same = (orders == np.arange(n_components)).all(axis=1)
+    back = label_switching.relabelled(exchanged, ~is_same)
+    for target in (*THETA, "weights", "covariances"):
+        np.testing.assert_allclose(back.flat(target), parameters.flat(target), rtol=1e-7, atol=1e-8)
+
+
+def test_resampled_draws_have_the_weighted_moments():
+    case = problem(PROPER[0], 2, 200)
+    weighted, sampled = case.sampler.importance(case.rows, 20_000, np.random.RandomState(0))
+    index = sampled.resampled(5000, np.random.RandomState(1))
+    counts = np.bincount(index, minlength=20_000)
+    assert np.all(np.abs(counts - 5000 * sampled.weights) < 1)
+    drawn = weighted.parameters.draws[index]
+    means = case.sampler.parameters(drawn).flat("means")
+    expected, sd = weighted.moments("means")
+    np.testing.assert_allclose((means.mean(axis=0) - expected) / sd, 0, atol=0.05)
+
+
+def test_calibration_takes_the_noise_of_equal_weights():
+    case = problem(PROPER[0], 1, 200)
+    draws, _ = case.sampler.importance(case.rows, 2000, np.random.RandomState(0))
+    equal = WeightedDraws(draws.parameters, np.full(2000, 1 / 2000))
+    for target in ("means", "precisions"):
+        exact, sd = (
+            case.mixture._fitted.parameters[target].flat_value(),
+            case.mixture._uncertainty.flat_std(target),
+        )
+        errors = [np.abs(own.moments(target)[0] - exact).max() / sd.max() for own in (draws, equal)]
+        assert errors[0] < 0.2 * errors[1]
+        errors = [np.abs(own.moments(target)[1] / sd - 1).max() for own in (draws, equal)]
+        assert errors[0] < 0.5 * errors[1]

@@ -1,0 +1,128 @@
+"""What the tests of this folder share: samplers of fits, and the posterior in scipy's words."""
+
+import functools
+import itertools
+
+import numpy as np
+from catalogue import MODELS, dense, mixture, model_id, overlapping
+from scipy import stats
+from scipy.special import gammaln, logsumexp
+
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+
+PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
+THETA = ("log_weights", "means", "precisions")
+
+__all__ = ["MODELS", "PROPER", "THETA", "Problem", "log_evidence", "model_id", "problem", "weights_of_rows"]
+
+
+def weights_of_rows(n_rows):
+    """Sample weights between 0.3 and 2."""
+    return np.random.default_rng(0).uniform(0.3, 2.0, n_rows)
+
+
+class Problem:
+    """A fit, its rows and its sampler."""
+
+    def __init__(self, model, n_components, X, sample_weight=None):
+        self.model, self.n_components, self.X, self.sample_weight = model, n_components, X, sample_weight
+        self.mixture = mixture(model, n_components).fit(X, sample_weight=sample_weight)
+        self.sampler = PosteriorSampler(self.mixture._uncertainty)
+        self.rows = self.mixture._counted_rows(X, sample_weight, self.mixture._fitted)
+
+    def responses(self, n_draws, seed=0):
+        """Responses of draws of the copula, (n, n_responses)."""
+        copula = self.sampler.copula
+        normals = np.random.RandomState(seed).standard_normal((n_draws, copula.n_normals))
+        return copula.responses(normals, copula.correlation(n_draws))
+
+    def log_joint(self, draws):
+        """log p(X, theta) of draws by scipy, as a density of the sticks v, mu and Lambda."""
+        prior = self.mixture._fitted.posterior.prior
+        parameters = self.sampler.parameters(draws)
+        values = [
+            self._log_joint_of_one(prior, *own)
+            for own in zip(
+                draws.log_stick,
+                draws.log_rest,
+                parameters.log_weights,
+                parameters.means,
+                parameters.precisions,
+                strict=True,
+            )
+        ]
+        return np.array(values)
+
+    def _log_joint_of_one(self, prior, log_stick, log_rest, log_weights, means, precisions):
+        matrices = dense(self.model, precisions, self.n_components)
+        noise = self.model["reg_covar"]
+        terms = [
+            log_weight
+            + stats.multivariate_normal(mean, np.linalg.inv(matrix)).logpdf(self.X)
+            - 0.5 * noise * np.trace(matrix)
+            for log_weight, mean, matrix in zip(log_weights, means, matrices, strict=True)
+        ]
+        by_row = logsumexp(terms, axis=0)
+        total = by_row.sum() if self.sample_weight is None else self.sample_weight @ by_row
+        stick, rest = prior.weights.sticks(np.zeros(self.n_components))
+        total += stats.beta(stick, rest).logpdf(np.exp(log_stick)).sum() if len(stick) else 0.0
+        if prior.flat:
+            return total
+        m0, b0 = self.mixture.mean_prior_, self.mixture.mean_precision_prior_
+        for mean, matrix in zip(means, matrices, strict=True):
+            total += stats.multivariate_normal(m0, np.linalg.inv(b0 * matrix)).logpdf(mean)
+        return total + self._log_prior_of_precisions(precisions)
+
+    def _log_prior_of_precisions(self, precisions):
+        nu, scale = self.mixture.degrees_of_freedom_prior_, self.mixture.covariance_prior_
+        if self.model["covariance_type"] in ("diag", "spherical"):
+            return stats.gamma(0.5 * nu, scale=2.0 / scale).logpdf(precisions).sum()
+        wishart = stats.wishart(nu, np.linalg.inv(scale))
+        n_features = self.X.shape[1]
+        return sum(wishart.logpdf(matrix) for matrix in precisions.reshape(-1, n_features, n_features))
+
+
+@functools.cache
+def _problem(items, n_components, n_rows, weighted):
+    weights = weights_of_rows(n_rows) if weighted else None
+    return Problem(dict(items), n_components, overlapping(n_rows), weights)
+
+
+def problem(model, n_components=2, n_rows=100, weighted=False):
+    """A problem of `overlapping` rows, shared between tests."""
+    return _problem(tuple(model.items()), n_components, n_rows, weighted)
+
+
+def log_evidence(estimator, X):
+    """log p(X) of a mixture of two components in one dimension, by the sum over all assignments."""
+    posterior = estimator._fitted.posterior
+    nu0, b0 = estimator.degrees_of_freedom_prior_, estimator.mean_precision_prior_
+    c0, m0 = float(np.ravel(estimator.covariance_prior_)[0]), estimator.mean_prior_[0]
+    noise = posterior.prior.reg_covar
+
+    def of_precision(n_rows, sum_of_squares):
+        """log of the integral over one precision, without the factors of the means."""
+        return (
+            gammaln(0.5 * (nu0 + n_rows))
+            - gammaln(0.5 * nu0)
+            + 0.5 * nu0 * np.log(0.5 * c0)
+            - 0.5 * (nu0 + n_rows) * np.log(0.5 * (c0 + sum_of_squares))
+        )
+
+    terms = []
+    for labels in itertools.product((0, 1), repeat=len(X)):
+        parts = [X[np.array(labels) == k, 0] for k in (0, 1)]
+        counts = np.array([len(part) for part in parts])
+        means = [(b0 * m0 + part.sum()) / (b0 + len(part)) for part in parts]
+        squares = [
+            np.square(part - mean).sum() + b0 * (m0 - mean) ** 2 + noise * len(part)
+            for part, mean in zip(parts, means, strict=True)
+        ]
+        term = posterior.prior.weights.log_evidence(counts.astype(float))
+        term += 0.5 * np.log(b0 / (b0 + counts)).sum() - 0.5 * len(X) * np.log(2 * np.pi)
+        if posterior.structure.shares_precision:
+            term += of_precision(len(X), sum(squares))
+        else:
+            term += sum(map(of_precision, counts, squares))
+        terms.append(term)
+    return logsumexp(terms)
