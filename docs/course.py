@@ -4,6 +4,7 @@ COURSE = (
     # A fit, and how sure it is.
     "plot_first_fit.py",
     "plot_mnist_pca_pipeline.py",
+    "plot_trust.py",
     # Which model.
     "plot_how_many_clusters.py",
     "plot_model_choice.py",

@@ -13,7 +13,17 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSa
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 THETA = ("log_weights", "means", "precisions")
 
-__all__ = ["MODELS", "PROPER", "THETA", "Problem", "log_evidence", "model_id", "problem", "weights_of_rows"]
+__all__ = [
+    "MODELS",
+    "PROPER",
+    "THETA",
+    "Problem",
+    "log_evidence",
+    "mean_of_the_mixture",
+    "model_id",
+    "problem",
+    "weights_of_rows",
+]
 
 
 def weights_of_rows(n_rows):
@@ -95,7 +105,19 @@ def problem(model, n_components=2, n_rows=100, weighted=False):
 
 def log_evidence(estimator, X):
     """log p(X) of a mixture of two components in one dimension, by the sum over all assignments."""
+    return logsumexp([log_density for log_density, _ in _assignments(estimator, X)])
+
+
+def mean_of_the_mixture(estimator, X):
+    """Exact posterior mean of sum_k pi_k mu_k, by the same sum; weights need not sum to one."""
+    log_densities, means = zip(*_assignments(estimator, X), strict=True)
+    return np.exp(log_densities - logsumexp(log_densities)) @ np.array(means)
+
+
+def _assignments(estimator, X):
+    """Yield log p(X, labels) and E(sum_k pi_k mu_k given labels) for all labels of two components."""
     posterior = estimator._fitted.posterior
+    weights = posterior.prior.weights
     nu0, b0 = estimator.degrees_of_freedom_prior_, estimator.mean_precision_prior_
     c0, m0 = float(np.ravel(estimator.covariance_prior_)[0]), estimator.mean_prior_[0]
     noise = posterior.prior.reg_covar
@@ -109,20 +131,20 @@ def log_evidence(estimator, X):
             - 0.5 * (nu0 + n_rows) * np.log(0.5 * (c0 + sum_of_squares))
         )
 
-    terms = []
     for labels in itertools.product((0, 1), repeat=len(X)):
         parts = [X[np.array(labels) == k, 0] for k in (0, 1)]
-        counts = np.array([len(part) for part in parts])
+        counts = np.array([float(len(part)) for part in parts])
         means = [(b0 * m0 + part.sum()) / (b0 + len(part)) for part in parts]
         squares = [
             np.square(part - mean).sum() + b0 * (m0 - mean) ** 2 + noise * len(part)
             for part, mean in zip(parts, means, strict=True)
         ]
-        term = posterior.prior.weights.log_evidence(counts.astype(float))
-        term += 0.5 * np.log(b0 / (b0 + counts)).sum() - 0.5 * len(X) * np.log(2 * np.pi)
+        log_density = weights.log_evidence(counts)
+        log_density += 0.5 * np.log(b0 / (b0 + counts)).sum() - 0.5 * len(X) * np.log(2 * np.pi)
         if posterior.structure.shares_precision:
-            term += of_precision(len(X), sum(squares))
+            log_density += of_precision(len(X), sum(squares))
         else:
-            term += sum(map(of_precision, counts, squares))
-        terms.append(term)
-    return logsumexp(terms)
+            log_density += sum(map(of_precision, counts, squares))
+        stick, rest = weights.sticks(counts)
+        shares = np.exp(weights.log_weights(np.log(stick / (stick + rest)), np.log(rest / (stick + rest))))
+        yield log_density, shares @ means

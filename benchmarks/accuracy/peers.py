@@ -128,6 +128,14 @@ _WORDS = {
         "posterior mean and covariance by linear response, of one mode",
         "skewness, heavy tails and other modes: few rows with much overlap; only Gaussian mixtures",
     ),
+    "ours + importance sampling": (
+        "draws of the exact posterior, weighted, and the evidence; says whether it can be relied on",
+        "few rows with much overlap, where weights are uneven; other modes",
+    ),
+    "ours + Gibbs": (
+        "draws of the exact posterior, all chains at once, whose length is known in advance",
+        "other modes than that of the fit; weights of rows that are no whole numbers",
+    ),
     "GaussianMixture + bootstrap": (
         "how the maximum of the likelihood varies from sample to sample of rows, right also where the "
         "model is wrong",
@@ -167,7 +175,8 @@ def section(found):
 everything that one would otherwise take, on one thread. Seconds are of the processor, so that waiting for
 other work does not count; on a busy machine short times still vary. Ours are the median of several fits in
 the same run, all others are of a single run. Those of a chain are compilation, warm-up and 1000 effective
-draws of the slowest parameter, without imports; those of a bootstrap are the fit and all refits. Errors are
+draws of the slowest parameter, without imports; those of our draws are the fit and 1000 effective ones; those
+of a bootstrap are the fit and all refits. Errors are
 of the standard deviations, relative to {_truth(found)}: their median size, largest size and signed mean, in
 %.
 
@@ -201,7 +210,45 @@ problem the target of 1000 times is hard to reach, as bayesm and JAX are fast, a
 there.
 
 {_targets(found)}
+
+### The exact posterior
+
+The same draws from the exact posterior as ours, after the fit: 1000 effective ones, without compilation and
+warm-up of the others, and with all that ours need. How much longer bayesm takes is judged where it was
+measured on the same machine.
+
+{_exact(found)}
 """
+
+
+def _samplers(found):
+    return [row for row in found if row.get("effective_size") is not None]
+
+
+def _is_ours(row):
+    return row["way"].startswith("ours")
+
+
+def _exact(found):
+    by_way = {(_problem(row), row["way"]): row for row in found}
+
+    def over_ours(row):
+        theirs = by_way.get((_problem(row), "Gibbs, bayesm"))
+        if theirs is None or not _is_ours(row):
+            return None
+        return theirs["thousand_draws_seconds"] / row["thousand_draws_seconds"]
+
+    return table(
+        [
+            *_PROBLEM,
+            ("by", text("way", "{}")),
+            ("draws", text("draws", "{:,.0f}")),
+            ("effective draws", text("effective_size", "{:,.0f}")),
+            ("1000 effective draws, s", text("thousand_draws_seconds")),
+            *judged("bayesm takes times as long", over_ours, lambda row: targets.SAMPLERS.get(row["way"])),
+        ],
+        _samplers(found),
+    )
 
 
 def _truth(found):
@@ -273,7 +320,7 @@ def _words(found):
 
 
 def _targets(found):
-    chains = [row for row in found if row.get("effective_size") is not None]
+    chains = [row for row in _samplers(found) if not _is_ours(row)]
     if not chains:
         return "No sampler was installed to be measured."
     return table(

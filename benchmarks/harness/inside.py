@@ -1,6 +1,6 @@
 """Where the benchmarks reach below the library's public interface: no other file of theirs does.
 
-Private attributes are read by the five functions at the top. The rest calls functions of the library that a
+Private attributes are read by the functions at the top. The rest calls functions of the library that a
 fit is made of: one sweep, one solver of the information, one Newton step.
 """
 
@@ -9,15 +9,20 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 
+import numpy as np
+
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
 from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
     posterior_after_step,
     statistics_residual,
 )
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.label_switching import departed
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Targets
 from sklearn_lrvb.row_blocks import ArrayRows
 
@@ -27,9 +32,13 @@ __all__ = [
     "InformationPass",
     "RefitFromOptimum",
     "blocks_on_threads",
+    "departed_draws",
+    "gibbs_draws",
+    "largest_inflation",
     "least_product_for_threads",
     "lrvb_std",
     "mean_field_std",
+    "occupied_parameters",
     "one_task_a_chunk",
     "sweeper",
 ]
@@ -38,6 +47,27 @@ __all__ = [
 def _fitted(mixture):
     """The fitted state: its ``posterior``, and the ``origin`` from which it measures the rows."""
     return mixture._fitted
+
+
+def gibbs_draws(mixture, X, n_draws, random_state):
+    """Draws of the exact posterior by Gibbs sampling: ``flat(target)`` has those of a target, (n, d)."""
+    return mixture._drawn(n_draws, random_state, "gibbs", X)
+
+
+def largest_inflation(mixture):
+    """Largest inflation of a variance by missing information, which sets the number of Gibbs steps."""
+    return float(PosteriorSampler(mixture._uncertainty).inflations(1)[0][0])
+
+
+def departed_draws(mixture, draws):
+    """Which draws have left the mode of the fit, bool (n,)."""
+    deviations = {name: mixture._uncertainty.flat_std(name) for name in ("log_weights", "means")}
+    return departed(draws, mixture._fitted.parameters, deviations)
+
+
+def occupied_parameters(mixture):
+    """Which entries of `posterior_names_` belong to components that hold rows, bool (D,)."""
+    return np.concatenate([occupied(target.counts()) for target in mixture._fitted.parameters.theta])
 
 
 def _coordinates_of_means(mixture):

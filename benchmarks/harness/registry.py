@@ -103,7 +103,11 @@ PAGES = (
         ),
         on_fewest_threads=False,
     ),
-    _page("accuracy", "Accuracy", ("coverage", "leave_one_out", "surplus", "peers")),
+    _page(
+        "accuracy",
+        "Accuracy",
+        ("coverage", "trust", "exactness", "corrected_coverage", "leave_one_out", "surplus", "peers"),
+    ),
     _page(
         "paper",
         "The paper's experiments",

@@ -84,6 +84,9 @@ GROWTH_TOLERANCE = 0.15
 # Time of a sampler until every parameter has 1000 effective draws, over our fit with all standard errors.
 PEERS = {"plane": Target(1000, 10_000)}
 
+# Our samplers: how many times as long bayesm takes for as many effective draws.
+SAMPLERS = {"ours + importance sampling": Target(100), "ours + Gibbs": Target(10)}
+
 # Mixtures with more components than clusters.
 SURPLUS_OVER_DEFAULT_STEPS = Target(0.03, at_most=True)  # share of fits that take more than max_iter=100
 SURPLUS_BELOW_THEIRS = Target(0, at_most=True)  # fits whose bound is lower than scikit-learn's at convergence

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -164,3 +165,25 @@ SCENARIOS = (
     Scenario("correlated, diagonal fit", _plane(_CORRELATED, 2.6), covariance_type="diag", wrong="shape"),
     Scenario("every row twice", _plane(_UNEQUAL, 2.6), wrong="dependent rows", copies=2),
 )
+
+# Where standard deviations of linear response are too small.
+PLACES_OF_FAILURE = (
+    Scenario("200 rows, 2.6 sd, default prior", _plane(_UNEQUAL, 2.6), 200, prior="conjugate"),
+    Scenario("200 rows, 2.0 sd, default prior", _plane(_UNEQUAL, 2.0), 200, prior="conjugate"),
+    Scenario("five features, default prior", _three_in_five_features(3.0), prior="conjugate"),
+)
+
+_SHAPES = {"full": _UNEQUAL, "tied": _ONE_SHAPE, "diag": _ALONG_AXES, "spherical": _ROUND}
+
+
+def planes(covariance_type, distance, n_samples, data_set=3):
+    """Callable that simulates rows of two components in the plane, () -> (n_samples, 2)."""
+    name = f"plane, {covariance_type}, {distance} sd, {n_samples} rows"
+    scenario = Scenario(name, _plane(_SHAPES[covariance_type], distance), n_samples)
+    return partial(scenario.simulate, data_set)
+
+
+def three_in_five_features(distance, n_samples, data_set=3):
+    """Callable that simulates rows of three components in five features, () -> (n_samples, 5)."""
+    name = f"five features, {distance} sd, {n_samples} rows"
+    return partial(Scenario(name, _three_in_five_features(distance), n_samples).simulate, data_set)

@@ -1,4 +1,4 @@
-"""PosteriorIntervalDisplay: credible intervals by linear response (LRVB) and by mean field, a forest plot."""
+"""PosteriorIntervalDisplay: credible intervals by LRVB, mean field and sampling, a forest plot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn_lrvb.displays.selection import (
     feature_names,
     is_list,
 )
-from sklearn_lrvb.gaussian_mixture.validation import checked_targets
+from sklearn_lrvb.gaussian_mixture.validation import CORRECTIONS, checked_targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,16 @@ _METHODS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"color": "#D55E00", "linewidth": 1.2, "linestyle": (0, (4, 1.5))},
         {"marker": "o", "markersize": 3.6, "color": "#D55E00", "markerfacecolor": "white"},
     ),
+    "importance": (
+        "importance sampling",
+        {"color": "#009E73", "linewidth": 2.0, "linestyle": (0, (1, 1))},
+        {"marker": "s", "markersize": 3.8, "color": "#009E73"},
+    ),
+    "gibbs": (
+        "Gibbs sampling",
+        {"color": "#CC79A7", "linewidth": 2.0, "linestyle": "solid"},
+        {"marker": "D", "markersize": 3.8, "color": "#CC79A7", "markerfacecolor": "white"},
+    ),
     "reference": (
         "reference",
         {"color": "black", "linewidth": 1.0, "linestyle": "solid"},
@@ -75,7 +85,8 @@ class PosteriorIntervalDisplay:
     Parameters
     ----------
     lower, upper : dict of str to ndarray of shape (d,)
-        Ends of the intervals, by method ('lrvb', 'mean_field', 'reference'), in units of the parameters.
+        Ends of the intervals, by method ('lrvb', 'mean_field', 'importance', 'gibbs', 'reference'), in units
+        of the parameters.
 
     mean : dict of str to ndarray of shape (d,)
         Posterior means, by method. Infinite or NaN ones, as of covariances of components with too few rows,
@@ -170,6 +181,8 @@ class PosteriorIntervalDisplay:
         min_count: float = 0.5,
         reference: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        n_draws: int = 4000,
+        random_state: int | np.random.RandomState | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -181,8 +194,8 @@ class PosteriorIntervalDisplay:
             A fitted mixture.
 
         X : array-like of shape (n_samples, n_features), default=None
-            The training rows. Only needed if the estimator no longer has what the covariance needs; see
-            :meth:`LRVBGaussianMixture.get_posterior_covariance`.
+            The training rows. Needed for 'importance' and 'gibbs', and if the estimator no longer has what
+            the covariance needs; see :meth:`LRVBGaussianMixture.get_posterior_covariance`.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
                 them, default='means'
@@ -191,8 +204,9 @@ class PosteriorIntervalDisplay:
         interval : float, default=0.95
             Probability of the central credible intervals, between 0 and 1.
 
-        methods : sequence of {'lrvb', 'mean_field'}, default=('lrvb', 'mean_field')
-            Whose intervals are drawn, from top to bottom.
+        methods : sequence of {'lrvb', 'mean_field', 'importance', 'gibbs'}, default=('lrvb', 'mean_field')
+            Whose intervals are drawn, from top to bottom. The last two are those of the exact posterior, as
+            in ``posterior_summary(correction=)``.
 
         components : list of int, default=None
             The components to draw, from top to bottom. None means all that hold rows.
@@ -211,6 +225,12 @@ class PosteriorIntervalDisplay:
 
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows in X, if the fit had weights.
+
+        n_draws : int, default=4000
+            Number of draws for 'importance' and 'gibbs'.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of these draws.
 
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure. Several panels take the place of the axes.
@@ -242,10 +262,20 @@ class PosteriorIntervalDisplay:
         _check_number_of_panels(sum(s.n_panels for s in selected))
         ends = _checked_reference(reference, selected, target)
         rows = estimator._training_rows(X, sample_weight, uncertainty.fitted)
+        corrected = {
+            method: estimator._corrected(method, X, sample_weight, n_draws, random_state)
+            for method in methods
+            if method in CORRECTIONS
+        }
         intervals: dict[str, list[tuple[NDArray, NDArray, NDArray]]] = {method: [] for method in methods}
         for selection in selected:
+            name = selection.target.name
             for method in methods:
-                margins = uncertainty.margins(selection.target.name, method, rows)
+                margins = (
+                    corrected[method].margins(name)
+                    if method in corrected
+                    else uncertainty.margins(name, method, rows)
+                )
                 found = (*margins.interval(interval), margins.mean)
                 intervals[method].append(tuple(part[selection.entries] for part in found))
         lower, upper, mean = (

@@ -14,6 +14,7 @@ from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.sampling_methods import SamplingMethods
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
 from sklearn_lrvb.gaussian_mixture.validation import (
+    CORRECTIONS,
     checked_targets,
     holding,
 )
@@ -353,7 +354,7 @@ class PosteriorMethods(SamplingMethods):
                [0. , 4.7]])
         """
         uncertainty = self._uncertainty
-        if method not in ("lrvb", "mean_field", "sandwich", "importance", "gibbs"):
+        if method not in ("lrvb", "mean_field", "sandwich", *CORRECTIONS):
             raise ValueError(
                 f"method must be 'lrvb', 'mean_field', 'sandwich', 'importance' or 'gibbs', got {method!r}."
             )
@@ -365,7 +366,7 @@ class PosteriorMethods(SamplingMethods):
                 f"{information_solver!r}."
             )
         targets = checked_targets(target)
-        if method in ("importance", "gibbs"):
+        if method in CORRECTIONS:
             return self._corrected(method, X, sample_weight, n_draws, random_state).covariance(targets)
         rows = self._training_rows(X, sample_weight, uncertainty.fitted)
         solver = None if information_solver == "auto" else information_solver
@@ -509,16 +510,13 @@ class PosteriorMethods(SamplingMethods):
 
     def _summary_of(self, uncertainty, name, interval, corrected):
         """Columns and row names of the summary of one target, from draws if there are some."""
+        margins = uncertainty.margins(name, "lrvb") if corrected is None else corrected.margins(name)
         mean_field_sd = uncertainty.margins(name, "mean_field").deviation
-        if corrected is None:
-            lrvb = uncertainty.margins(name, "lrvb")
-            mean, sd, (lower, upper) = lrvb.mean, lrvb.deviation, lrvb.interval(interval)
-        else:
-            mean, sd = corrected.moments(name)
-            lower, upper = corrected.quantiles(name, [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)])
+        sd = margins.deviation
+        lower, upper = margins.interval(interval)
         comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
         columns = {
-            "mean": mean,
+            "mean": margins.mean,
             "sd": sd,
             "mean_field_sd": mean_field_sd,
             "ratio": np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=comparable),

@@ -98,10 +98,11 @@ class SamplingMethods(FittedAttributes):
         linear response are draws of the exact posterior.
 
         Under 'importance', at least 4000 draws are weighed, so that some of `n_draws` repeat each other where
-        the weights are uneven. The draws of 'gibbs' differ; each costs five times the largest inflation of a
-        variance by missing information in passes over the rows. The exact posterior has other modes, at
-        least one for every relabelling of the components: 'importance' never sees those that linear response
-        does not reach, and 'gibbs' says where its draws have left for one.
+        the weights are uneven. The draws of 'gibbs' all differ; each costs as many passes over the rows as
+        five times the largest inflation of a variance by missing information (three times where importance
+        sampling is reliable, and half of it where that is nearly exact). The exact posterior has other modes,
+        at least one for every relabelling of the components: 'importance' never sees those that linear
+        response does not reach, and 'gibbs' says where its draws have left for one.
 
         The theory page "Error bars of the mixture" has the formulas, under draws.
 
@@ -220,7 +221,7 @@ class SamplingMethods(FittedAttributes):
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> mixture.posterior_check(X, random_state=0).recommendation
-        'gibbs'
+        'importance'
         """
         sampler, rows = self._sampler_for("importance", X, sample_weight)
         if n_draws != 0 and checked_n_draws(n_draws) < LEAST_DRAWS:

@@ -7,6 +7,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS, target_class
 
+CORRECTIONS = ("importance", "gibbs")
+
 
 def checked_weights(sample_weight, X):
     """Sample weights as a float64 array, finite, non-negative and not all zero; None stays None.
@@ -60,7 +62,7 @@ def checked_n_draws(n_draws):
 
 def check_correction(correction):
     """Raise ValueError unless this is a correction of linear response."""
-    if correction is not None and correction not in ("importance", "gibbs"):
+    if correction is not None and correction not in CORRECTIONS:
         raise ValueError(f"correction must be None, 'importance' or 'gibbs', got {correction!r}.")
 
 

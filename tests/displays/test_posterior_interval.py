@@ -187,7 +187,10 @@ def test_options_reach_the_intervals():
     [
         ({"target": "mean"}, "target must be one of log_weights, means"),
         ({"interval": 95}, "interval must lie between 0 and 1, got 95"),
-        ({"methods": ["gibbs"]}, r"methods must list one or more of lrvb, mean_field, got \['gibbs'\]"),
+        (
+            {"methods": ["hmc"]},
+            r"methods must list one or more of lrvb, mean_field, importance, gibbs, got \['hmc'\]",
+        ),
         ({"methods": "lrvb"}, "methods must list"),
         ({"methods": ["lrvb", "lrvb"]}, "methods must list"),
         ({"components": [2]}, r"different integers from 0 to 1, got \[2\]"),
@@ -231,3 +234,21 @@ def test_the_legend_is_above_the_panels_and_leaves_them_alone():
         legend = display.legend_.get_window_extent()
         assert legend.y0 >= max(panel.y1 for panel in panels)
         assert legend.y1 <= display.figure_.bbox.y1
+
+
+@each_covariance_type
+@pytest.mark.parametrize("correction", ["importance", "gibbs"])
+def test_corrected_intervals_are_those_of_the_corrected_summary(covariance_type, correction):
+    rows = overlapping(400)
+    estimator = mixture({"covariance_type": covariance_type}).fit(rows)
+    asked = {"n_draws": 300, "random_state": 0}
+    summary = estimator.posterior_summary(target=["means", "weights"], correction=correction, X=rows, **asked)
+    display = PosteriorIntervalDisplay.from_estimator(
+        estimator, rows, target=["means", "weights"], methods=["lrvb", correction], **asked
+    )
+    own = summary.loc[display.names]
+    np.testing.assert_array_equal(display.lower[correction], own["lower"])
+    np.testing.assert_array_equal(display.upper[correction], own["upper"])
+    np.testing.assert_array_equal(display.mean[correction], own["mean"])
+    assert f"{correction} sampling" in repr(display).lower()
+    plt.close(display.figure_)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from statistics import median
 from time import process_time
 
+import numpy as np
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 import sklearn_lrvb
@@ -41,10 +42,56 @@ class Ours:
         return StandardErrors(sds, median(seconds))
 
 
+@dataclass(frozen=True)
+class OursSampled:
+    """A fit of `LRVBGaussianMixture`, and standard deviations of draws from the exact posterior.
+
+    Attributes
+    ----------
+    name : str
+    correction : {"importance", "gibbs"}
+    """
+
+    name: str
+    correction: str
+
+    def missing(self):
+        return ""
+
+    def version(self):
+        return f"sklearn-lrvb {sklearn_lrvb.__version__}"
+
+    def standard_errors(self, task):
+        n_effective = task.effort.n_effective
+        begin = process_time()
+        mixture = task.prior.fitted(task.X)
+        fit_seconds, begin = process_time() - begin, process_time()
+        if self.correction == "importance":
+            n_draws = max(100, 4 * n_effective)  # With fewer there is no importance sampling.
+            check = mixture.posterior_check(task.X, n_draws=n_draws, random_state=0)
+            sds, effective = check.std, check.effective_draws
+        else:
+            n_draws = effective = n_effective
+            covariance = mixture.get_posterior_covariance(
+                method="gibbs", X=task.X, n_draws=n_draws, random_state=0
+            )
+            sds = np.sqrt(np.diag(covariance))
+        thousand = (process_time() - begin) * 1000 / effective
+        columns = {
+            "draws": n_draws,
+            "effective_size": float(effective),
+            "sd_error": float((2.0 * effective) ** -0.5),
+            "thousand_draws_seconds": float(thousand),
+        }
+        return StandardErrors(sds, float(fit_seconds + thousand), columns)
+
+
 OURS = Ours("ours", "joint")
 WAYS = (
     OURS,
     Ours("ours, independent factors", "independent"),
+    OursSampled("ours + importance sampling", "importance"),
+    OursSampled("ours + Gibbs", "gibbs"),
     Bootstrap("GaussianMixture + bootstrap", GaussianMixture),
     Bootstrap("GaussianMixture + bootstrap, tol 1e-6", GaussianMixture, {"tol": 1e-6, "max_iter": 1000}),
     Bootstrap("BayesianGaussianMixture + bootstrap", BayesianGaussianMixture),

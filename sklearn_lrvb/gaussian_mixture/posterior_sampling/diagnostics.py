@@ -47,13 +47,15 @@ def mean_shifts(sampler, rows, random_state, targets):
     Returns
     -------
     shifts, errors : (d,), of the flat targets
+    log_ratios : (2 pairs,), log p(X, theta) less the log density of the draws
     """
     normals = random_state.standard_normal((_N_PAIRS, sampler.copula.n_normals))
     half = sampler.copula.responses(normals, sampler.copula.correlation(_N_PAIRS))
     responses = np.concatenate([half, -half])
     draws = sampler.copula.draws(responses)
-    slopes = log_joint_and_slopes(rows, sampler.parameters(draws))[1:]
+    log_joint, *slopes = log_joint_and_slopes(rows, sampler.parameters(draws))
+    log_ratios = log_joint - sampler.density.log_density(responses, draws)
     slopes = sampler.density.slopes_of_log_ratio(responses, draws, *slopes)
     by_pair = sampler.density.covariances_with(0.5 * (slopes[:_N_PAIRS] + slopes[_N_PAIRS:]))
     scores = np.concatenate([sampler.scores(target, by_pair) for target in targets], axis=1)
-    return scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(_N_PAIRS)
+    return scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(_N_PAIRS), log_ratios

@@ -13,7 +13,7 @@ _NEARLY_EQUAL = 0.95
 
 # Importance sampling is reliable up to this shape of the weights' tail, from so many effective draws on, and
 # with so large a share of them effective.
-_LARGEST_K_HAT, _LEAST_EFFECTIVE_DRAWS, _LEAST_EFFECTIVE_SHARE = 0.7, 400, 0.1
+_LARGEST_K_HAT, _LEAST_EFFECTIVE_DRAWS, _LEAST_EFFECTIVE_SHARE = 0.7, 100, 0.2
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.random_assignments import 
     DRAWS_OF_STREAM,
     UniformStream,
     assign_at_random,
+    exponentials,
 )
 from sklearn_lrvb.row_blocks import batches, slices
 
@@ -169,7 +170,7 @@ class _ByRow(_LikelihoodOfDraws):
 
     def __call__(self, block, out):
         for batch, _, log_densities in self._in_batches(block):
-            out[:, batch] = block.weighted(_exponentials(log_densities)[1]).T
+            out[:, batch] = block.weighted(_normalized(log_densities)[1]).T
 
 
 class _Sums(_LikelihoodOfDraws):
@@ -178,7 +179,7 @@ class _Sums(_LikelihoodOfDraws):
     def __call__(self, block):
         return np.concatenate(
             [
-                block.weighted(_exponentials(log_densities)[1]).sum(axis=1)
+                block.weighted(_normalized(log_densities)[1]).sum(axis=1)
                 for _, _, log_densities in self._in_batches(block)
             ]
         )
@@ -190,7 +191,7 @@ class _Moments(_LikelihoodOfDraws):
     def __call__(self, block):
         sums, moments = [], []
         for _, monomials, log_densities in self._in_batches(block):
-            total, log_likelihood = _exponentials(log_densities)
+            total, log_likelihood = _normalized(log_densities)
             log_densities *= block.weighted(1.0 / total)
             sums.append(block.weighted(log_likelihood).sum(axis=1))
             moments.append(_sums_of(monomials, log_densities))
@@ -207,13 +208,12 @@ class _AssignedMoments(_LikelihoodOfDraws):
     def __call__(self, block):
         parts = []
         for batch, monomials, log_densities in self._in_batches(block):
-            _exponentials(log_densities)
             assign_at_random(log_densities, block, UniformStream(self._seed, self._first + batch.start))
             parts.append(_sums_of(monomials, log_densities))
         return np.concatenate(parts)
 
 
-def _exponentials(log_densities):
+def _normalized(log_densities):
     """Turn log densities (K, n_draws, n) into densities relative to the largest.
 
     Returns
@@ -221,10 +221,8 @@ def _exponentials(log_densities):
     total : (n_draws, n), sum of the relative densities
     log_likelihood : (n_draws, n)
     """
-    largest = log_densities.max(axis=0)
-    log_densities -= largest
-    np.exp(log_densities, out=log_densities)
-    total = log_densities.sum(axis=0)
+    densities, largest = exponentials(log_densities)
+    total = densities.sum(axis=0)
     return total, largest + np.log(total)
 
 

@@ -43,17 +43,17 @@ def log_total_over_one(parameters, weights):
         return None
     log_left = np.cumsum(parameters.draws.log_rest, axis=1)  # of t_2, ..., t_(K + 1)
     in_this_order = -log_left[:, :-1].sum(axis=1)
-    in_all_orders = _log_sum_over_orders(parameters.log_weights, log_left[:, -1])
-    # Orders that exchange empty components alone belong to one copy.
-    per_copy = gammaln(n_components + 1) - copies
-    return float(logsumexp(in_all_orders - in_this_order, b=weights) - per_copy)
+    is_empty = ~occupied(posterior.counts)
+    in_all_orders = _log_sum_over_orders(parameters.log_weights, log_left[:, -1], is_empty)
+    return float(logsumexp(in_all_orders - in_this_order, b=weights))
 
 
-def _log_sum_over_orders(log_weights, log_left):
-    """log of the sum of 1/prod_k t_k over all orders of the components: (n, K), (n,) -> (n,).
+def _log_sum_over_orders(log_weights, log_left, is_empty):
+    """log of the sum of 1/prod_k t_k over orders of the components: (n, K), (n,), bool (K,) -> (n,).
 
-    The tail t_k is what is left by the components before the k-th: a subset of them, and what none has. The
-    sum for a subset at the end is one over its tail, times the sums for the subset without each component.
+    Empty components keep their order among each other: to exchange them makes no other copy. The tail t_k is
+    what is left by the components before the k-th: a subset of them, and what none has. The sum for a subset
+    at the end is one over its tail, times the sums for the subset without the component that comes first.
     """
     n_components = log_weights.shape[1]
     weights, left = np.exp(log_weights), np.exp(log_left)
@@ -63,5 +63,7 @@ def _log_sum_over_orders(log_weights, log_left):
     for subset in range(1, 2**n_components):
         members = [k for k in range(n_components) if subset >> k & 1]
         tails[subset] = tails[subset & (subset - 1)] + weights[:, members[0]]
-        sums[subset] = sum(sums[subset ^ (1 << k)] for k in members) / tails[subset]
+        first_empty = [k for k in members if is_empty[k]][:1]
+        firsts = [k for k in members if not is_empty[k]] + first_empty
+        sums[subset] = sum(sums[subset ^ (1 << k)] for k in firsts) / tails[subset]
     return np.log(sums[-1])

@@ -169,31 +169,32 @@ class PosteriorSampler:
         return self.parameters(proposals.parameters.draws[weights.resampled(n_draws, random_state)]), weights
 
     def gibbs(self, rows, n_draws, random_state, tracked=untracked):
-        """Draws of the exact posterior by Gibbs sampling, which starts from `resampled`: DrawnParameters."""
+        """Draws of the exact posterior by Gibbs sampling: DrawnParameters."""
+        parameters, is_elsewhere = self._gibbs(rows, n_draws, random_state, tracked)
+        if is_elsewhere.any():
+            warn_caller(
+                f"{_departures(is_elsewhere)} Averages over all draws mix the modes; "
+                'posterior_summary(correction="gibbs") leaves these draws out.'
+            )
+        return parameters
+
+    def _gibbs(self, rows, n_draws, random_state, tracked):
+        """Draws by Gibbs sampling, which starts from `resampled`, and which of them are in another mode."""
         check_whole_weights(rows)
-        start, _ = self._resampled(rows, n_draws, random_state)
+        start, weights = self._resampled(rows, n_draws, random_state)
         generator = np.random.Generator(np.random.SFC64(random_state.randint(2**32, size=4, dtype=np.uint32)))
-        n_steps = n_gibbs_steps(self.inflations(1)[0][0])
+        n_steps = n_gibbs_steps(self.inflations(1)[0][0], weights)
         with self._source.threads():
             draws = gibbs_chains(
                 rows, self.posterior, self.fitted.origin, start.draws, n_steps, generator, tracked
             )
-        return self._in_the_fits_mode(self.parameters(draws))
+        return self._relabelled(self.parameters(draws))
 
-    def _in_the_fits_mode(self, parameters):
-        """The draws with components numbered as in the fit; it warns of draws in another mode."""
+    def _relabelled(self, parameters):
+        """The draws with components numbered as in the fit, and which of them are in another mode."""
         deviations = {name: self._uncertainty.flat_std(name) for name in ("log_weights", "means")}
         parameters = relabelled(parameters, departed(parameters, self._targets, deviations))
-        n_departed = departed(parameters, self._targets, deviations).sum()
-        if n_departed:
-            warn_caller(
-                f"{n_departed} of {len(parameters.draws)} draws have left for another mode of the posterior: "
-                f"a weight or a mean is more than {FAR:g} standard deviations away from the fit, and no "
-                "other numbering of the components brings it closer. Averages over all draws mix the modes. "
-                "(a) The clusters themselves are uncertain: look at the draws, or fit fewer components. (b) "
-                'correction="importance" stays with the mode of the fit, where it is reliable.'
-            )
-        return parameters
+        return parameters, departed(parameters, self._targets, deviations)
 
     def weighted(self, correction, rows, n_draws, random_state, tracked=untracked):
         """Draws of the exact posterior for moments of it: WeightedDraws.
@@ -204,8 +205,13 @@ class PosteriorSampler:
         rows, n_draws, random_state, tracked : as in `importance`
         """
         if correction == "gibbs":
-            parameters = self.gibbs(rows, n_draws, random_state, tracked)
-            return WeightedDraws(parameters, np.full(n_draws, 1.0 / n_draws))
+            parameters, is_elsewhere = self._gibbs(rows, n_draws, random_state, tracked)
+            if is_elsewhere.any():
+                warn_caller(
+                    f"{_departures(is_elsewhere)} They are left out: the results are for the fit's mode."
+                )
+            is_here = np.ones_like(is_elsewhere) if is_elsewhere.all() else ~is_elsewhere
+            return WeightedDraws(parameters, is_here / is_here.sum())
         draws, weights = self.importance(rows, n_draws, random_state, tracked)
         _warn_unreliable(weights)
         return draws
@@ -232,3 +238,13 @@ def _warn_unreliable(weights):
             f"are worth {weights.effective_draws:.0f} of the exact posterior, and the tail of their weights "
             f'has the shape {weights.k_hat:.2f} (up to 0.7 is good). Use correction="gibbs".'
         )
+
+
+def _departures(is_elsewhere):
+    """What the warnings of draws in another mode have in common."""
+    return (
+        f"{is_elsewhere.sum()} of {len(is_elsewhere)} draws have left for another mode of the posterior: a "
+        f"weight or a mean is more than {FAR:g} standard deviations away from the fit, and no other "
+        "numbering of the components brings it closer. The clusters themselves are uncertain: look at these "
+        "draws, or fit fewer components."
+    )

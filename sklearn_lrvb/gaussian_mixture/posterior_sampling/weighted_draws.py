@@ -1,10 +1,33 @@
 """Means, standard deviations, quantiles and covariances of parameters, from weighted draws."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sklearn_lrvb.row_blocks import batches
 
 _ARRAYS = 8  # Arrays of the size of the draws of some parameters that exist at once.
+
+
+@dataclass(frozen=True)
+class SampledMargins:
+    """Posterior mean, standard deviation and central intervals of every entry of a target, as in `margins`.
+
+    Attributes
+    ----------
+    draws : WeightedDraws
+    target : str
+    mean, deviation : (d,)
+    """
+
+    draws: "WeightedDraws"
+    target: str
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    def interval(self, probability):
+        """Ends of the central intervals, (d,) each."""
+        return self.draws.quantiles(self.target, [0.5 * (1.0 - probability), 0.5 * (1.0 + probability)])
 
 
 class WeightedDraws:
@@ -35,6 +58,10 @@ class WeightedDraws:
             means[some] = (weights * values[:, some]).sum(axis=0)
             deviations[some] = np.sqrt((weights * np.square(values[:, some] - means[some])).sum(axis=0))
         return means, deviations
+
+    def margins(self, target):
+        """`SampledMargins` of a target."""
+        return SampledMargins(self, target, *self.moments(target))
 
     def quantiles(self, target, probabilities):
         """Quantiles of a flat target, (number of probabilities, d)."""

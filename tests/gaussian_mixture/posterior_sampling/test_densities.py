@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sampling_problems import MODELS, PROPER, model_id, problem
+from catalogue import models_in_turn
+from sampling_problems import MODELS, PROPER, problem
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.log_joint import (
     log_derivative_of_precisions,
@@ -12,9 +13,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.log_joint import (
     log_joint_and_slopes,
 )
 
-catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
-proper = pytest.mark.parametrize("model", PROPER, ids=model_id)
-weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["once", "weighted"])
+weighted_or_not = models_in_turn(PROPER, "weighted", [False, False, True])
 
 
 def log_derivative_of_parameters(case, draws):
@@ -27,7 +26,6 @@ def log_derivative_of_parameters(case, draws):
     return log_derivative_of_precisions(posterior) - 0.5 * (whiteners.sum() + factors.sum(axis=1))
 
 
-@proper
 @weighted_or_not
 def test_the_joint_density_is_scipys(model, weighted):
     case = problem(model, 3 if weighted else 2, weighted=weighted)
@@ -46,7 +44,6 @@ def parameters_of(draws):
     return np.hstack([part.reshape(len(draws), -1) for part in parts])
 
 
-@proper
 @weighted_or_not
 def test_the_copulas_density_is_that_of_a_transformed_normal(model, weighted):
     case = problem(model, 3 if weighted else 2, weighted=weighted)
@@ -68,8 +65,7 @@ def test_the_copulas_density_is_that_of_a_transformed_normal(model, weighted):
     np.testing.assert_allclose(found, log_normal - log_derivative, atol=1e-5)
 
 
-@pytest.mark.parametrize("n_components", [1, 2, 3])
-@proper
+@models_in_turn(PROPER, "n_components", [1, 2, 3])
 def test_slopes_are_derivatives(model, n_components):
     case = problem(model, n_components, weighted=n_components != 2)
     sampler, rows, responses = case.sampler, case.rows, case.responses(3)
@@ -86,8 +82,7 @@ def test_slopes_are_derivatives(model, n_components):
         np.testing.assert_allclose(slopes[:, i] * scale[i], (ends[0] - ends[1]) / 2e-4, atol=2e-6)
 
 
-@catalogue
-@weighted_or_not
+@models_in_turn(MODELS, "weighted", [False, False, True])
 def test_one_components_copula_is_its_exact_posterior(model, weighted):
     case = problem(model, 1, 30, weighted)
     weights = case.sampler.importance(case.rows, 200, np.random.RandomState(0))[1]

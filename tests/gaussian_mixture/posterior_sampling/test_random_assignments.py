@@ -20,7 +20,7 @@ def densities(n_components, n_draws, n_rows, seed=0):
 
 def assigned(relative, weights=None, start=0, seed=7):
     """How often every row is assigned to every component, (K, n_draws, n)."""
-    counts = relative.copy()
+    counts = np.log(relative)
     block = RowBlock(np.zeros((1, relative.shape[2])), weights, start)
     assign_at_random(counts, block, UniformStream(seed, 0))
     return counts
@@ -72,6 +72,14 @@ def test_blocks_of_rows_do_not_show(weighted):
             for own in (slice(0, cut), slice(cut, 60))
         ]
         np.testing.assert_array_equal(np.concatenate(parts, axis=2), whole)
+
+
+def test_two_components_are_assigned_as_several_are():
+    relative = densities(2, 40, 60)
+    nowhere = np.full((1, 40, 60), 1e-300)
+    several = assigned(np.concatenate([relative, nowhere]))
+    np.testing.assert_array_equal(assigned(relative), several[:2])
+    assert not several[2].any()
 
 
 def test_streams_are_uniform_and_independent():

@@ -1,0 +1,82 @@
+"""The verdict of `posterior_check`, and the numbers on which it rests."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from catalogue import COVARIANCE_TYPES, mixture, overlapping
+from sampling_problems import PROPER, THETA, model_id, problem
+
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.posterior_check import Findings
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.diagnostics import asymmetries, mean_shifts
+
+WELL = Findings(asymmetry=0.05, shift=0.02, effective_share=0.98, n_empty=0, rows_per_parameter=100.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "recommendation", "said"),
+    [
+        ({}, "lrvb", "Trust linear response (means off"),
+        ({"shift": 0.12}, "importance", 'Use correction="importance" (means off by up to 0.12 sd'),
+        ({"shift": 0.08, "rows_per_parameter": 12.0}, "importance", "12 rows a parameter"),
+        ({"shift": 0.04, "rows_per_parameter": 12.0}, "lrvb", "Trust linear response (means"),
+        ({"effective_share": 0.7}, "importance", 'Use correction="importance"'),
+        ({"asymmetry": 0.5}, "importance", "asymmetry 0.50"),
+        ({"shift": 0.4}, "gibbs", 'Use correction="gibbs"'),
+        ({"asymmetry": 0.9}, "gibbs", "asymmetry 0.90"),
+        ({"shift": 0.4, "reliable": True}, "importance", 'Use correction="importance"'),
+        ({"shift": 0.12, "reliable": False}, "gibbs", "importance weights too uneven"),
+        ({"reliable": False}, "lrvb", "Trust linear response"),
+        ({"n_empty": 2}, "lrvb", "for the components that hold rows"),
+        ({"n_empty": 2, "effective_share": 0.3, "asymmetry": 0.8}, "lrvb", "2 empty components"),
+        ({"n_empty": 1, "shift": 0.2}, "gibbs", "1 empty component)"),
+    ],
+)
+def test_verdicts(changes, recommendation, said):
+    findings = replace(WELL, **changes)
+    assert findings.recommendation == recommendation
+    assert said in findings.verdict
+    assert findings.verdict.endswith(").")
+
+
+@pytest.mark.parametrize("model", PROPER, ids=model_id)
+def test_both_diagnostics_are_zero_where_linear_response_is_exact(model):
+    case = problem(model, 1, 30)
+    assert np.abs(asymmetries(case.sampler, case.rows)).max() < 1e-9
+    shifts, errors, log_ratios = mean_shifts(case.sampler, case.rows, np.random.RandomState(0), THETA)
+    np.testing.assert_allclose(shifts, 0, atol=1e-8)
+    np.testing.assert_allclose(errors, 0, atol=1e-8)
+    assert np.ptp(log_ratios) < 1e-9
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_the_shift_is_that_of_the_exact_means(covariance_type):
+    model = {"covariance_type": covariance_type, "reg_covar": 0.0}
+    estimator = mixture(model).fit(overlapping(500))
+    check = estimator.posterior_check(overlapping(500), n_draws=4000, random_state=0)
+    exact = (check.mean - estimator.posterior_mean_) / estimator.posterior_std_
+    assert np.abs(exact).max() > 0.03
+    np.testing.assert_allclose(check.mean_shift, exact, atol=0.03 + 0.5 * np.abs(exact).max())
+    assert np.corrcoef(check.mean_shift, exact)[0, 1] > 0.7
+
+
+def test_directions_are_those_of_missing_information():
+    case = problem(PROPER[0])
+    inflations, directions = case.sampler.inflations(4)
+    assert np.all(np.diff(inflations) <= 0)
+    assert inflations[0] > 1.5
+    sigma = case.sampler.density.root @ case.sampler.density.root.T
+    np.testing.assert_allclose(directions @ np.linalg.solve(sigma, directions.T), np.eye(4), atol=1e-9)
+    eigenvalue, _ = case.mixture._uncertainty.source.information(1).smallest_eigenvalue()
+    assert inflations[0] == pytest.approx(1 / eigenvalue, rel=0.02)  # the logits have an excess beside
+
+
+def test_names_of_features_and_large_numbers_are_displayed():
+    import pandas as pd
+
+    frame = pd.DataFrame(overlapping(20_000), columns=["wait", "length"])
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(frame)
+    shown = repr(estimator.posterior_check(frame, random_state=0))
+    assert "wait" in shown or "length" in shown or "log_weight" in shown
+    assert "20000, 12" in shown
