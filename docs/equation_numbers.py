@@ -11,6 +11,7 @@ PAGE_LETTERS = {
     "theory/linear_response": "LR",
     "theory/mixture": "M",
     "theory/mixture_covariance": "C",
+    "theory/exact_posterior": "P",
     "theory/fitting": "F",
     "theory/influence": "I",
     "theory/errata": "E",

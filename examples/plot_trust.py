@@ -22,7 +22,8 @@ ways.
 # %%
 # Three data sets
 # ---------------
-# Two round clusters, 3.6 standard deviations apart, with 80 and 20 % of the rows.
+# Two round clusters with 80 and 20 % of the rows, 3.6 standard deviations apart, and 5
+# in the data set that is given more components than it has clusters.
 import textwrap
 import warnings
 
@@ -32,17 +33,17 @@ import numpy as np
 from sklearn_lrvb import LRVBGaussianMixture
 
 
-def simulated(n_rows, seed):
+def simulated(n_rows, distance, seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n_rows, 2))
-    rows[:, 0] += 3.6 * (rng.random(n_rows) < 0.2)
+    rows[:, 0] += distance * (rng.random(n_rows) < 0.2)
     return rows
 
 
 data = {
-    "plenty of rows": (simulated(3000, 0), 2),
-    "few rows": (simulated(150, 1), 2),
-    "empty components": (simulated(400, 2), 4),
+    "plenty of rows": (simulated(3000, 3.6, 0), 2),
+    "few rows": (simulated(150, 3.6, 1), 2),
+    "empty components": (simulated(400, 5.0, 2), 4),
 }
 fits = {
     name: LRVBGaussianMixture(n_components=k, random_state=0).fit(X)

@@ -128,7 +128,8 @@ class PosteriorCheck:
             f'<td style="text-align:left">{html.escape(value)}</td></tr>'
             for name, value in self._lines()
         )
-        return f"<p><b>{html.escape(self.verdict)}</b></p><table>{rows}</table>"
+        verdict = f"<p><b>{html.escape(self.verdict)}</b></p>"
+        return f'{verdict}<table style="margin-left:0">{rows}</table>'
 
     def _lines(self):
         """Names and values of what is displayed, pairs of str."""

@@ -72,6 +72,17 @@ def test_directions_are_those_of_missing_information():
     assert inflations[0] == pytest.approx(1 / eigenvalue, rel=0.02)  # the logits have an excess beside
 
 
+def test_many_empty_components_leave_the_evidence_finite():
+    X = np.random.default_rng(0).normal(size=(150, 4))
+    estimator = LRVBGaussianMixture(n_components=10, random_state=0).fit(X)
+    assert estimator.n_occupied_ == 1
+    check = estimator.posterior_check(X, n_draws=200, random_state=0)
+    assert check.log_evidence_bound < check.log_evidence < check.log_evidence_bound + np.log(10)
+    assert "9 empty components" in check.verdict
+    more = LRVBGaussianMixture(n_components=13, random_state=0).fit(X)
+    assert more.posterior_check(X, n_draws=200, random_state=0).log_evidence is None
+
+
 def test_names_of_features_and_large_numbers_are_displayed():
     import pandas as pd
 

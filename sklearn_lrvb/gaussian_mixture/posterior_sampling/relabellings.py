@@ -56,14 +56,14 @@ def _log_sum_over_orders(log_weights, log_left, is_empty):
     at the end is one over its tail, times the sums for the subset without the component that comes first.
     """
     n_components = log_weights.shape[1]
-    weights, left = np.exp(log_weights), np.exp(log_left)
-    sums = np.ones((2**n_components, len(weights)))
-    tails = np.empty_like(sums)
-    tails[0] = left
+    log_sums = np.zeros((2**n_components, len(log_weights)))
+    log_tails = np.empty_like(log_sums)
+    log_tails[0] = log_left
     for subset in range(1, 2**n_components):
         members = [k for k in range(n_components) if subset >> k & 1]
-        tails[subset] = tails[subset & (subset - 1)] + weights[:, members[0]]
+        log_tails[subset] = np.logaddexp(log_tails[subset & (subset - 1)], log_weights[:, members[0]])
         first_empty = [k for k in members if is_empty[k]][:1]
         firsts = [k for k in members if not is_empty[k]] + first_empty
-        sums[subset] = sum(sums[subset ^ (1 << k)] for k in firsts) / tails[subset]
-    return np.log(sums[-1])
+        without_first = logsumexp(log_sums[[subset ^ (1 << k) for k in firsts]], axis=0)
+        log_sums[subset] = without_first - log_tails[subset]
+    return log_sums[-1]
