@@ -23,7 +23,8 @@ SMALLER = {
     "plot_rows_on_a_cluster.py": {
         "\nN_ROWS = 10_000_000\n": "\nN_ROWS = 100_000\n",
         "Client(n_workers=2, ": "Client(processes=False, n_workers=2, ",
-    }
+    },
+    "plot_trust.py": {"1_000 if len(rows) > 1000 else 3_000": "200"},
 }
 
 every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)

@@ -79,13 +79,13 @@ def test_gibbs_chains_have_the_mean_of_the_sum_over_all_assignments(covariance_t
         **prior_of_ten_rows(covariance_type, 1.0),
     }
     case = Problem(model, 2, ten_rows(1.0))
-    start = case.sampler.draws(4000, np.random.RandomState(0))
+    start = case.sampler.draws(2000, np.random.RandomState(0))
     drawn = gibbs_chains(
         case.rows,
         case.sampler.posterior,
         case.sampler.fitted.origin,
         start.draws,
-        60,
+        40,
         np.random.default_rng(0),
         untracked,
     )
@@ -93,7 +93,7 @@ def test_gibbs_chains_have_the_mean_of_the_sum_over_all_assignments(covariance_t
     values = (np.exp(parameters.log_weights) * parameters.means[:, :, 0]).sum(axis=1)
     expected = mean_of_the_mixture(case.mixture, case.X)
     # Means whose component is empty have the heavy tails of the prior, with weights near zero.
-    assert values.mean() == pytest.approx(expected, abs=4.5 * values.std() / np.sqrt(4000))
+    assert values.mean() == pytest.approx(expected, abs=4.5 * values.std() / np.sqrt(2000))
     biased = (np.exp(start.log_weights) * start.means[:, :, 0]).sum(axis=1)
     assert values.std() < 10 * biased.std()
 
@@ -219,8 +219,9 @@ def test_parameters_given_assignments_are_those_of_complete_data(model):
 
 
 @pytest.mark.filterwarnings("ignore:.* have left for another mode")
-@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+@pytest.mark.parametrize(
+    ("covariance_type", "weights"), list(zip(COVARIANCE_TYPES, 2 * WEIGHT_PRIORS, strict=True))
+)
 def test_whole_weights_are_repeated_rows(covariance_type, weights):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights, "reg_covar": 0.0}
     times = np.random.default_rng(0).integers(0, 4, 60)
@@ -239,18 +240,18 @@ def test_whole_weights_are_repeated_rows(covariance_type, weights):
     moments = []
     for case in (weighted, repeated):
         draws = WeightedDraws(
-            case.sampler.gibbs(case.rows, 1000, np.random.RandomState(1)), np.full(1000, 1e-3)
+            case.sampler.gibbs(case.rows, 600, np.random.RandomState(1)), np.full(600, 1 / 600)
         )
         moments.append([np.concatenate(own) for own in zip(*map(draws.moments, THETA), strict=True)])
     (mean, sd), (other_mean, other_sd) = moments
-    np.testing.assert_allclose((mean - other_mean) / sd, 0, atol=5 * np.sqrt(2 / 1000))
-    np.testing.assert_allclose(sd / other_sd, 1, atol=0.25)
+    np.testing.assert_allclose((mean - other_mean) / sd, 0, atol=5 * np.sqrt(2 / 600))
+    np.testing.assert_allclose(sd / other_sd, 1, atol=0.3)
 
 
 @pytest.mark.filterwarnings(
     "ignore:Importance sampling is not reliable", "ignore:.* have left for another mode"
 )
-@models_in_turn(PROPER, "correction", ["importance", "gibbs"])
+@models_in_turn(PROPER[::3], "correction", ["importance", "gibbs"])
 def test_blocks_batches_and_threads_do_not_show(model, correction, monkeypatch):
     case = problem(model, 2, 100)
     draw = {"importance": case.sampler.resampled, "gibbs": case.sampler.gibbs}[correction]
@@ -274,7 +275,6 @@ def test_memory_holds_no_table_of_rows_and_draws():
     case.sampler.density  # the matrix of all parameters
     tracemalloc.start()
     case.sampler.importance(case.rows, 2000, np.random.RandomState(0))
-    case.sampler.gibbs(case.rows, 16, np.random.RandomState(0))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60 * 2**20  # the table would take 320 MB
