@@ -263,6 +263,7 @@ QUESTIONS = {
     "influence": lambda estimator: estimator.influence(overlapping()),
     "influence_scores": lambda estimator: estimator.influence_scores(overlapping()),
     "sample_posterior": lambda estimator: estimator.sample_posterior(300, random_state=0)["means"],
+    "posterior_check": lambda estimator: estimator.posterior_check(overlapping(), None, 200, 0).std,
 }
 
 

@@ -143,6 +143,8 @@ QUESTIONS = {
     "loo_score_samples": lambda estimator: estimator.loo_score_samples(overlapping()),
     "influence": lambda estimator: estimator.influence(overlapping()),
     "sample_posterior": lambda estimator: estimator.sample_posterior(9, random_state=0)["precisions"],
+    "posterior_check": lambda estimator: estimator.posterior_check(overlapping(), None, 100, 0).std,
+    "gibbs": lambda estimator: estimator.sample_posterior(9, 0, "gibbs", overlapping())["means"],
     "sandwich": lambda estimator: estimator.get_posterior_covariance("means", "sandwich", X=overlapping()),
     "pickle": lambda estimator: pickle.loads(pickle.dumps(estimator)).means_std_,
 }

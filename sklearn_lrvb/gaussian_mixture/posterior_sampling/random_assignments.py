@@ -134,9 +134,14 @@ def _assigned_often(densities, block, often, stream):
 
 def _binomial_quantile(probability, n, share):
     """Quantiles of binomial variables, all (...)."""
-    inside = (share > 0) & (share < 1) & (n > 0)
-    quantiles = np.where(share >= 1, n, 0.0)
-    found = bdtrik(probability[inside], n[inside], share[inside])
-    # It is NaN where zero alone has more probability than asked for.
-    quantiles[inside] = np.ceil(np.nan_to_num(np.maximum(found, 0.0)))
-    return np.minimum(quantiles, n)
+    quantiles = np.where(share >= 1.0, n, 0.0)
+    inside = (share > 0.0) & (share < 1.0) & (n > 0.0)
+    probability, n, share = probability[inside], n[inside], share[inside]
+    # The ends are told apart here: SciPy's inverse fails for shares close to zero or one.
+    is_none = probability <= np.exp(n * np.log1p(-share))
+    is_all = probability > -np.expm1(n * np.log(share))
+    found = np.where(is_all, n, 0.0)
+    between = ~(is_none | is_all)
+    found[between] = np.ceil(np.nan_to_num(bdtrik(probability[between], n[between], share[between])))
+    quantiles[inside] = np.clip(found, 0.0, n)
+    return quantiles

@@ -285,6 +285,7 @@ ASKED = {
     "mean_field": lambda m: m.get_posterior_covariance("means", method="mean_field"),
     "posterior_summary": lambda m: m.posterior_summary(),
     "sample_posterior": lambda m: m.sample_posterior(random_state=0),
+    "posterior_check": lambda m: m.posterior_check(X),
     "predict_proba": lambda m: m.predict_proba(X, return_std=True),
     "score_samples": lambda m: m.score_samples(X, return_std=True),
     "influence": lambda m: m.influence(X[:3]),
