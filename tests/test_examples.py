@@ -24,7 +24,10 @@ SMALLER = {
         "\nN_ROWS = 10_000_000\n": "\nN_ROWS = 100_000\n",
         "Client(n_workers=2, ": "Client(processes=False, n_workers=2, ",
     },
-    "plot_trust.py": {"1_000 if len(rows) > 1000 else 3_000": "200"},
+    "plot_trust.py": {
+        "1_000 if len(rows) > 1000 else 3_000": "200",
+        "mixture.sample_posterior(4000, ": "mixture.sample_posterior(200, ",
+    },
 }
 
 every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)

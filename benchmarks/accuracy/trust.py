@@ -30,7 +30,7 @@ _SD_TOLERANCE, _MEAN_TOLERANCE = 0.1, 0.2
 _NAMES = {"lrvb": "trust LRVB", "importance": "use importance sampling", "gibbs": "use Gibbs"}
 
 # The same in quick mode.
-_QUICK_STRIDE = 17
+_QUICK_STRIDE = 26
 _QUICK_DRAWS = 100
 
 

@@ -223,6 +223,8 @@ class SamplingMethods(FittedAttributes):
         >>> mixture.posterior_check(X, random_state=0).recommendation
         'importance'
         """
+        if X is None:
+            raise ValueError("posterior_check needs the training rows: pass X.")
         sampler, rows = self._sampler_for("importance", X, sample_weight)
         if n_draws != 0 and checked_n_draws(n_draws) < LEAST_DRAWS:
             raise ValueError(

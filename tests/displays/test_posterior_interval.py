@@ -236,8 +236,9 @@ def test_the_legend_is_above_the_panels_and_leaves_them_alone():
         assert legend.y1 <= display.figure_.bbox.y1
 
 
-@each_covariance_type
-@pytest.mark.parametrize("correction", ["importance", "gibbs"])
+@pytest.mark.parametrize(
+    ("covariance_type", "correction"), list(zip(COVARIANCE_TYPES, 2 * ("importance", "gibbs"), strict=True))
+)
 def test_corrected_intervals_are_those_of_the_corrected_summary(covariance_type, correction):
     rows = overlapping(400)
     estimator = mixture({"covariance_type": covariance_type}).fit(rows)

@@ -53,7 +53,7 @@ def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type, correct
 @either
 def test_table_and_covariance_are_those_of_the_same_draws(covariance_type, correction):
     estimator, X = fit(covariance_type), waits()
-    asked = {"X": X, "n_draws": 1000, "random_state": 0}
+    asked = {"X": X, "n_draws": 500, "random_state": 0}
     table = estimator.posterior_summary(0.9, correction=correction, **asked)
     plain = estimator.posterior_summary(0.9)
     assert list(table.columns) == list(plain.columns)
@@ -70,10 +70,10 @@ def test_table_and_covariance_are_those_of_the_same_draws(covariance_type, corre
     assert np.linalg.eigvalsh(covariance / np.outer(deviations, deviations)).min() > -1e-12
     lrvb = estimator.posterior_covariance_
     correlations = [own / np.sqrt(np.outer(own.diagonal(), own.diagonal())) for own in (covariance, lrvb)]
-    np.testing.assert_allclose(*correlations, atol=0.25)
+    np.testing.assert_allclose(*correlations, atol=0.3)
     assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
     if correction == "gibbs":
-        draws = estimator.sample_posterior(1000, 0, "gibbs", X)
+        draws = estimator.sample_posterior(500, 0, "gibbs", X)
         np.testing.assert_allclose(
             draws["means"].mean(axis=0), table["mean"].filter(like="mean[").to_numpy().reshape(2, 2)
         )

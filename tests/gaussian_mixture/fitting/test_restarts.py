@@ -81,12 +81,13 @@ def test_failures_are_made_up_for():
         race(tried=[None, 3.0, None], ends=[None, None, None])
 
 
-@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize(
+    ("covariance_type", "init_params"), list(zip(COVARIANCE_TYPES, 2 * ("kmeans", "random"), strict=True))
+)
 @pytest.mark.parametrize(
     ("solver", "moves"),
     [("newton", "auto"), ("newton", None), ("coordinate_ascent", "auto")],  # Sweeps alone make no moves.
 )
-@pytest.mark.parametrize("init_params", ["kmeans", "random"])
 def test_several_starts_are_never_worse_than_one(covariance_type, solver, init_params, moves):
     X = three_blobs(200)
     model = {"covariance_type": covariance_type, "solver": solver, "init_params": init_params, "tol": 1e-5}

@@ -283,7 +283,7 @@ def test_draws_are_equivariant():
             np.testing.assert_allclose(scaled[target], draws[target] * scale**power, rtol=1e-3)
 
 
-@catalogue
+@pytest.mark.parametrize("model", MODELS[::3], ids=model_id)
 def test_draws_depend_on_the_seed_alone(model, monkeypatch):
     estimator = fitted(model)
     draws = estimator.sample_posterior(40, random_state=15)

@@ -42,7 +42,7 @@ def prior_of_ten_rows(covariance_type, separation):
     }
 
 
-@pytest.mark.parametrize(("separation", "noise"), [(12.0, 0.0), (12.0, 0.05), (20.0, 0.05)])
+@pytest.mark.parametrize(("separation", "noise"), [(12.0, 0.05), (20.0, 0.0)])
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_the_evidence_is_the_sum_over_all_assignments(separation, covariance_type, weights, noise):
@@ -120,8 +120,9 @@ def responses_of(case, draws):
     return np.hstack([logits, draws.scaled_means.reshape(n_draws, -1), quadratic.reshape(n_draws, -1)])
 
 
-@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
-@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize(
+    ("covariance_type", "weights"), list(zip(COVARIANCE_TYPES, 2 * WEIGHT_PRIORS, strict=True))
+)
 def test_the_evidence_is_that_of_bridge_sampling(covariance_type, weights):
     # Meng and Wong (1996): from draws of both distributions, by iteration
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
