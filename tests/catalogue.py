@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,6 +63,11 @@ def assert_equal_to_rounding(one, other, err_msg=""):
     """Equal but for the last digits: where an array lies in memory may decide them in BLAS and in sums."""
     largest = np.max(np.abs(other), initial=0.0)
     np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13 * largest, err_msg=err_msg)
+
+
+def complete_rows(n_samples):
+    """A stand-in for complete rows, of which only the number counts."""
+    return SimpleNamespace(n_samples=n_samples, has_holes=False)
 
 
 def overlapping(n_samples=240, seed=0):

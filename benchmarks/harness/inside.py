@@ -181,7 +181,7 @@ class InformationPass:
         """Name of the solver that the cost model takes for the standard deviations of all means."""
         result = self._e_step
         costs = solver_costs(
-            self._rows.n_samples, self._posterior.structure, result.n_alternatives, result.n_ambiguous_pairs
+            self._rows, self._posterior.structure, result.n_alternatives, result.n_ambiguous_pairs
         )
         return costs.cheapest(len(self._means))
 

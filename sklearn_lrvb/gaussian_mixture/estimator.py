@@ -23,6 +23,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
     scores_of_rows,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
+from sklearn_lrvb.gaussian_mixture.fitting.completion import Completion
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
     standardized_kmeans,
     starting_responsibilities,
@@ -455,6 +456,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         self.moves = moves
         self.n_jobs = n_jobs
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     # Fitting.
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -573,7 +579,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         Parameters
         ----------
         X, sample_weight, y : as in `fit`
-        starts : callable (rows, prior, given) -> starts, in place of `_starts`
+        starts : callable (rows, prior, given, completion) -> starts, in place of `_starts`
         reset : bool, whether the number and names of the features are taken from X
         """
         with blas_threads(self.n_jobs):
@@ -588,14 +594,17 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
                     "Expected n_samples >= n_components but got n_components = "
                     f"{self.n_components}, n_samples = {rows.n_samples}"
                 )
-            prior = resolve_prior(self, rows)
-            made = (starts or self._starts)(rows, prior, given)
+            completion = Completion.of(rows)
+            prior = resolve_prior(self, rows, completion)
+            made = (starts or self._starts)(rows, prior, given, completion)
 
             def attributes_of(fit):
                 return {**_features_of(seen), **self._attributes_of(fit, rows, is_drawn)}
 
             with self._fit_task(made, is_drawn, given.X, y, sample_weight) as task:
-                best, noise = self._best_fit(rows, prior, made, moves, is_drawn, task, attributes_of)
+                best, noise = self._best_fit(
+                    rows, prior, made, moves, is_drawn, task, attributes_of, completion
+                )
                 attributes = attributes_of(best)
                 if not rows.is_in_memory:  # They may be in files that are closed, or hold a cluster's memory.
                     attributes["_last_uncertainty"].source.release_rows(best.e_step_result)
@@ -619,7 +628,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         n_starts = len(starts) + self._may_start_once_more(is_drawn)
         return self._begun_task("fit", n_starts, X=X, y=y, metadata=metadata)
 
-    def _best_fit(self, rows, prior, starts, moves, is_drawn, task, attributes_of):
+    def _best_fit(self, rows, prior, starts, moves, is_drawn, task, attributes_of, completion):
         """The state with the highest lower bound over the starts, and what unwanted noise costs it or None.
 
         Distances in columns of very different scales are those in the largest one. Where unwanted noise shows
@@ -630,6 +639,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         ----------
         task : Task or NoTask of the fit
         attributes_of : callable (Fit in the coordinates of X) -> dict, fitted attributes
+        completion : Completion of rows with holes, or None
         """
         rules = self.tol, self.max_iter
         span = RowSpan.if_smaller(rows, prior, self.reg_covar if self.covariance_prior is None else None)
@@ -647,7 +657,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
             def standardized(ascent):
                 random_state = check_random_state(self.random_state)
-                responsibilities = standardized_kmeans(rows, self.n_components, random_state)
+                responsibilities = standardized_kmeans(rows, self.n_components, random_state, completion)
                 return ascent.start_from(responsibilities, prior)
 
             best = race.better_of(best, standardized, "on standardized columns")
@@ -682,7 +692,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         """Whether the next fit draws its starts at random."""
         return not self._continues() and (isinstance(self.init_params, str) or callable(self.init_params))
 
-    def _starts(self, rows, prior, given):
+    def _starts(self, rows, prior, given, completion):
         """Callables (Ascent) -> Fit: the states before the first step.
 
         Parameters
@@ -690,6 +700,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         rows : CentredRows, the rows that count
         prior : MixturePrior
         given : rows as the user has passed them (`given_rows`)
+        completion : Completion of rows with holes, or None
         """
         if self._continues():
             return [lambda ascent: ascent.start(*self._last_state(rows, prior))]
@@ -701,10 +712,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
 
         def drawn(ascent):
             if callable(init_params):
-                responsibilities = given.responsibilities(rows, init_params, n_components, random_state)
+                responsibilities = given.responsibilities(
+                    rows, init_params, n_components, random_state, completion
+                )
             else:
                 responsibilities = starting_responsibilities(
-                    rows, n_components, init_params, random_state, not prior.flat
+                    rows, n_components, init_params, random_state, not prior.flat, completion
                 )
             return ascent.start_from(responsibilities, prior)
 
@@ -853,7 +866,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, Base
         mixture._fit(
             X,
             sample_weight,
-            starts=lambda rows, prior, _: [lambda ascent: ascent.start(posterior_of(bgm, rows, prior))],
+            starts=lambda rows, prior, *_: [lambda ascent: ascent.start(posterior_of(bgm, rows, prior))],
             reset=False,
         )
         return mixture

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
@@ -16,7 +17,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
 )
 from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
 from sklearn_lrvb.gaussian_mixture.value_range import check_largest
-from sklearn_lrvb.row_blocks import ArrayRows
+from sklearn_lrvb.row_blocks import ArrayRows, has_holes, rows_around_mean, rows_of_array
 from sklearn_lrvb.row_blocks.batch_rows import Batches, BatchRows
 
 _SOURCE_OF_FUNCTION = "What init_params returns"  # at the start of an error message
@@ -78,28 +79,46 @@ class GivenTable:
     is_in_memory = True
 
     def __init__(self, estimator, X, sample_weight, reset, least_rows, on_pass):
+        # The values are checked here, to learn by the same pass whether some are missing.
         self.X = validate_data(
-            estimator, X, dtype=[np.float64, np.float32], ensure_min_samples=least_rows, reset=reset
+            estimator,
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=least_rows,
+            ensure_all_finite=False,
+            reset=reset,
         )
+        self._has_holes = _checked_for_holes(self.X, estimator)
+        self._names = _names_of(estimator)
         self._n_jobs, self._sample_weight = estimator.n_jobs, sample_weight
 
     def to_fit(self):
         """The rows that count, measured from their mean: CentredRows."""
         X, weights = self._counted()
-        check_largest(X)
-        return ArrayRows.around_mean(X, self._n_jobs, weights)
+        if not self._has_holes:
+            check_largest(X)
+            return ArrayRows.around_mean(X, self._n_jobs, weights)
+        rows = rows_around_mean(X, self._n_jobs, weights)
+        check_columns(rows, self._names)
+        check_largest(np.stack(rows.ranges()))
+        return rows
+
+    @property
+    def _which_count(self):
+        """The rows that count, and their weights (`checked_counts`)."""
+        return checked_counts(self._sample_weight, self.X, self._has_holes)
 
     def _counted(self):
-        """The rows of positive weight, and their weights."""
-        kept, weights = checked_counts(self._sample_weight, self.X)
+        """The rows of positive weight that have a value, and their weights."""
+        kept, weights = self._which_count
         return self.X if kept is None else self.X[kept], weights
 
     def numbers(self):
         """The numbers of the rows that count, int array."""
-        kept = checked_counts(self._sample_weight, self.X)[0]
+        kept = self._which_count[0]
         return np.arange(len(self.X)) if kept is None else np.flatnonzero(kept)
 
-    def responsibilities(self, rows, init_params, n_components, random_state):
+    def responsibilities(self, rows, init_params, n_components, random_state, completion=None):
         """Responsibilities that a user has passed, or that a user's function makes: array (n_samples, K).
 
         Parameters
@@ -107,23 +126,56 @@ class GivenTable:
         rows : CentredRows, from `to_fit`
         init_params : array-like with a row for every row of X, or callable
         n_components, random_state : of the fit
+        completion : Completion of rows with holes, of which a user's function gets none; else None
         """
         if callable(init_params):
-            made = init_params(rows.X, n_components, random_state)
+            complete = rows if completion is None else completion.completed(rows)
+            made = init_params(complete.X, n_components, random_state)
             return checked_responsibilities(made, rows.n_samples, n_components, _SOURCE_OF_FUNCTION)
         checked = checked_responsibilities(init_params, len(self.X), n_components, "init_params")
-        kept = checked_counts(self._sample_weight, self.X)[0]
+        kept = self._which_count[0]
         return checked if kept is None else checked[kept]
 
     def counted_around(self, origin):
         """The rows that count, measured from an origin: CentredRows."""
         X, weights = self._counted()
-        return ArrayRows(X, origin, self._n_jobs, weights)
+        return rows_of_array(X, origin, self._n_jobs, weights, holes_known=None if self._has_holes else False)
 
     def around(self, origin, weighted=False):
         """All rows, measured from an origin, with their weights or without: CentredRows."""
-        rows = ArrayRows(self.X, origin, self._n_jobs)
+        rows = rows_of_array(self.X, origin, self._n_jobs, holes_known=self._has_holes)
         return replace(rows, sample_weight=checked_weights(self._sample_weight, self.X)) if weighted else rows
+
+
+def _checked_for_holes(X, estimator):
+    """Whether values of an array are missing; a ValueError where one is infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum(dtype=np.float64)):
+            return False
+    assert_all_finite(X, allow_nan=True, estimator_name=type(estimator).__name__, input_name="X")
+    return has_holes(X)
+
+
+def _names_of(estimator):
+    """The names of the features that an estimator has seen, or None."""
+    return getattr(estimator, "feature_names_in_", None)
+
+
+def check_columns(rows, names):
+    """Raise ValueError where a column has no value.
+
+    Parameters
+    ----------
+    rows : CentredRows with holes
+    names : array of str or None, of the columns
+    """
+    empty = np.flatnonzero(rows.seen_weight == 0)
+    if empty.size:
+        first = ", ".join(str(k) if names is None else f"{k} ({names[k]!r})" for k in empty[:5])
+        raise ValueError(
+            f"X has {empty.size} column(s) without any value in the rows that count: {first}"
+            f"{', ...' * (empty.size > 5)}. Drop them: nothing can be said about them."
+        )
 
 
 class _GivenParts:
@@ -131,8 +183,8 @@ class _GivenParts:
 
     is_in_memory = False
 
-    def __init__(self, least_rows):
-        self._least_rows = least_rows
+    def __init__(self, least_rows, names):
+        self._least_rows, self._names = least_rows, names
 
     def to_fit(self):
         """The rows that count, measured from their mean: CentredRows."""
@@ -143,12 +195,15 @@ class _GivenParts:
                 f"Found array with {n_rows} sample(s) (shape=({n_rows}, {rows.n_features})) while a minimum "
                 f"of {self._least_rows} is required."
             )
+        if rows.has_holes:
+            check_columns(rows, self._names)
         check_largest(np.stack(rows.ranges()))
         # So few rows take less memory than a matrix of all features.
         return rows.in_memory() if rows.n_samples <= rows.n_features else rows
 
-    def responsibilities(self, rows, init_params, n_components, random_state):
-        """As `GivenTable.responsibilities`; an array on Dask stays there."""
+    def responsibilities(self, rows, init_params, n_components, random_state, completion=None):
+        """As `GivenTable.responsibilities`; an array on Dask stays there, and X has its holes."""
+        del completion
         made, source = init_params, "init_params"
         if callable(init_params):
             made, source = init_params(self.X, n_components, random_state), _SOURCE_OF_FUNCTION
@@ -178,7 +233,6 @@ class GivenBatches(_GivenParts):
     """
 
     def __init__(self, estimator, X, sample_weight, reset, least_rows, on_pass):
-        super().__init__(least_rows)
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight goes with the batches: let X yield pairs (rows, weights), and pass no "
@@ -186,6 +240,7 @@ class GivenBatches(_GivenParts):
             )
         self.X, batches = X, Batches(X)
         validate_data(estimator, batches.first(), skip_check_array=True, reset=reset)
+        super().__init__(least_rows, _names_of(estimator))
         self._around = lambda origin: BatchRows(batches, origin, estimator.n_jobs, on_pass)
 
 
@@ -201,8 +256,8 @@ class GivenCollection(_GivenParts):
         from sklearn_lrvb.row_blocks.dask_collections import float_array, template, weight_array
         from sklearn_lrvb.row_blocks.dask_rows import DaskRows
 
-        super().__init__(least_rows)
         validate_data(estimator, template(X), skip_check_array=True, reset=reset)
+        super().__init__(least_rows, _names_of(estimator))
         self.X = array = float_array(X)
         weights = weight_array(sample_weight, array)
         self._around = lambda origin: DaskRows(array, weights, origin, estimator.n_jobs, on_pass)

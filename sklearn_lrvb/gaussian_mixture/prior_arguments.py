@@ -90,7 +90,7 @@ def _scatter_of_block(structure, block):
     return structure.scatter(block.rows, block.sample_weight)
 
 
-def _empirical_covariance(rows, structure, reg_covar):
+def _empirical_covariance(rows, structure, reg_covar, completion):
     """Covariance of X (ddof = 1) in the structure's shape, and what was added to it where it is singular."""
     if not rows.total_weight > 1:
         raise ValueError(
@@ -102,7 +102,10 @@ def _empirical_covariance(rows, structure, reg_covar):
     def diagonal(covariance):
         return np.diag(covariance) if covariance.ndim == 2 else covariance
 
-    covariance = rows.total(functools.partial(_scatter_of_block, structure)) / (rows.total_weight - 1)
+    if completion is None:
+        covariance = rows.total(functools.partial(_scatter_of_block, structure)) / (rows.total_weight - 1)
+    else:
+        covariance = structure.scatter(completion.root, None)
     check_smallest(rows, diagonal(covariance))
     # The variance that rounding alone gives to a constant column.
     squares = np.square(rows.origin) if structure.is_matrix else structure.scatter(rows.origin[:, None], None)
@@ -126,13 +129,32 @@ def _empirical_covariance(rows, structure, reg_covar):
     )
 
 
-def resolve_prior(estimator, rows):
+def _pairs_seen_in_block(block):
+    """How often two columns are seen together, (P, P)."""
+    return block.weighted(block.seen) @ block.seen.T
+
+
+def _require_pairs_of_columns(rows):
+    """Raise ValueError where two columns never have values in the same row."""
+    apart = np.argwhere(np.triu(rows.total(_pairs_seen_in_block) == 0))
+    if len(apart):
+        raise ValueError(
+            f"Columns {apart[0][0]} and {apart[0][1]} of X never have values in the same row"
+            f"{f', nor {len(apart) - 1} other pairs' * (len(apart) > 1)}: under prior='flat' nothing is known "
+            "of their correlation given the other columns, and their precision has no posterior. (a) Use "
+            "prior='conjugate'. (b) Use covariance_type='diag'. (c) Drop one of them."
+        )
+
+
+def resolve_prior(estimator, rows, completion=None):
     """The prior that follows from an estimator's arguments and the data.
 
     Parameters
     ----------
     estimator : LRVBGaussianMixture
     rows : CentredRows
+    completion : Completion or None, default=None
+        That of rows with holes, whose mean and covariance are then the defaults.
 
     Returns
     -------
@@ -160,6 +182,8 @@ def resolve_prior(estimator, rows):
                 f"{'is' if len(set_anyway) == 1 else 'are'} set: leave at None, or use "
                 "prior='conjugate'."
             )
+        if structure.is_matrix and rows.has_holes:
+            _require_pairs_of_columns(rows)
         return MixturePrior(
             weights=DirichletWeights(0.0, n_components),
             mean_precision=0.0,
@@ -171,12 +195,13 @@ def resolve_prior(estimator, rows):
         )
     concentration = given["weight_concentration_prior"]
     mean, covariance = given["mean_prior"], given["covariance_prior"]
+    default_mean = np.zeros(n_features) if completion is None else completion.mean
     degrees_of_freedom, mean_precision = (
         given["degrees_of_freedom_prior"],
         given["mean_precision_prior"],
     )
     if covariance is None:
-        covariance, ridge = _empirical_covariance(rows, structure, float(estimator.reg_covar))
+        covariance, ridge = _empirical_covariance(rows, structure, float(estimator.reg_covar), completion)
     else:
         covariance, ridge = _given_covariance(covariance, structure, estimator.covariance_type), 0.0
     return MixturePrior(
@@ -184,7 +209,7 @@ def resolve_prior(estimator, rows):
             1.0 / n_components if concentration is None else concentration, n_components
         ),
         mean_precision=1.0 if mean_precision is None else mean_precision,
-        mean=np.zeros(n_features) if mean is None else _given_mean(mean, n_features) - rows.origin,
+        mean=default_mean if mean is None else _given_mean(mean, n_features) - rows.origin,
         degrees_of_freedom=(
             n_features
             if degrees_of_freedom is None

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS, target_class
+from sklearn_lrvb.row_blocks.surveys import counted
 
 CORRECTIONS = ("importance", "gibbs")
 
@@ -31,24 +32,25 @@ def checked_weights(sample_weight, X):
     return weights
 
 
-def checked_counts(sample_weight, X):
-    """The rows of positive weight, and their weights.
+def checked_counts(sample_weight, X, has_holes=False):
+    """The rows of positive weight that have a value, and their weights.
 
     Parameters
     ----------
     sample_weight, X : as in `checked_weights`
+    has_holes : bool, whether values of X may be missing
 
     Returns
     -------
     kept : bool array of shape (n_samples,), or None for all rows
     weights : float64 array of shape (number of kept rows,), or None for once each
     """
-    weights = checked_weights(sample_weight, X)
-    if weights is None:
-        return None, None
-    kept = weights > 0
-    weights = weights[kept]
-    return None if kept.all() else kept, None if np.all(weights == 1) else weights
+    given = checked_weights(sample_weight, X)
+    kept, weights = counted(X, given, has_holes)
+    if kept is not None and not kept.any():
+        which = "" if given is None else " of positive weight"
+        raise ValueError(f"X has no value: it contains NaN alone in all {len(X)} rows{which}.")
+    return kept, weights
 
 
 def checked_n_draws(n_draws):

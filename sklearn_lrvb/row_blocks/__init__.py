@@ -8,6 +8,7 @@ from sklearn_lrvb.row_blocks.array_rows import ArrayRows
 from sklearn_lrvb.row_blocks.blocks import (
     RowBlock,
     Tracked,
+    added,
     batches,
     rows_of_size,
     slices,
@@ -15,17 +16,25 @@ from sklearn_lrvb.row_blocks.blocks import (
     untracked,
 )
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows, TotalScatter
+from sklearn_lrvb.row_blocks.holed_rows import HoledRows, has_holes, rows_around_mean, rows_of_array
+from sklearn_lrvb.row_blocks.holes import Holes
 from sklearn_lrvb.row_blocks.threads import blas_threads, openmp_threads
 
 __all__ = [
     "ArrayRows",
     "CentredRows",
+    "HoledRows",
+    "Holes",
     "RowBlock",
     "TotalScatter",
     "Tracked",
+    "added",
     "batches",
     "blas_threads",
+    "has_holes",
     "openmp_threads",
+    "rows_around_mean",
+    "rows_of_array",
     "rows_of_size",
     "slices",
     "sum_of_rows",

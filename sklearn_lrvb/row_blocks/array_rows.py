@@ -15,10 +15,9 @@ from joblib import effective_n_jobs
 from sklearn_lrvb.row_blocks.blocks import (
     RowBlock,
     added,
-    batches,
+    rows_in_batch,
     rows_of_size,
     slices,
-    sum_of_rows,
     untracked,
 )
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows
@@ -57,12 +56,12 @@ class ArrayRows(CentredRows):
     @classmethod
     def around_mean(cls, X, n_jobs=None, sample_weight=None):
         """Centre X at its mean, accumulated in float64 block by block."""
-        rows = cls(X, X[0].astype(np.float64), n_jobs, sample_weight)
+        rows = cls(X, np.nan_to_num(X[0].astype(np.float64)), n_jobs, sample_weight)
         # The second pass removes the rounding of the first one's sums.
         return rows._recentred()._recentred()
 
     def _recentred(self):
-        return replace(self, origin=self.origin + self.total(sum_of_rows) / self.total_weight)
+        return replace(self, origin=self.origin + self.means)
 
     @property
     def total_weight(self):
@@ -95,6 +94,10 @@ class ArrayRows(CentredRows):
         index = np.minimum(index, self.n_samples - 1)
         return self.first + index, self.selected(index)
 
+    def _numbers(self, place):
+        """The rows in a slice of the order in which passes go through them, as an index of X."""
+        return place
+
     def block(self, place):
         """The rows in one slice, as `RowBlock`."""
         centred = np.empty((self.n_features, place.stop - place.start))
@@ -107,7 +110,7 @@ class ArrayRows(CentredRows):
 
         For work that cannot go to where the rows are, because it makes passes over rows of its own.
         """
-        places = batches(self.n_samples, bytes_each)
+        places = self._places_of(rows_in_batch(bytes_each), bytes_each // 8)
         return map(self.block, tracked(places, len(places)))
 
     def total(self, function, numbers_per_row=None, along=None, product_size=None):
@@ -143,7 +146,7 @@ class ArrayRows(CentredRows):
         """A function of a place that applies one to the block there."""
         if along is None:
             return lambda place: function(self.block(place))
-        return lambda place: function(self.block(place), along[place])
+        return lambda place: function(self.block(place), along[self._numbers(place)])
 
     def concatenated(self, function, numbers_per_row=None, tracked=untracked, product_size=None):
         """The results of `map` as one array, rows first.
@@ -160,7 +163,7 @@ class ArrayRows(CentredRows):
                 if whole is None:
                     whole = np.empty((self.n_samples, *part.shape[:-1]), part.dtype)
                 stop = start + part.shape[-1]
-                whole[start:stop] = part.T
+                whole[self._numbers(slice(start, stop))] = part.T
                 start = stop
         return whole
 
@@ -176,15 +179,25 @@ class ArrayRows(CentredRows):
         """
 
         def written(place):
-            return function(self.block(place), out=out[place])
+            self._write(function, place, out)
 
         n_blocks = len(self._places(numbers_per_row))
         with contextlib.closing(self._in_order(written, numbers_per_row, product_size)) as calls:
             collections.deque(tracked(calls, n_blocks), maxlen=0)
 
+    def _write(self, function, place, out):
+        """Have a function write the results of one block."""
+        function(self.block(place), out=out[place])
+
     def _places(self, numbers_per_row):
         """Slices of all blocks."""
-        return slices(self.n_samples, rows_of_size(numbers_per_row or 2 * self.n_features))
+        numbers_per_row = numbers_per_row or 2 * self.n_features
+        return self._places_of(rows_of_size(numbers_per_row), numbers_per_row)
+
+    def _places_of(self, n_rows, numbers_per_row):
+        """Slices of so many rows, of which each makes so many numbers."""
+        del numbers_per_row
+        return slices(self.n_samples, n_rows)
 
     def _in_order(self, call, numbers_per_row, product_size):
         """Yield ``call(place)`` for the places of all blocks."""

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
-from sklearn_lrvb.row_blocks.array_rows import ArrayRows
 from sklearn_lrvb.row_blocks.blocks import added, untracked
+from sklearn_lrvb.row_blocks.holed_rows import rows_of_array
 from sklearn_lrvb.row_blocks.parted_rows import ChangedRowsError, Part, PartedRows
-from sklearn_lrvb.row_blocks.surveys import require_finite, survey_of_part
+from sklearn_lrvb.row_blocks.surveys import checked_for_holes, survey_of_part
 
 # What an object has that scikit-learn takes for one table.
 _OF_TABLES = ("__array__", "__dataframe__", "shape", "keys", "read")
@@ -186,6 +186,7 @@ class BatchRows(PartedRows):
     def _results(self, function):
         """Yield a function of the rows of every batch, rows of weight zero and all."""
         for number, (X, weights) in enumerate(self._batches):
-            require_finite(X, weights, self.name_of_part(number))
+            has_holes = checked_for_holes(X, weights, self.name_of_part(number))
             if len(X):
-                yield function(ArrayRows(X, self.origin, self.n_jobs, weights), tracked=untracked)
+                rows = rows_of_array(X, self.origin, self.n_jobs, weights, holes_known=has_holes)
+                yield function(rows, tracked=untracked)

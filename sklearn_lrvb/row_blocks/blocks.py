@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_lrvb.row_blocks.holes import Holes
+
 # The arrays that a function makes of one block take this much at most, so that they stay in cache ...
 _BLOCK_BYTES = 2**20
 # ... unless that leaves fewer rows than this: matrix products of fewer lose more to their overhead.
@@ -41,7 +43,12 @@ def batches(n, bytes_each):
     n : int, number of items
     bytes_each : int, temporary memory for one item
     """
-    return slices(n, max(1, _BATCH_BYTES // bytes_each))
+    return slices(n, rows_in_batch(bytes_each))
+
+
+def rows_in_batch(bytes_each):
+    """Number of items in one of the `batches`."""
+    return max(1, _BATCH_BYTES // bytes_each)
 
 
 def rows_of_size(numbers_per_row, least=None):
@@ -58,12 +65,16 @@ class RowBlock:
     ----------
     rows : float64 array of shape (n_features, n_rows), C-contiguous, measured from the origin
     sample_weight : float64 array of shape (n_rows,), how often each row counts; None for once
-    start : int, number of the first row among all rows
+    start : int, place of the first row in the order in which passes go through all rows
+    order : int array of shape (n_rows,), numbers of the rows, where that is not their order; else None
+    holes : Holes, the values that are not there, which are zero in ``rows``; None where all are there
     """
 
     rows: np.ndarray
     sample_weight: np.ndarray | None = None
     start: int = 0
+    order: np.ndarray | None = None
+    holes: Holes | None = None
 
     @property
     def n_rows(self):
@@ -71,8 +82,18 @@ class RowBlock:
 
     @property
     def stop(self):
-        """Number of the last row among all rows, plus one."""
+        """Place of the last row, plus one."""
         return self.start + self.n_rows
+
+    @property
+    def numbers(self):
+        """Numbers of the rows among all rows, int array (n_rows,)."""
+        return np.arange(self.start, self.stop) if self.order is None else self.order
+
+    @property
+    def seen(self):
+        """Which values are there, as ones and zeros, (n_features, n_rows)."""
+        return np.ones_like(self.rows) if self.holes is None else 1.0 - self.holes.by_row(self.holes.hidden.T)
 
     @property
     def counts(self):
@@ -102,5 +123,10 @@ def added(total, part):
 
 
 def sum_of_rows(block):
-    """Sum of the rows, each as often as it counts, (n_features,)."""
+    """Sum of the rows' values that are there, each as often as it counts, (n_features,)."""
     return block.weighted(block.rows).sum(axis=1)
+
+
+def sum_of_seen(block):
+    """How often every feature was seen, (n_features,)."""
+    return block.weighted(block.seen).sum(axis=1)

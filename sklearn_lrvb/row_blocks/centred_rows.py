@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from sklearn_lrvb.row_blocks.blocks import untracked
+from sklearn_lrvb.row_blocks.blocks import sum_of_rows, untracked
 from sklearn_lrvb.symmetric_matrices import cholesky_factor
 
 
@@ -72,6 +72,7 @@ class CentredRows(ABC):
 
     is_in_memory = True  # Whether they are an array, in memory or mapped from a file.
     is_lazy = False  # Whether results with a row for each row are computed later, where the rows are.
+    has_holes = False  # Whether values are missing. In blocks they are zero, and the block says where.
 
     @property
     @abstractmethod
@@ -154,11 +155,28 @@ class CentredRows(ABC):
     @functools.cached_property
     def variances(self):
         """Variances of the columns around the origin, (n_features,): by a pass at first need."""
-        return self.total(_sum_of_squares) / self.total_weight
+        return self.total(_sum_of_squares) / self.seen_weight
+
+    @property
+    def seen_weight(self):
+        """How many rows have a value in a column, each as often as it counts: float, or (n_features,)."""
+        return self.total_weight
+
+    @property
+    def n_patterns(self):
+        """Number of different patterns of holes, or an upper bound: int."""
+        return min(self.n_samples, 2 ** min(self.n_features, 30)) if self.has_holes else 0
+
+    @property
+    def means(self):
+        """Means of the columns' values, measured from the origin: by a pass, (n_features,)."""
+        return self.total(sum_of_rows) / self.seen_weight
 
     @functools.cached_property
     def total_scatter(self):
-        """`TotalScatter`, by two passes at first need; None where the columns are dependent."""
+        """`TotalScatter`, by two passes at first need; None where columns are dependent or have holes."""
+        if self.has_holes:
+            return None
         root = cholesky_factor(self._moments_through(np.eye(self.n_features))[1])
         if root is None:
             return None
@@ -180,7 +198,7 @@ class CentredRows(ABC):
 
 
 def _sum_of_squares(block):
-    """Sum of the squares of the rows' features, each row as often as it counts, (n_features,)."""
+    """Sum of the squares of the rows' values, each row as often as it counts, (n_features,)."""
     return block.weighted(np.square(block.rows)).sum(axis=1)
 
 

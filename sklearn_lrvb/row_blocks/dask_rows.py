@@ -18,11 +18,11 @@ import numpy as np
 from dask import core, delayed
 from dask.delayed import Delayed
 
-from sklearn_lrvb.row_blocks.array_rows import ArrayRows
 from sklearn_lrvb.row_blocks.blocks import added, untracked
+from sklearn_lrvb.row_blocks.holed_rows import rows_of_array
 from sklearn_lrvb.row_blocks.parted_rows import Part, PartedRows
 from sklearn_lrvb.row_blocks.steady_allocator import steady_allocator
-from sklearn_lrvb.row_blocks.surveys import require_finite, survey_of_part
+from sklearn_lrvb.row_blocks.surveys import checked_for_holes, survey_of_part
 from sklearn_lrvb.row_blocks.threads import blas_threads
 
 # A task takes chunks together up to this size. A task takes the scheduler a millisecond, in which a worker
@@ -289,7 +289,7 @@ def _list_of_group(described, own, function, chunks, weights):
 
 @steady_allocator()
 def _each_of_chunk(X, sample_weight=None, *, function, origin, shape, of_rows):
-    require_finite(X, sample_weight, "a chunk of X")
+    has_holes = checked_for_holes(X, sample_weight, "a chunk of X")
     if not len(X):
         return np.empty((0, *shape), of_rows)
-    return function(ArrayRows(X, origin, 1, sample_weight), tracked=untracked)
+    return function(rows_of_array(X, origin, 1, sample_weight, holes_known=has_holes), tracked=untracked)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.row_blocks.array_rows import ArrayRows
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows
+from sklearn_lrvb.row_blocks.holed_rows import rows_of_array
 from sklearn_lrvb.row_blocks.surveys import checksum, counted
 
 
@@ -30,6 +30,7 @@ class Part:
     name : str, what to call it in a message
     checksum : int, of the first pass
     first : int, number of its first row among the rows that count
+    has_holes : bool, whether values may be missing
     """
 
     X: np.ndarray
@@ -37,6 +38,7 @@ class Part:
     name: str
     checksum: int
     first: int
+    has_holes: bool
 
     def rows(self, origin, n_jobs=None):
         """Its rows that count, measured from an origin: `ArrayRows`.
@@ -52,8 +54,15 @@ class Part:
                 "needs the same rows every time. (a) If X is made by random numbers or read from a file that "
                 "is being written, store it first. (b) If it is a Dask collection, persist it."
             )
-        kept, weights = counted(self.sample_weight)
-        return ArrayRows(self.X if kept is None else self.X[kept], origin, n_jobs, weights, self.first)
+        kept, weights = self.counted
+        X = self.X if kept is None else self.X[kept]
+        known = None if self.has_holes else False
+        return rows_of_array(X, origin, n_jobs, weights, self.first, known)
+
+    @property
+    def counted(self):
+        """Which rows count, and their weights (`surveys.counted`)."""
+        return counted(self.X, self.sample_weight, self.has_holes)
 
 
 def total_of_part(function, origin, n_jobs, numbers_per_row, product_size, part, along=None):
@@ -61,13 +70,13 @@ def total_of_part(function, origin, n_jobs, numbers_per_row, product_size, part,
     rows = part.rows(origin, n_jobs)
     if not rows.n_samples:
         return None
-    if along is not None and along.shape[0] != rows.n_samples:  # It runs along rows of weight zero, too.
+    if along is not None and along.shape[0] != rows.n_samples:  # It runs along rows that do not count, too.
         if along.shape[0] != len(part.X):
             raise ValueError(
                 f"In {part.name}, X has {len(part.X)} rows, but init_params has {along.shape[0]}: both must "
                 "be partitioned in the same way."
             )
-        along = along[counted(part.sample_weight)[0]]
+        along = along[part.counted[0]]
     return rows.total(function, numbers_per_row, along, product_size)
 
 
@@ -91,8 +100,9 @@ def _counted_rows(origin, part):
 
 
 def _which_count(part):
-    """Whether the rows of a part have a positive weight, bool array (n,)."""
-    return np.ones(len(part.X), dtype=bool) if part.sample_weight is None else part.sample_weight > 0
+    """Whether the rows of a part count, bool array (n,)."""
+    kept = part.counted[0]
+    return np.ones(len(part.X), dtype=bool) if kept is None else kept
 
 
 class PartedRows(CentredRows):
@@ -145,7 +155,7 @@ class PartedRows(CentredRows):
         Raises
         ------
         ValueError
-            Where a value is not finite, or a weight is no number of rows.
+            Where a value is infinite, or a weight is no number of rows.
         """
         survey = self._surveyed()
         if survey is None:
@@ -154,8 +164,8 @@ class PartedRows(CentredRows):
         if problem is not None:
             raise ValueError(
                 f"{problem.what} at row {problem.row} of {self.name_of_part(problem.part)}, which is row "
-                f"{survey.row_of(problem)} of X. LRVBGaussianMixture needs finite numbers: drop such rows, "
-                "or fill them before."
+                f"{survey.row_of(problem)} of X. LRVBGaussianMixture takes finite numbers, and NaN "
+                "where a value is missing."
             )
         if not survey.lengths.any():
             raise ValueError(
@@ -163,7 +173,9 @@ class PartedRows(CentredRows):
                 "required."
             )
         if not survey.counted.any():
-            raise ValueError("Sample weights must contain at least one non-zero number.")
+            raise ValueError(
+                "Sample weights must contain at least one non-zero number, of a row with a value."
+            )
         return survey
 
     @property
@@ -176,7 +188,7 @@ class PartedRows(CentredRows):
 
     @property
     def n_given(self):
-        """Number of all rows, also of those of weight zero."""
+        """Number of all rows, also of those that do not count."""
         return int(self.survey.lengths.sum())
 
     @property
@@ -190,7 +202,15 @@ class PartedRows(CentredRows):
     def variances(self):
         """Variances of the columns around the origin, (n_features,)."""
         survey = self.survey
-        return survey.squares / survey.total_weight + np.square(survey.mean - self.origin)
+        return survey.squares / self.seen_weight + np.square(survey.mean - self.origin)
+
+    @property
+    def seen_weight(self):
+        return self.survey.seen if self.has_holes else self.total_weight
+
+    @property
+    def has_holes(self):
+        return self.survey.has_holes
 
     def at(self, positions):
         survey = self.survey
@@ -202,7 +222,7 @@ class PartedRows(CentredRows):
         wanted = {int(number): positions[owner == number] - begins[number] for number in np.unique(owner)}
         function = functools.partial(_rows_at, origin=self.origin)
         index, X = zip(*self._listed(function, wanted), strict=True)
-        return np.concatenate(index), ArrayRows(np.concatenate(X), self.origin, self.n_jobs)
+        return np.concatenate(index), rows_of_array(np.concatenate(X), self.origin, self.n_jobs)
 
     def total(self, function, numbers_per_row=None, along=None, product_size=None):
         return self._summed(self._of_part(total_of_part, function, numbers_per_row, product_size), along)
@@ -222,10 +242,10 @@ class PartedRows(CentredRows):
         X, weights = map(
             np.concatenate, zip(*self._listed(functools.partial(_counted_rows, self.origin)), strict=True)
         )
-        return ArrayRows(X, self.origin, self.n_jobs, None if np.all(weights == 1) else weights)
+        return rows_of_array(X, self.origin, self.n_jobs, None if np.all(weights == 1) else weights)
 
     def which_count(self):
-        """Whether every row has a positive weight, bool array (n_given,); for few rows."""
+        """Whether every row counts, bool array (n_given,); for few rows."""
         return np.concatenate(self._listed(_which_count))
 
     @property
@@ -240,6 +260,7 @@ class PartedRows(CentredRows):
         return slice(stop - int((survey.lengths if of_all else survey.counted)[number]), stop)
 
     def _described(self, number):
-        """The attributes of a part that the first pass has found: name, checksum and first."""
+        """The attributes of a part that the first pass has found: name, checksum, first and has_holes."""
         survey = self.survey
-        return self.name_of_part(number), int(survey.checksums[number]), int(survey.starts[number])
+        checksum, first = int(survey.checksums[number]), int(survey.starts[number])
+        return self.name_of_part(number), checksum, first, survey.has_holes

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.row_blocks.array_rows import ArrayRows
+from sklearn_lrvb.row_blocks.holed_rows import has_holes, rows_around_mean
 
 
 @dataclass(frozen=True)
@@ -34,22 +34,26 @@ class Survey:
     Attributes
     ----------
     lengths : int array (m,), number of rows of each part
-    counted : int array (m,), how many of these have a positive weight
+    counted : int array (m,), how many of these have a positive weight and a value
     weights : float array (m,), their weights together
+    seen : (P,), weight of the rows that have a value in a column
     checksums : uint64 array (m,)
-    mean, squares : (P,), mean of the rows, and sums of the squares of their differences from it
+    mean, squares : (P,), mean of the values, and sums of the squares of their differences from it
     smallest, largest : (P,), of all values
+    has_holes : bool, whether values are missing
     problem : Problem or None
     """
 
     lengths: np.ndarray
     counted: np.ndarray
     weights: np.ndarray
+    seen: np.ndarray
     checksums: np.ndarray
     mean: np.ndarray
     squares: np.ndarray
     smallest: np.ndarray
     largest: np.ndarray
+    has_holes: bool = False
     problem: Problem | None = None
 
     @property
@@ -70,8 +74,8 @@ class Survey:
         problem = self.problem
         if problem is None and later.problem is not None:
             problem = replace(later.problem, part=len(self.lengths) + later.problem.part)
-        ours, theirs = self.total_weight, later.total_weight
-        share = theirs / (ours + theirs) if theirs else 0.0
+        ours, theirs = self.seen, later.seen
+        share = np.divide(theirs, ours + theirs, out=np.zeros_like(theirs), where=theirs > 0)
         with np.errstate(over="ignore", invalid="ignore"):  # Values that are too large are refused later.
             shift = later.mean - self.mean
             mean = self.mean + share * shift
@@ -80,11 +84,13 @@ class Survey:
             np.concatenate([self.lengths, later.lengths]),
             np.concatenate([self.counted, later.counted]),
             np.concatenate([self.weights, later.weights]),
+            ours + theirs,
             np.concatenate([self.checksums, later.checksums]),
             mean,
             squares,
             np.minimum(self.smallest, later.smallest),
             np.maximum(self.largest, later.largest),
+            self.has_holes or later.has_holes,
             problem,
         )
 
@@ -99,11 +105,12 @@ def survey_of_part(X, sample_weight=None):
     """
     n_rows, n_features = X.shape
     problem = _problem(X, sample_weight)
-    kept, weights = counted(sample_weight)
+    kept, weights = counted(X, sample_weight, has_holes(X))
     rows = X if kept is None else X[kept]
     found = {
         "lengths": np.array([n_rows]),
         "checksums": np.array([checksum(X, sample_weight)], dtype=np.uint64),
+        "has_holes": has_holes(rows),
         "problem": problem,
     }
     if problem is not None or not len(rows):
@@ -111,6 +118,7 @@ def survey_of_part(X, sample_weight=None):
         return Survey(
             counted=np.zeros(1, dtype=int),
             weights=np.zeros(1),
+            seen=nothing,
             mean=nothing,
             squares=nothing,
             smallest=infinite,
@@ -118,12 +126,14 @@ def survey_of_part(X, sample_weight=None):
             **found,
         )
     with np.errstate(over="ignore", invalid="ignore"):  # Values that are too large are refused afterwards.
-        centred = ArrayRows.around_mean(rows, None, weights)
-        squares = centred.variances * centred.total_weight
+        centred = rows_around_mean(rows, None, weights)
+        seen = np.broadcast_to(centred.seen_weight, n_features).astype(np.float64)
+        squares = np.where(seen > 0, centred.variances * seen, 0.0)
     smallest, largest = centred.ranges()
     return Survey(
         counted=np.array([len(rows)]),
         weights=np.array([centred.total_weight]),
+        seen=seen,
         mean=centred.origin,
         squares=squares,
         smallest=smallest.astype(np.float64),
@@ -132,17 +142,23 @@ def survey_of_part(X, sample_weight=None):
     )
 
 
-def require_finite(X, sample_weight, name):
-    """Raise ValueError where a value of a part is not finite, or a weight is no number of rows.
+def checked_for_holes(X, sample_weight, name):
+    """Whether values of a part are missing.
 
     Parameters
     ----------
     X, sample_weight : as in `survey_of_part`
     name : str, what to call the part
+
+    Raises
+    ------
+    ValueError
+        Where a value is infinite, or a weight is no number of rows.
     """
     problem = _problem(X, sample_weight)
     if problem is not None:
         raise ValueError(f"{problem.what} at row {problem.row} of {name}.")
+    return has_holes(X)
 
 
 def _problem(X, sample_weight):
@@ -151,25 +167,34 @@ def _problem(X, sample_weight):
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum(dtype=np.float64)) and np.isfinite(weights.sum()) and np.all(weights >= 0):
             return None
-        is_bad = ~np.isfinite(X).all(axis=1) | ~np.isfinite(weights) | (weights < 0)
+        is_bad = np.isinf(X).any(axis=1) | ~np.isfinite(weights) | (weights < 0)
     rows = np.flatnonzero(is_bad)
     if not rows.size:  # The sum alone has overflowed.
         return None
     row = int(rows[0])
-    bad = np.flatnonzero(~np.isfinite(X[row]))
+    bad = np.flatnonzero(np.isinf(X[row]))
     if not bad.size:
         return Problem(0, row, f"sample_weight is {weights[row]:g}, which is no number of rows,")
-    what = "NaN" if np.isnan(X[row, bad[0]]) else "infinity"
-    return Problem(0, row, f"Input X contains {what} in column {bad[0]}")
+    return Problem(0, row, f"Input X contains infinity in column {bad[0]}")
 
 
-def counted(sample_weight):
-    """Which rows count, as bool array or None for all; and their weights, or None for once each."""
-    if sample_weight is None:
-        return None, None
-    kept = sample_weight > 0
-    weights = sample_weight[kept]
-    return None if kept.all() else kept, None if np.all(weights == 1) else weights
+def counted(X, sample_weight, has_holes):
+    """Which rows count, as bool array or None for all; and their weights, or None for once each.
+
+    Rows of weight zero do not count, nor do rows without any value.
+
+    Parameters
+    ----------
+    X, sample_weight : as in `survey_of_part`
+    has_holes : bool, whether values may be missing
+    """
+    kept = ~np.isnan(X).all(axis=1) if has_holes else None
+    if sample_weight is not None:
+        kept = sample_weight > 0 if kept is None else kept & (sample_weight > 0)
+    if kept is not None and kept.all():
+        kept = None
+    weights = sample_weight if sample_weight is None or kept is None else sample_weight[kept]
+    return kept, None if weights is None or np.all(weights == 1) else weights
 
 
 def checksum(X, sample_weight=None):

@@ -447,7 +447,7 @@ BAD_ROWS = {
     "more features": (np.column_stack([X, X]), r"6 features.*3 features"),
     "one row": (X[:1], r"minimum of 2"),
     "fewer rows than components": (X[:2], r"n_components = 3, n_samples = 2"),
-    "NaN": (np.where(X > 1, np.nan, X), r"NaN"),
+    "NaN": (np.where(-np.inf < X, np.nan, X), r"NaN"),
     "1-D": (X[:, 0], r"Expected 2D array"),
 }
 

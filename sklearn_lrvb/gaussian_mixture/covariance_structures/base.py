@@ -396,9 +396,14 @@ class CovarianceStructure(ABC):
         entries *= (self.entry_weights / self._feature_norm)[:, None]
         return entries[index]
 
-    def component_features(self, whitened, origin):
-        """h of rows in one component's frame: (P, n), (...) -> (F, n)."""
+    def component_features(self, whitened, origin, spread=None):
+        """h of rows in one component's frame: (P, n), (...) -> (F, n).
+
+        What is expected of the rows' s(y) may differ from that of ``whitened``, by ``spread`` (Q, n).
+        """
         quadratic = self.quadratic_entries(whitened, origin, np.arange(self.n_quadratic))
+        if spread is not None:
+            quadratic += spread * (self.entry_weights / self._feature_norm)[:, None]
         return np.concatenate([np.ones((1, whitened.shape[1])), whitened, quadratic])
 
     def quadratic_kernel(self, whitened, others, inner_products, origin):
@@ -450,16 +455,18 @@ class CovarianceStructure(ABC):
 
         Returns
         -------
-        callable, whitened rows (P, n) -> (d, n)
+        callable, whitened rows (P, n), and what is added to the entries of s(y), (Q, n) or None -> (d, n)
         """
         polynomials = np.hstack([constant[:, None], linear, self.entry_coefficients(curvature)])
         quadratic = 1 + self.n_features
 
-        def values(rows):
+        def values(rows, spread=None):
             monomials = np.empty((polynomials.shape[1], rows.shape[1]))
             monomials[0] = 1.0
             monomials[1:quadratic] = rows
             self.write_entries(rows, monomials[quadratic:])
+            if spread is not None:
+                monomials[quadratic:] += spread
             return polynomials @ monomials
 
         return values

@@ -240,11 +240,13 @@ class MatrixStructure(CovarianceStructure):
         if n_functions * n_features >= self.n_quadratic:
             return super().values(constant, linear, curvature)
         slope_map = np.concatenate([linear[:, :, None], curvature], axis=2).reshape(-1, 1 + n_features)
+        coefficients = self.entry_coefficients(curvature)
 
-        def values(rows):
+        def values(rows, spread=None):
             with_one = np.concatenate([np.ones((1, rows.shape[1])), rows])
             slopes = (slope_map @ with_one).reshape(n_functions, n_features, -1)
-            return np.einsum("dpn,pn->dn", slopes, rows) + constant[:, None]
+            values = np.einsum("dpn,pn->dn", slopes, rows) + constant[:, None]
+            return values if spread is None else values + coefficients @ spread
 
         return values
 

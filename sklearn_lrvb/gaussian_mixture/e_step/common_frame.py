@@ -15,6 +15,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import (
     monomials_of,
     prefers_common_frame,
 )
+from sklearn_lrvb.gaussian_mixture.e_step.mixed_frames import MixedFrames
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 
@@ -77,9 +78,9 @@ class CommonFrame:
             return statistics
         return structure.congruence(structure.transposed(maps) if back else maps, statistics)
 
-    def whiten(self, rows):
-        """Monomials of u, (P, n) -> (F, n)."""
-        return self._monomials.of_rows(self._whitener, self._center, rows)
+    def whiten(self, block):
+        """Monomials of u of complete rows, RowBlock -> (F, n)."""
+        return self._monomials.of_rows(self._whitener, self._center, block.rows)
 
     @cached_property
     def _coefficients(self):
@@ -129,6 +130,10 @@ class CommonFrame:
         """Sums of weight (1, u, s(u)), weights (K, n) of any sign whose sum over the components is zero."""
         return Moments(*self._monomials.signed_moments(monomials, weights))
 
+    def hidden_moments(self, monomials, coefficients, weights):
+        """None, since the rows of this frame are complete."""
+        del monomials, coefficients, weights
+
     def signed_in_own_frames(self, moments):
         """The same sums of y, in every component's frame."""
         structure, offsets = self._structure, self._offsets
@@ -154,8 +159,14 @@ def _ratio(lengths, others):
     return np.divide(lengths, others, out=np.ones_like(lengths), where=are_positive)
 
 
-def frames_of(posterior, n_samples):
-    """`CommonFrame` of a posterior where it is cheaper for so many rows and accurate, else `OwnFrames`."""
-    if has_few_rows(posterior.structure, n_samples):
+def frames_of(posterior, rows):
+    """`CommonFrame` of a posterior where it is cheaper for the rows and accurate, else `OwnFrames`.
+
+    Where rows have holes, the blocks of those that do are in `OwnFrames`.
+    """
+    if has_few_rows(posterior.structure, rows.n_samples):
         return OwnFrames(posterior)
-    return CommonFrame.if_accurate(posterior) or OwnFrames(posterior)
+    frame = CommonFrame.if_accurate(posterior)
+    if frame is None:
+        return OwnFrames(posterior)
+    return MixedFrames(frame, posterior) if rows.has_holes else frame

@@ -54,7 +54,7 @@ def e_step(rows, posterior, without=None):
     """
     # The pair frame infers one component's moments from the other's, so both must take part.
     frames = PairFrame.if_accurate(rows, posterior) if without is None else None
-    frames = frames or frames_of(posterior, rows.n_samples)
+    frames = frames or frames_of(posterior, rows)
     function = functools.partial(_sums_of_block, frames, without)
     moments, evidence, n_alternatives, n_pairs = rows.total(function, frames.numbers_per_row)
     return EStepResult(
@@ -107,10 +107,15 @@ def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
     DegenerateComponentError
         Where a component is left without a proper posterior.
     """
-    counts, sums, squares = _total_given(responsibilities, rows, _means_of_block)
-    centers = np.where(counts > 0, sums.T / np.where(counts > 0, counts, 1.0), 0.0).T
+    counts, complete_counts, seen, sums, squares = _total_given(responsibilities, rows, _means_of_block)
+    if seen is None:
+        seen = counts
+    elif complete_counts is not None:
+        seen = seen + complete_counts
+    centers = np.where(seen > 0, sums.T / np.where(seen > 0, seen, 1.0), 0.0).T
     if frames is None:
-        scale = np.sqrt(squares / rows.total_weight)
+        seen = np.asarray(rows.seen_weight)
+        scale = np.sqrt(squares / np.where(seen > 0, seen, 1.0))
         scale[scale == 0] = 1.0
         frames = prior.structure.scaled_frames(scale)
     start = VariationalPosterior(prior, counts, centers, frames)
@@ -141,10 +146,21 @@ def _counted(block, responsibilities):
 
 
 def _means_of_block(block, responsibilities):
-    """Expected counts (K,), sums of the rows by component (K, P), and sums of all rows' squares (P,)."""
+    """Sums over a block's rows that lead to the components' means.
+
+    Returns
+    -------
+    counts : (K,), expected
+    complete : (K,), the same of complete rows; None of others
+    seen : (P, K), of incomplete rows, how many show a feature; None of complete rows
+    sums : (K, P), of the rows' values, by component
+    squares : (P,), sums of all rows' squared values
+    """
     counted = _counted(block, responsibilities)
-    return counted.sum(axis=1), counted @ block.rows.T, block.weighted(np.square(block.rows)).sum(axis=1)
+    counts, sums = counted.sum(axis=1), counted @ block.rows.T
+    complete, seen = (counts.copy(), None) if block.holes is None else (None, block.seen @ counted.T)
+    return counts, complete, seen, sums, block.weighted(np.square(block.rows)).sum(axis=1)
 
 
 def _moments_of_block(frames, block, responsibilities):
-    return frames.moments(frames.whiten(block.rows), _counted(block, responsibilities))
+    return frames.moments(frames.whiten(block), _counted(block, responsibilities))

@@ -79,8 +79,9 @@ class PairFrame:
         is_near = self._shift @ self._shift < MAX_AMPLIFICATION * len(self._shift)
         return is_near and self._stretch[0] < MAX_AMPLIFICATION * self._stretch[-1]
 
-    def whiten(self, rows):
-        """(1, u, u^2): (P, n) -> (1 + 2 P, n)."""
+    def whiten(self, block):
+        """(1, u, u^2) of complete rows: RowBlock -> (1 + 2 P, n)."""
+        rows = block.rows
         n_features, n_rows = rows.shape
         monomials = np.empty((1 + 2 * n_features, n_rows))
         monomials[0] = 1.0

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import hidden_directions
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normalized
 
@@ -84,24 +85,29 @@ def _expected(posterior, frames, block):
             return expectation
     far = np.flatnonzero(~np.isfinite(expectation.log_normalizer))  # The sum alone may have overflowed.
     responsibilities, log_normalizer = expectation.responsibilities, expectation.log_normalizer
-    responsibilities[:, far], log_normalizer[far] = _of_far_rows(posterior, block.rows[:, far])
+    responsibilities[:, far], log_normalizer[far] = _of_far_rows(posterior, block, far)
     return replace(expectation, responsibilities=responsibilities, log_normalizer=log_normalizer)
 
 
-def _of_far_rows(posterior, rows):
-    """Responsibilities (K, n) and log normalizers (n,) of rows whose squares overflow: (P, n).
+def _of_far_rows(posterior, block, far):
+    """Responsibilities (K, n) and log normalizers (n,) of the rows of a block whose squares overflow.
 
     The rows are divided by their size before they are squared. Differences between the components' squared
     distances are multiplied by it again, where they may overflow to infinity.
     """
-    structure = posterior.structure
+    structure, rows = posterior.structure, block.rows[:, far]
     size = np.abs(rows).max(axis=0)
     centres = structure.transformed(posterior.whiteners, posterior.centred_means)
     whitened = structure.whiten(posterior.whiteners, np.zeros_like(posterior.centred_means), rows / size)
     whitened = whitened - centres[:, :, None] / size
+    constants = posterior.log_density_constants[:, None]
+    if block.holes is not None:
+        hidden = hidden_directions(posterior, block.holes.selected(far))
+        whitened -= hidden.onto(whitened)
+        constants = constants + hidden.holes.by_row(hidden.log_densities)
     squares = np.einsum("kpn,kpn->kn", whitened, whitened)
     least = squares.min(axis=0)
     with np.errstate(over="ignore"):
         beyond_least = 0.5 * size * (size * (squares - least))
-        responsibilities, log_normalizer = normalized(posterior.log_density_constants[:, None] - beyond_least)
+        responsibilities, log_normalizer = normalized(constants - beyond_least)
         return responsibilities, log_normalizer - 0.5 * size * (size * least)

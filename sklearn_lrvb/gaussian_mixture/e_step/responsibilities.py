@@ -20,13 +20,13 @@ class Expectation:
 
     Attributes
     ----------
-    whitened : array, the representation of the rows in the frames; (K, P, n) in `OwnFrames`
+    whitened : the representation of the rows in the frames; `OwnRows` in `OwnFrames`
     responsibilities : (K, n)
     log_normalizer : (n,), log sum_k exp(rho_nk), which `score_samples` reports
     log_densities : (K, n), rho; None unless asked for
     """
 
-    whitened: np.ndarray
+    whitened: object
     responsibilities: np.ndarray
     log_normalizer: np.ndarray
     log_densities: np.ndarray | None = None
@@ -37,12 +37,12 @@ def expect(frames, block, without=None, keep_log_densities=False):
 
     Parameters
     ----------
-    frames : OwnFrames, CommonFrame or PairFrame, of a posterior
+    frames : OwnFrames, CommonFrame, PairFrame or MixedFrames, of a posterior
     block : RowBlock
     without : int or None, a component that no row may belong to
     keep_log_densities : bool, whether to return the log densities too
     """
-    whitened = frames.whiten(block.rows)
+    whitened = frames.whiten(block)
     log_densities = frames.log_densities(whitened)
     if without is not None:
         log_densities[without] = -np.inf

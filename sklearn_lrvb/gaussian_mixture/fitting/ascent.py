@@ -495,7 +495,7 @@ class Ascent:
     def _solver_costs(self, fit):
         result = fit.e_step_result
         return solver_costs(
-            self.rows.n_samples,
+            self.rows,
             fit.posterior.structure,
             result.n_alternatives,
             result.n_ambiguous_pairs,
@@ -505,20 +505,18 @@ class Ascent:
         """The cost of a Newton step with the cheapest solver."""
         by_solver = self._solver_costs(fit).newton_costs()
         solver = min(by_solver, key=by_solver.get)
-        return NewtonOffer(
-            solver, by_solver[solver] / sweep_cost(self.rows.n_samples, fit.posterior.structure)
-        )
+        return NewtonOffer(solver, by_solver[solver] / sweep_cost(self.rows, fit.posterior.structure))
 
     def _seems_optimum(self, fit):
         """Whether a few products verify that the end of the sweeps is a strict optimum.
 
         False where sweeps have stalled short of their fixed point, and where the products leave it undecided
-        or would cost more than a factorization. No product is needed where every assignment is certain, so
-        that no information is missing.
+        or would cost more than a factorization. No product is needed where every assignment is certain and
+        every value there, so that no information is missing.
         """
         if fit.distance > _FIXED_POINT_TOLERANCE:
             return False
-        if not fit.e_step_result.n_alternatives:
+        if not (fit.e_step_result.n_alternatives or self.rows.has_holes):
             return True
         n_products = self._solver_costs(fit).products_for_a_matrix()
         if n_products < _PRODUCTS_OF_A_PROBE:

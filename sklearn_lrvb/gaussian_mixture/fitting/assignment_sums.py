@@ -43,7 +43,7 @@ def assignment_sums(rows, posterior, groups, deleted):
     -------
     sums : AssignmentSums
     """
-    frames = frames_of(posterior, rows.n_samples)
+    frames = frames_of(posterior, rows)
     function = functools.partial(_sums_of_block, frames, groups, deleted)
     return AssignmentSums(*rows.total(function, frames.numbers_per_row))
 

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.utils import check_array
 
+from sklearn_lrvb.gaussian_mixture.fitting.completion import OfCompleted
 from sklearn_lrvb.row_blocks import openmp_threads
 
 # Largest number of rows that starts are made from: more change the centers of k-means less than the first
@@ -33,7 +34,7 @@ _CONSTANT_BELOW = 10 * np.finfo(float).eps
 _SUM_TOLERANCE = 1e-5
 
 
-def starting_responsibilities(rows, n_components, init_params, random_state, seeds_alone):
+def starting_responsibilities(rows, n_components, init_params, random_state, seeds_alone, completion=None):
     """Responsibilities to start from.
 
     Parameters
@@ -46,13 +47,15 @@ def starting_responsibilities(rows, n_components, init_params, random_state, see
         How "k-means++" and "random_from_data" use their seeds. If True, each component starts from its
         seed as its only row, and the prior, as in scikit-learn. If False, every row goes to the nearest
         seed, because without a proper prior one row gives a component no posterior.
+    completion : Completion or None, default=None
+        That of rows with holes, which start as if they were complete.
 
     Returns
     -------
     responsibilities : array or sparse array (n_samples, n_components), or callable RowBlock -> (n, K)
         Sparse where most are zero; a function where there are more rows than `SAMPLE_ROWS`.
     """
-    start = _Starts(rows, n_components, random_state)
+    start = _Starts(rows, n_components, random_state, completion)
     if init_params == "kmeans":
         return start.by_kmeans()
     if init_params == "random":
@@ -60,14 +63,14 @@ def starting_responsibilities(rows, n_components, init_params, random_state, see
     return start.from_seeds(init_params == "k-means++", seeds_alone)
 
 
-def standardized_kmeans(rows, n_components, random_state):
+def standardized_kmeans(rows, n_components, random_state, completion=None):
     """Responsibilities by k-means on the columns in units of their standard deviations.
 
     Parameters and result are those of `starting_responsibilities`.
     """
     units = np.sqrt(rows.variances)
     units[units <= _CONSTANT_BELOW * np.abs(rows.origin)] = np.inf
-    return _Starts(rows, n_components, random_state).by_standardized_kmeans(units)
+    return _Starts(rows, n_components, random_state, completion).by_standardized_kmeans(units)
 
 
 class _Starts:
@@ -75,12 +78,15 @@ class _Starts:
 
     Parameters
     ----------
-    rows, n_components, random_state : as in `starting_responsibilities`
+    rows, n_components, random_state, completion : as in `starting_responsibilities`
     """
 
-    def __init__(self, rows, n_components, random_state):
+    def __init__(self, rows, n_components, random_state, completion):
         self._has_all = rows.n_samples <= SAMPLE_ROWS
         self._rows = rows.in_memory() if self._has_all else rows
+        self._completion = completion
+        if self._has_all and completion is not None:
+            self._rows = completion.completed(self._rows)
         self._n_components = n_components
         self._random_state = random_state
 
@@ -91,7 +97,7 @@ class _Starts:
         kmeans = self._fitted_kmeans(sample.X, sample.sample_weight)
         if self._has_all:
             return self._one_hot(np.arange(self._rows.n_samples), kmeans.labels_)
-        return NearestCenters(kmeans.cluster_centers_ - self._rows.origin)
+        return self._of_completed(NearestCenters(kmeans.cluster_centers_ - self._rows.origin))
 
     def by_standardized_kmeans(self, units):
         _, sample = self._sample()
@@ -130,10 +136,12 @@ class _Starts:
         if self._has_all:
             return np.arange(rows.n_samples), rows
         index, sample = rows.at(np.sort(random_state.uniform(0.0, rows.total_weight, SAMPLE_ROWS)))
+        if self._completion is not None:
+            sample = self._completion.completed(sample)
         n_different = len(np.unique(index))
         if n_different >= self._n_components:
             return index, sample
-        if rows.is_in_memory:
+        if rows.is_in_memory and self._completion is None:
             return np.arange(rows.n_samples), rows
         raise ValueError(
             f"Nearly all the weight is on {n_different} rows, from which {self._n_components} components "
@@ -143,9 +151,13 @@ class _Starts:
     def _nearest(self, centers):
         """Responsibilities of one in the component of the nearest center."""
         if not self._has_all:
-            return centers
+            return self._of_completed(centers)
         labels = self._rows.concatenated(centers.labels)
         return self._one_hot(np.arange(len(labels)), labels)
+
+    def _of_completed(self, function):
+        """A function of a block without holes, as one of any block."""
+        return function if self._completion is None else OfCompleted(self._completion, function)
 
     def _one_hot(self, rows, components):
         """Responsibilities of one on every (row, component), zero elsewhere: (n_samples, n_components).
@@ -236,8 +248,7 @@ class SeedRows:
 
     def __call__(self, block):
         responsibilities = np.zeros((block.n_rows, len(self._index)))
-        components = np.flatnonzero((self._index >= block.start) & (self._index < block.stop))
-        rows = self._index[components] - block.start
+        rows, components = np.nonzero(block.numbers[:, None] == self._index)
         responsibilities[rows, components] = 1.0 / block.counts[rows]
         return responsibilities
 

@@ -57,7 +57,7 @@ class RowSpan:
 
     @classmethod
     def if_smaller(cls, rows, prior, ridge=None):
-        """The span of the rows; None where they outnumber their features, or the prior does not allow it.
+        """The span of the rows; None where they outnumber their features, have holes, or the prior forbids it.
 
         The prior's mean counts as a row if it is not that of the rows.
 
@@ -71,7 +71,7 @@ class RowSpan:
         n_samples, with_mean = rows.n_samples, bool(prior.mean.any())
         size = n_samples + with_mean
         structure = None if size > rows.n_features else prior.structure.projected(size)
-        if prior.flat or structure is None:
+        if prior.flat or structure is None or rows.has_holes:
             return None
         columns = rows.block(slice(0, n_samples)).rows
         if with_mean:

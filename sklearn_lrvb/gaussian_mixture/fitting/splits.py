@@ -21,7 +21,6 @@ from sklearn_lrvb.gaussian_mixture.fitting.initialization import OneComponent
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights, StickBreakingWeights
-from sklearn_lrvb.row_blocks import sum_of_rows
 
 _LEAST_RESPONSIBILITY = 1e-3  # Rows of smaller responsibility take no part in a component's split.
 _LEAST_ROWS = 4.0  # Fewest expected rows of a component to split; either half must have half as many.
@@ -78,7 +77,7 @@ def _rows_held(frames, block):
     """Pairs of a component and one of its rows: the component, the index of the row, and its weight."""
     r = expect(frames, block).responsibilities
     component, row = np.nonzero(r > _LEAST_RESPONSIBILITY)
-    return component, row + block.start, block.weighted(r)[component, row]
+    return component, block.numbers[row], block.weighted(r)[component, row]
 
 
 def split(rows, posterior, component):
@@ -176,8 +175,7 @@ def _starting_sides(rows, prior):
     clusters are small along the axis that joins them.
     """
     # A prior mean far from the rows would enlarge the component's covariance in its direction.
-    mean = rows.total(sum_of_rows) / rows.total_weight
-    own_frame = _one_component_posterior(rows, replace(prior, mean=mean))
+    own_frame = _one_component_posterior(rows, replace(prior, mean=rows.means))
     prior_frame = replace(own_frame, covariance_cholesky=prior.covariance_cholesky)
     variances, _ = _even_moments(rows, prior_frame)
     yield _sides(rows, prior_frame, _eigenvector(variances, len(variances) - 1))
@@ -191,7 +189,7 @@ def _even_moments(rows, posterior):
 
 
 def _even_moments_of_block(frames, block):
-    y = frames.whiten(block.rows)[0]
+    y = frames.whiten(block).values[0]
     weighted = block.weighted(y)
     return weighted @ y.T, (np.square(y).sum(axis=0) * weighted) @ y.T
 
@@ -212,4 +210,4 @@ def _sides(rows, posterior, axis):
 
 
 def _sides_of_block(frames, axis, block):
-    return axis @ frames.whiten(block.rows)[0] > 0
+    return axis @ frames.whiten(block).values[0] > 0

@@ -49,7 +49,7 @@ class AmbiguousColumns:
 
         Parameters
         ----------
-        rows : CentredRows
+        rows : CentredRows, complete
         posterior : VariationalPosterior
         """
         n_columns = max(1, posterior.n_components - 1)
@@ -223,7 +223,7 @@ class AmbiguousColumns:
 def _columns_of_block(posterior, frames, negligible, block):
     """Whitened ambiguous rows of a block (K, P, n), the row of each column (m,), and its weights (K, m)."""
     expectation = expect(frames, block)
-    y, r = expectation.whitened, expectation.responsibilities
+    y, r = expectation.whitened.values, expectation.responsibilities
     squared = np.einsum("kpn,kpn->kn", y, y)
     # Intercepts and shared precisions correlate. So the squared norm of a row's features is bounded by K
     # times the sum of the squared norms in the K components.

@@ -39,22 +39,32 @@ _FLOPS_TO_FORM_A_FEATURE = 400
 # elementwise operations on arrays that do not stay in cache.
 _FLOPS_PER_KERNEL_ENTRY = 500
 
+# Passes over rows with holes: the cost for each of their patterns and precision groups, and of a row relative
+# to that of a complete one.
+_FLOPS_PER_PATTERN = 1e5
+_SLOWDOWN_BY_HOLES = 2.5
+_NO_COLUMNS = 10**9
 
-def sweep_cost(n_samples, structure):
+
+def sweep_cost(rows, structure):
     """Cost of a sweep."""
-    if prefers_pair_frame(structure):
-        one_pass = _PAIR_FRAME_SHARE * _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
+    if rows.has_holes:
+        one_pass = _cost_with_holes(rows, structure)
+    elif prefers_pair_frame(structure):
+        one_pass = _PAIR_FRAME_SHARE * _own_frames_cost(rows.n_samples, structure) + _FLOPS_PER_PASS
     else:
-        one_pass = _cheapest_pass_cost(n_samples, structure)
+        one_pass = _cheapest_pass_cost(rows.n_samples, structure)
     return one_pass + _FLOPS_PER_M_STEP
 
 
-def solver_costs(n_samples, structure, n_columns, n_pair_rows):
+def solver_costs(rows, structure, n_columns, n_pair_rows):
     """Costs of the solvers of the observed information.
+
+    Rows with holes have no `AmbiguousColumns`: the number of columns is then one that no solver can take.
 
     Parameters
     ----------
-    n_samples : int
+    rows : CentredRows
     structure : CovarianceStructure
     n_columns : int
         Number of `AmbiguousColumns`; the E-step's ``n_alternatives`` estimates it.
@@ -65,7 +75,12 @@ def solver_costs(n_samples, structure, n_columns, n_pair_rows):
     -------
     costs : SolverCosts
     """
-    n_components = structure.n_components
+    if rows.has_holes:
+        one_pass = _cost_with_holes(rows, structure)
+        gram = _gram_cost_with_holes(rows, structure, n_pair_rows) + one_pass
+        product = _PASSES_PER_PRODUCT * one_pass
+        return SolverCosts(structure.n_coefficients, _NO_COLUMNS, gram, kernel=gram, product=product)
+    n_samples, n_components = rows.n_samples, structure.n_components
     n_kernels = sum(len(structure.layout.components_sharing_precision(k)) for k in range(n_components))
     per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
     one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
@@ -78,6 +93,21 @@ def solver_costs(n_samples, structure, n_columns, n_pair_rows):
         kernel=one_pass + n_kernels * n_columns**2 * per_kernel_entry,
         product=_PASSES_PER_PRODUCT * _cheapest_pass_cost(n_samples, structure),
     )
+
+
+def _cost_with_holes(rows, structure):
+    """Cost of a pass over rows with holes, without that of an M-step."""
+    of_patterns = _FLOPS_PER_PATTERN * rows.n_patterns * structure.layout.n_precision_groups
+    of_rows = _SLOWDOWN_BY_HOLES * _own_frames_cost(rows.n_samples, structure)
+    return of_rows + of_patterns + _FLOPS_PER_PASS
+
+
+def _gram_cost_with_holes(rows, structure, n_pair_rows):
+    """Cost of the missing information of rows with holes, beyond that of a pass."""
+    n_features = structure.layout.n_component_features
+    of_pairs = n_pair_rows * _SLOWDOWN_OF_PAIR_PRODUCTS * 2 * (2 * n_features) ** 2
+    of_patterns = rows.n_patterns * structure.n_components * 2 * structure.n_quadratic**2
+    return of_pairs + of_patterns * structure.is_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2
 
 
 def features_are_cheaper(n_samples, structure, n_pair_rows):

@@ -3,8 +3,9 @@
     G = sum_n w_n [(r_nk delta_kl - r_nk r_nl) h_nk h_nl']_kl = sum_n B_n B_n'
 
 with w_n the sample weight of row n and h_nk its features in component k (`covariance_structures`). Rows of
-certain assignment add nothing to it. It is computed in the forms that the three solvers of
-`sklearn_lrvb.linear_response` need:
+certain assignment add nothing to it. Rows with holes add the information that these hide as well
+(`hidden_information`). G is computed in the forms that the three solvers of `sklearn_lrvb.linear_response`
+need:
 
 * `missing_information_product`: G v, at the price of a sweep and a half, in memory that does not depend on
   the number of rows;
@@ -15,6 +16,7 @@ certain assignment add nothing to it. It is computed in the forms that the three
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +25,13 @@ from sklearn_lrvb.gaussian_mixture.e_step.certainty import NEGLIGIBLE_INFORMATIO
 from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION, frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, complements, expect
+from sklearn_lrvb.gaussian_mixture.information.hidden_information import (
+    HiddenMatrixInformation,
+    HiddenScaleInformation,
+    PairsOfExpectations,
+)
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
+from sklearn_lrvb.row_blocks import added
 
 _COMPACTED_BELOW = 0.6  # Share of a block's rows above which selecting them costs more than it saves.
 _SAMPLED_ROWS = 500  # Number of rows from which the mean number of pairs of an ambiguous row is estimated.
@@ -47,7 +55,7 @@ def features_of(posterior, moments):
 
 def missing_information_product(rows, posterior, coefficients):
     """G times the columns of ``coefficients``, (D, m) -> (D, m): one pass over the rows."""
-    frames = frames_of(posterior, rows.n_samples)
+    frames = frames_of(posterior, rows)
     changes = [change_of_log_densities(frames, posterior, column) for column in coefficients.T]
     totals = rows.total(functools.partial(_products_of_block, frames, changes), frames.numbers_per_row)
     products = [features_of(posterior, frames.signed_in_own_frames(moments)) for moments in totals]
@@ -63,7 +71,8 @@ def _products_of_block(frames, changes, block):
         # With d rho = beta . h, the responsibilities change by d r = V_z d rho; its moments are returned.
         changed = centred_on_average(frames.changes(expectation.whitened, change), r)
         changed *= counted
-        moments.append(frames.signed_moments(expectation.whitened, changed))
+        of_labels = frames.signed_moments(expectation.whitened, changed)
+        moments.append(added(of_labels, frames.hidden_moments(expectation.whitened, change, counted)))
     return moments
 
 
@@ -79,12 +88,18 @@ def missing_information(rows, posterior):
     structure = posterior.structure
     ambiguity = Ambiguity.among(rows, posterior)
     pairs = structure.pairs(posterior, functools.partial(_pairs_of_a_row, rows, ambiguity))
-    missing = np.zeros(2 * (structure.n_coefficients,))
     # A product for all pairs at once is worth its overhead for rows that stay in cache. One for each pair
     # needs more rows, since only some of them are ambiguous between the two components.
     numbers_per_row = ambiguity.frames.numbers_per_row if len(pairs) == 1 else None
-    totals = rows.total(functools.partial(_pair_moments_of_block, ambiguity, pairs), numbers_per_row)
-    for pair, moments in zip(pairs, totals, strict=True):
+    of_pairs = functools.partial(_pair_moments_of_block, ambiguity, pairs)
+    if rows.has_holes:
+        hidden = HiddenInformation(posterior, ambiguity)
+        totals, sums = rows.total(ByHoles(of_pairs, hidden.of_block), hidden.numbers_per_row)
+        missing = hidden.summed(sums)
+    else:
+        totals = rows.total(of_pairs, numbers_per_row)
+        missing = np.zeros(2 * (structure.n_coefficients,))
+    for pair, moments in zip(pairs, totals or [None] * len(pairs), strict=True):
         if moments is not None:
             pair.add_to(missing, moments)
     return missing
@@ -109,13 +124,25 @@ class Ambiguity:
     def among(cls, rows, posterior):
         """The rule by which everything that is left out is negligible together."""
         n_numbers = rows.n_samples * posterior.n_components**2
-        return cls(posterior, frames_of(posterior, rows.n_samples), NEGLIGIBLE_INFORMATION / n_numbers)
+        return cls(posterior, frames_of(posterior, rows), NEGLIGIBLE_INFORMATION / n_numbers)
 
     def of_block(self, block):
         """Responsibilities and information of a block's rows, (K, n) each."""
+        if block.holes is not None:
+            return self.of_holed_block(block)[1:]
         expectation = expect(self.frames, block, keep_log_densities=True)
         squared = 2.0 * (self.posterior.log_density_constants[:, None] - expectation.log_densities)
         return expectation.responsibilities, information_of_rows(self.posterior, squared)
+
+    def of_holed_block(self, block):
+        """`OwnRows` of a block with holes, and their responsibilities and information, (K, n) each."""
+        expectation = expect(self.frames, block)
+        squared = expectation.whitened.squares()
+        return (
+            expectation.whitened,
+            expectation.responsibilities,
+            information_of_rows(self.posterior, squared),
+        )
 
     def counting(self, weights, information, k, l):
         """Whether rows count, given their weights in one pair of components (n,) or in several (m, n)."""
@@ -177,6 +204,54 @@ def _pair_moments_of_block(ambiguity, pairs, block):
     return moments
 
 
+@dataclass(frozen=True)
+class ByHoles:
+    """A function of a block by another for complete rows, or by one for rows with holes: a pair with None."""
+
+    complete: Callable
+    incomplete: Callable
+
+    def __call__(self, block):
+        if block.holes is None:
+            return self.complete(block), None
+        return None, self.incomplete(block)
+
+
+class HiddenInformation:
+    """The share of rows with holes in the missing information.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    ambiguity : Ambiguity
+    """
+
+    def __init__(self, posterior, ambiguity):
+        self._ambiguity, structure = ambiguity, posterior.structure
+        self._pairs = PairsOfExpectations(posterior)
+        kind = HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation
+        self._hidden = kind(structure)
+        self.numbers_per_row = max(
+            ambiguity.frames.numbers_per_row, 2 * structure.layout.n_component_features
+        )
+
+    def of_block(self, block):
+        """The share that unknown labels have, (D, D), and sums for that of hidden values."""
+        whitened, r, information = self._ambiguity.of_holed_block(block)
+        counted = block.weighted(r)
+        counting = functools.partial(self._counting, information)
+        return self._pairs.of_block(whitened, counted, r, counting), self._hidden.of_block(whitened, counted)
+
+    def _counting(self, information, weights, k, l):
+        return self._ambiguity.counting(weights, information, k, l)
+
+    def summed(self, sums):
+        """The matrix, (D, D), from the sums over all blocks."""
+        missing, of_hidden_values = sums
+        self._hidden.add_to(missing, of_hidden_values)
+        return missing
+
+
 # As a matrix, from the features of all components.
 
 
@@ -186,11 +261,11 @@ def missing_information_from_features(rows, posterior):
     It takes 2 (K f)^2 flops a row and a few calls a block of rows, where `missing_information` takes many
     calls for every pair of components. Components of their own precisions have f = F features each. Those
     that share one differ by features that are linear in y: they have f = 1 + P.
-    Where these lose digits, `missing_information` is used.
+    Where these lose digits, or rows have holes, `missing_information` is used.
     """
     structure = posterior.structure
     features = _LinearFeatures(posterior) if structure.shares_precision else _AllFeatures(posterior)
-    if features.amplification > MAX_AMPLIFICATION:
+    if rows.has_holes or features.amplification > MAX_AMPLIFICATION:
         return missing_information(rows, posterior)
     function = functools.partial(_feature_products_of_block, features, OwnFrames(posterior))
     n_columns = structure.n_components * features.n_features
@@ -205,7 +280,7 @@ def missing_information_from_features(rows, posterior):
 def _feature_products_of_block(features, frames, block):
     """Sums of r_k (1 - r_k) h_k h_k' (K, f, f), and of r_k r_l h_k h_l' (K f, K f)."""
     expectation = expect(frames, block)
-    r, h = expectation.responsibilities, features.of_rows(expectation.whitened)
+    r, h = expectation.responsibilities, features.of_rows(expectation.whitened.values)
     within = np.matmul(h * block.weighted(r * complements(r))[:, None], h.transpose(0, 2, 1))
     h *= (r * np.sqrt(block.counts))[:, None]
     stacked = h.reshape(-1, h.shape[2])

@@ -59,20 +59,20 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     e_step_result : EStepResult at the posterior
     n_targets : int, number of right-hand sides that will be solved for
     solver : {"primal", "dual", "matrix_free"} or None
-        Overrules the cost model (`cost_model`).
+        Overrules the cost model (`cost_model`). Rows with holes have no "dual".
 
     Returns
     -------
     information : ObservedInformation of size D; with "matrix_free" it keeps a reference to the rows
     """
     structure, n_pair_rows = posterior.structure, e_step_result.n_ambiguous_pairs
-    costs = solver_costs(rows.n_samples, structure, e_step_result.n_alternatives, n_pair_rows)
+    costs = solver_costs(rows, structure, e_step_result.n_alternatives, n_pair_rows)
     chosen = solver or costs.cheapest(n_targets)
     complete = complete_information(posterior)
     if chosen == "dual":
         columns = AmbiguousColumns.of_rows(rows, posterior)
         # The first choice estimated the number of columns by the alternatives. Now it is known: choose again.
-        costs = solver_costs(rows.n_samples, structure, len(columns), n_pair_rows)
+        costs = solver_costs(rows, structure, len(columns), n_pair_rows)
         chosen = solver or costs.cheapest(n_targets)
         if chosen == "dual":
             return DualInformation(complete, columns)

@@ -85,6 +85,11 @@ class VariationalPosterior:
     def structure(self):
         return self.prior.structure
 
+    @property
+    def reg_covar(self):
+        """Variance of known noise on every coordinate of x."""
+        return self.prior.reg_covar
+
     @cached_property
     def whiteners(self):
         """W with y = W_k (x - m_k), W' W = E Lambda, (S, ...)."""

@@ -147,7 +147,7 @@ class _LikelihoodOfDraws:
 
     def _monomials(self, block):
         """The monomials (1, y, s(y)) of a block in every component's frame, (K, F, n)."""
-        structure, whitened = self._posterior.structure, self._frames.whiten(block.rows)
+        structure, whitened = self._posterior.structure, self._frames.whiten(block).values
         monomials = np.empty((len(whitened), structure.layout.n_component_features, block.n_rows))
         monomials[:, 0] = 1.0
         monomials[:, 1 : 1 + structure.n_features] = whitened

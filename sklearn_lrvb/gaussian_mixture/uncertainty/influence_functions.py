@@ -18,7 +18,7 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_RESPONSIVE_RESPONSIBILITY
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames, expected_features
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average
 from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
 from sklearn_lrvb.row_blocks import rows_of_size, slices, untracked
@@ -38,6 +38,7 @@ class InfluenceFunctions:
         self._frames = OwnFrames(posterior)
         structure = posterior.structure
         constant, linear, curvature = structure.polynomials(coefficients, posterior.second_moment_origin)
+        self._linear, self._curvature = linear, curvature
         self._write_gradients = structure.gradients(posterior.whiteners, linear, curvature)
         self._polynomials = [
             structure.values(constant[:, k], linear[:, k], curvature[:, structure.layout.precision_group(k)])
@@ -56,34 +57,55 @@ class InfluenceFunctions:
         """Weight influence of a block of n rows, written to (n, d)."""
         expectation = expect_in_range(self._frames, block)
         total = np.zeros((self.n_functions, len(out)))
-        components = zip(self._polynomials, expectation.responsibilities, expectation.whitened, strict=True)
-        for polynomials, r, rows in components:
-            total += r * polynomials(rows)
+        rows = expectation.whitened
+        for k, (polynomials, r) in enumerate(
+            zip(self._polynomials, expectation.responsibilities, strict=True)
+        ):
+            total += r * polynomials(rows.values[k], rows.spread(k))
         out[...] = total.T
 
     def gradients(self, block, out):
-        """Location influence of a block of n rows, written to (n, d, P)."""
+        """Location influence of a block of n rows, written to (n, d, P); NaN where a value is missing."""
         expectation = expect_in_range(self._frames, block)
         r, whitened = expectation.responsibilities, expectation.whitened
-        self._write_gradients(r, whitened, out)
+        if whitened.hidden is None:
+            self._write_gradients(r, whitened.values, out)
+        else:
+            self._write_gradients_of_seen(r, whitened, out)
         ambiguous = np.flatnonzero(np.count_nonzero(r > LEAST_RESPONSIVE_RESPONSIBILITY, axis=0) > 1)
         if ambiguous.size == len(out):
             self._add_reassignment(r, whitened, out)
         elif ambiguous.size:
             part = out[ambiguous]
-            self._add_reassignment(r.take(ambiguous, axis=1), whitened.take(ambiguous, axis=2), part)
+            self._add_reassignment(r.take(ambiguous, axis=1), whitened.selected(ambiguous), part)
             out[ambiguous] = part
+        if whitened.hidden is not None:
+            out[np.broadcast_to((block.seen == 0).T[:, None], out.shape)] = np.nan
 
     def gradient_norms(self, block, out):
         """Norms of `gradients` over the features, written to (n, d)."""
         gradients = np.empty((*out.shape, len(block.rows)))
         self.gradients(block, gradients)
+        if block.holes is not None:
+            gradients[np.isnan(gradients)] = 0.0
         out[...] = np.linalg.norm(gradients, axis=2)
+
+    def _write_gradients_of_seen(self, r, whitened, out):
+        """Sums over components of r W'(I - Pi)(b + 2 B y) of rows with holes, written to (n, d, P).
+
+        Only what is seen moves the expectation of y, along the directions that no hidden value makes up for.
+        """
+        posterior, hidden = self._posterior, whitened.hidden
+        for number, (linear, curvature) in enumerate(zip(self._linear, self._curvature, strict=True)):
+            slopes = linear[:, :, None] + 2.0 * hidden.bent(curvature, whitened.values)
+            slopes -= hidden.onto(slopes)
+            slopes *= r[:, None]
+            out[:, number] = posterior.structure.pulled_back(posterior.whiteners, slopes).sum(axis=0)
 
     def _add_reassignment(self, r, whitened, out):
         """Add sum_k p_jk dr_k/dx, with dr_k/dx = r_k (d rho_k - sum_l r_l d rho_l), d rho_k/dx = -W'y_k."""
         posterior = self._posterior
-        moved = centred_on_average(posterior.structure.pulled_back(posterior.whiteners, whitened), r)
+        moved = centred_on_average(posterior.structure.pulled_back(posterior.whiteners, whitened.values), r)
         moved *= -r[:, :, None]
         moved, values = moved.transpose(1, 0, 2), self._values(whitened).transpose(1, 2, 0)
         # The products of few rows at a time stay in cache.
@@ -91,10 +113,10 @@ class InfluenceFunctions:
             out[few] += values[few] @ moved[few]
 
     def _values(self, whitened):
-        """p_jk of whitened rows (K, P, n): (K, n, d)."""
-        values = np.empty((len(whitened), whitened.shape[2], self.n_functions))
-        for own, polynomials, rows in zip(values, self._polynomials, whitened, strict=True):
-            own[...] = polynomials(rows).T
+        """p_jk of `OwnRows`: (K, n, d)."""
+        values = np.empty((len(whitened.values), whitened.n_rows, self.n_functions))
+        for k, (own, polynomials) in enumerate(zip(values, self._polynomials, strict=True)):
+            own[...] = polynomials(whitened.values[k], whitened.spread(k)).T
         return values
 
 
@@ -169,17 +191,17 @@ def write_weight_influence_of_few_rows(rows, uncertainty, target, out, entries, 
     for block in rows.blocks(2 * 8 * uncertainty.source.size, tracked):
         with uncertainty.source.threads():
             solved = information.solve(_sources_of_weights(uncertainty.fitted.posterior, block))
-            out[block.start : block.stop] = target.responses(solved.T)[:, entries]
+            out[block.numbers] = target.responses(solved.T)[:, entries]
 
 
 def _sources_of_weights(posterior, block):
     """g of all rows of a block: (D, n)."""
-    structure, origins = posterior.structure, posterior.second_moment_origin
+    structure = posterior.structure
     expectation = expect_in_range(OwnFrames(posterior), block)
     sources = np.zeros((structure.n_coefficients, block.n_rows))
-    for k, (r, whitened) in enumerate(zip(expectation.responsibilities, expectation.whitened, strict=True)):
-        origin = origins[structure.layout.precision_group(k)]
-        sources[structure.layout.coefficient_index(k)] += r * structure.component_features(whitened, origin)
+    for k, r in enumerate(expectation.responsibilities):
+        features = expected_features(posterior, expectation.whitened, k)
+        sources[structure.layout.coefficient_index(k)] += r * features
     return sources
 
 

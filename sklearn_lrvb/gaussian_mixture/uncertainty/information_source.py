@@ -86,7 +86,7 @@ class InformationSource:
         """
         if self._rows is not None:
             structure, rows = self._posterior.structure, self._rows
-            costs = solver_costs(rows.n_samples, structure, result.n_alternatives, result.n_ambiguous_pairs)
+            costs = solver_costs(rows, structure, result.n_alternatives, result.n_ambiguous_pairs)
             solver = costs.cheapest(self.size)
             if solver != "matrix_free":
                 information, self._decrement = self._formed((rows, result), self.size, solver)
@@ -309,7 +309,7 @@ class InformationSource:
         """The information, or None where it is too large to be formed for a pickle; and the decrement."""
         checked = rows, result = self._checked()
         structure = self._posterior.structure
-        costs = solver_costs(rows.n_samples, structure, result.n_alternatives, result.n_ambiguous_pairs)
+        costs = solver_costs(rows, structure, result.n_alternatives, result.n_ambiguous_pairs)
         bytes_per_row = 8 * costs.n_columns * self._posterior.centred_means.size
         bytes_of = {
             "primal": 8 * costs.n_coefficients**2,

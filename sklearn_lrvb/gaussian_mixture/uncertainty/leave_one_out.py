@@ -66,7 +66,7 @@ def _leave_one_out_of_block(posterior, frames, responses, block):
 def _selected(expectation, some):
     """The E-step of some rows of a block, int array."""
     return Expectation(
-        expectation.whitened[:, :, some],
+        expectation.whitened.selected(some),
         expectation.responsibilities[:, some],
         expectation.log_normalizer[some],
         expectation.log_densities[:, some],
@@ -76,12 +76,12 @@ def _selected(expectation, some):
 def rows_without_score(rows, posterior, responses):
     """Numbers of the rows that have no score without them, without keeping any score: int array."""
     function = functools.partial(_unscored_of_block, posterior, OwnFrames(posterior), responses)
-    return np.concatenate(rows.gathered(function, **responses.work))
+    return np.sort(np.concatenate(rows.gathered(function, **responses.work)))
 
 
 def _unscored_of_block(posterior, frames, responses, block):
     scores = _leave_one_out_of_block(posterior, frames, responses, block)
-    return block.start + np.flatnonzero(np.isnan(scores))
+    return block.numbers[np.isnan(scores)]
 
 
 def largest_shares(rows, posterior):
@@ -104,11 +104,11 @@ def rows_that_are_half_of_a_component(rows, posterior):
         return np.zeros(0, dtype=int)
     frames = OwnFrames(posterior)
     function = functools.partial(_large_rows_of_block, posterior.counts, frames)
-    return np.concatenate(rows.gathered(function, frames.numbers_per_row))
+    return np.sort(np.concatenate(rows.gathered(function, frames.numbers_per_row)))
 
 
 def _large_rows_of_block(counts, frames, block):
-    return block.start + np.flatnonzero(_largest_shares_of_block(counts, frames, block) >= 0.5)
+    return block.numbers[_largest_shares_of_block(counts, frames, block) >= 0.5]
 
 
 def _largest_shares_of_block(counts, frames, block):
@@ -156,7 +156,7 @@ def _scores_at(posterior, expectation, own, left_out):
         for batch in batches(columns.size, 8 * structure.identity.size):
             some = columns[batch]
             sums = {l: own.moments(l, left_out[:, some], some) for l in components}
-            index, rows = np.ix_(components, some), expectation.whitened[:, :, some]
+            index, rows = np.ix_(components, some), expectation.whitened.selected(some)
             log_densities = _log_densities(posterior, group, rows, counts[:, some], sums)
             changed[index] = log_weights[index] + log_densities
     return normalized(changed)[1]
@@ -167,7 +167,7 @@ def _log_densities(posterior, group, whitened, counts, sums):
 
     Parameters
     ----------
-    whitened : (K, P, n)
+    whitened : OwnRows
     counts : (K, n), changed expected counts
     sums : dict, component of the group -> changes of its other statistics (P, n), (Q, n)
     """
@@ -193,12 +193,19 @@ def _log_densities(posterior, group, whitened, counts, sums):
         factors.log_det_inverse_scale(log_determinants, degrees_of_freedom),
     )
     noise = structure.identity_statistic - posterior.second_moment_origin[group]
-    squares = [
-        structure.squares_by_row(covariance_cholesky, whitened[l] - shift, noise)
-        for l, shift in shifts.items()
-    ]
     own_precision = mean_precision[list(shifts)]
     constants = log_normal_constant(expected_log_determinant, own_precision, structure.n_features)
+    if whitened.hidden is not None:
+        return constants + whitened.hidden.changed_log_densities(
+            group,
+            whitened.pattern,
+            covariance_cholesky,
+            [whitened.values[l] - shift for l, shift in shifts.items()],
+        )
+    squares = [
+        structure.squares_by_row(covariance_cholesky, whitened.values[l] - shift, noise)
+        for l, shift in shifts.items()
+    ]
     return constants - 0.5 * np.array(squares)
 
 

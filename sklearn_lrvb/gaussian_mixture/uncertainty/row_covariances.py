@@ -17,6 +17,7 @@ import functools
 import numpy as np
 from scipy.linalg import cho_solve
 
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import expected_features
 from sklearn_lrvb.row_blocks import untracked
 
 
@@ -26,7 +27,7 @@ class _Rows:
     Parameters
     ----------
     posterior : VariationalPosterior
-    whitened : (K, P, n), rows in every component's frame
+    whitened : OwnRows
     used : bool array (K, n), whether a row belongs to a component at all
     """
 
@@ -38,13 +39,12 @@ class _Rows:
         self._kept = {}
 
     def _rows(self, k, columns):
-        return self._whitened[k][:, columns]
+        return self._whitened.values[k][:, columns]
 
     def _features(self, k, columns):
         """h_k of some of the rows, (F, n); not to be written to."""
         if k not in self._kept:
-            origin = self._posterior.second_moment_origin[self._structure.layout.precision_group(k)]
-            self._kept[k] = self._structure.component_features(self._whitened[k], origin)
+            self._kept[k] = expected_features(self._posterior, self._whitened, k)
         features = self._kept[k]
         return features if len(columns) == features.shape[1] else features.take(columns, axis=1)
 
@@ -252,9 +252,17 @@ class ResponsesOfRows:
         function = functools.partial(function, self)
         if "numbers_per_row" in self._work:
             return rows.concatenated(function, tracked=tracked, **self._work)
-        blocks = rows.blocks(self._work["bytes_of_solutions"], tracked)
-        return np.concatenate([function(block).T for block in blocks])
+        whole = None
+        for block in rows.blocks(self._work["bytes_of_solutions"], tracked):
+            part = function(block)
+            if whole is None:
+                whole = np.empty((rows.n_samples, *part.shape[:-1]))
+            whole[block.numbers] = part.T
+        return whole
 
     def of_block(self, whitened, used):
-        """Responses of the rows of one block: (K, P, n), bool array (K, n)."""
-        return self._response_class(self._source, self._posterior, whitened, used)
+        """Responses of the rows of one block: OwnRows, bool array (K, n)."""
+        kind = self._response_class
+        if kind is _ByKernels and whitened.hidden is not None:
+            kind = _BySolutions  # Kernels are of rows, not of what is expected of rows with holes.
+        return kind(self._source, self._posterior, whitened, used)

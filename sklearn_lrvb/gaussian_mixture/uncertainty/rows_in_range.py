@@ -29,7 +29,7 @@ def expect_in_range(frames, block, keep_log_densities=False):
     if beyond.size:
         largest = np.abs(block.rows[:, beyond[0]]).max()
         raise ValueError(
-            f"Row {block.start + beyond[0]} of X is {largest:.1e} away from the centre of the fit in one of "
+            f"Row {block.numbers[beyond[0]]} of X is {largest:.1e} away from the centre of the fit in one of "
             f"its features, and its log-likelihood is below {_LEAST_SCORE:.0e}: error bars and influence, "
             "which grow by the square of that, cannot be computed. (a) Correct the value. (b) Leave the row "
             "out; predict, predict_proba and score_samples without return_std take it."

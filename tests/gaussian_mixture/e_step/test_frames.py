@@ -4,7 +4,16 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, MODELS, fitted, mixture, model_id, overlapping, three_blobs
+from catalogue import (
+    COVARIANCE_TYPES,
+    MODELS,
+    complete_rows,
+    fitted,
+    mixture,
+    model_id,
+    overlapping,
+    three_blobs,
+)
 
 from sklearn_lrvb import LRVBGaussianMixture, row_blocks
 from sklearn_lrvb.gaussian_mixture.e_step.common_frame import CommonFrame, frames_of
@@ -26,7 +35,7 @@ def state(model, X, n_components=2, **parameters):
 
 def seen_by(frames, block):
     """Log densities, and the moments of the responsibilities that follow, in the components' own frames."""
-    seen = frames.whiten(block.rows)
+    seen = frames.whiten(block)
     densities = frames.log_densities(seen)
     responsibilities, _ = normalized(densities.copy())
     moments = frames.in_own_frames(frames.moments(seen, responsibilities))
@@ -62,10 +71,10 @@ def test_the_common_frame_is_left_where_it_would_lose_digits(covariance_type):
     start = np.eye(2)[np.arange(600) // 300]
     model = {"covariance_type": covariance_type, "prior": "flat"}
     posterior, _ = state(model, np.concatenate([near, far]), init_params=start)
-    assert isinstance(frames_of(posterior, 10**6), OwnFrames)
+    assert isinstance(frames_of(posterior, complete_rows(10**6)), OwnFrames)
     posterior, _ = state(model, np.concatenate([near, near + 4]))
-    assert isinstance(frames_of(posterior, 10**6), CommonFrame)
-    assert isinstance(frames_of(posterior, 600), OwnFrames)
+    assert isinstance(frames_of(posterior, complete_rows(10**6)), CommonFrame)
+    assert isinstance(frames_of(posterior, complete_rows(600)), OwnFrames)
 
 
 @every_type
@@ -119,7 +128,7 @@ def test_many_features_and_few_components_take_their_own_frames():
     posterior, _ = state(
         {}, np.random.default_rng(0).normal(size=(200, 12)) + 3 * np.eye(2, 12)[[0, 1] * 100]
     )
-    assert isinstance(frames_of(posterior, 10**6), OwnFrames)
+    assert isinstance(frames_of(posterior, complete_rows(10**6)), OwnFrames)
 
 
 # Blocks.

@@ -47,7 +47,7 @@ def lower_bound(rows, prior, r):
     """The ELBO at responsibilities and the q that is optimal for them, the weights in their best order."""
     posterior = posterior_from_responsibilities(rows, prior, r)
     frames = OwnFrames(posterior)
-    log_densities = frames.log_densities(frames.whiten(rows.block(slice(0, rows.n_samples)).rows)).T
+    log_densities = frames.log_densities(frames.whiten(rows.block(slice(0, rows.n_samples)))).T
     bound = (weights_of(rows)[:, None] * r * log_densities).sum() + entropy(rows, r) - posterior.kl_divergence
     counts, weights = posterior.counts, prior.weights
     in_order = weights.log_evidence(counts[weights.best_order(counts)])

@@ -10,6 +10,7 @@ from catalogue import (
     COVARIANCE_TYPES,
     INFORMATION,
     MODELS,
+    complete_rows,
     dense,
     fitted,
     mixture,
@@ -542,7 +543,7 @@ def test_warnings_and_errors_name_the_callers_line():
 def test_cost_model_on_problems_of_every_kind():
     def cheapest(n_samples, n_features, n_components, n_alternatives, n_targets=1):
         structure = FullCovariance(n_components, n_features)
-        costs = solver_costs(n_samples, structure, n_alternatives, n_alternatives)
+        costs = solver_costs(complete_rows(n_samples), structure, n_alternatives, n_alternatives)
         return costs.cheapest(n_targets)
 
     assert cheapest(10_000, 2, 2, 10_000) == "primal"
@@ -557,7 +558,9 @@ def test_cost_model_on_problems_of_every_kind():
 
 def test_many_pairs_cost_more_than_their_columns():
     structure = FullCovariance(10, 10)
-    few, many = (solver_costs(10_000, structure, 65_000, pairs).gram for pairs in (65_000, 400_000))
+    few, many = (
+        solver_costs(complete_rows(10_000), structure, 65_000, pairs).gram for pairs in (65_000, 400_000)
+    )
     assert many > 1.5 * few
 
 

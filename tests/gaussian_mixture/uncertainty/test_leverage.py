@@ -46,7 +46,7 @@ def dense_covariances(estimator, rows):
     posterior = uncertainty.map.posterior
     block = RowBlock((rows - uncertainty.map.origin).T.copy())
     expectation = expect(OwnFrames(posterior), block)
-    features = dense_features(posterior, expectation.whitened)
+    features = dense_features(posterior, expectation.whitened.values)
     return (
         expectation,
         features,

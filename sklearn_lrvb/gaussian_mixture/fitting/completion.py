@@ -1,0 +1,140 @@
+"""One normal distribution of rows with holes, by which starts and default priors see them as complete.
+
+Its mean and covariance are estimates by the EM algorithm, for values missing at random. Means of the values
+that are there would be biased where other columns decide which values are missing, and covariances of pairs
+of columns need not make a positive definite matrix.
+
+While it is estimated, the covariance is drawn towards the diagonal matrix of the columns' variances as by P
+rows more, so that columns may be dependent or outnumber the rows. What is reported is not.
+"""
+
+import functools
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
+from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
+from sklearn_lrvb.row_blocks import ArrayRows
+
+# Sweeps end when one gains less than so many nats a row, and at the latest after so many. They come closer by
+# the share of the information that is missing: a share of 0.7 takes some forty.
+_LEAST_GAIN = 1e-7
+_MAX_SWEEPS = 100
+
+# Number of features beyond which a column is completed by its mean alone, not by all other columns, since
+# that takes up to P^3 flops for every pattern of holes and sweep.
+_MAX_FEATURES = 200
+
+_MEAN_PRECISION = 1e-6  # Of the prior that draws the mean to that of the columns, in rows.
+_ROUNDING = np.finfo(float).eps
+_LEAST_VARIANCE = 1e-200  # Of a column of zeros, whose square root and reciprocal are still numbers.
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One normal distribution of all rows.
+
+    Attributes
+    ----------
+    posterior : VariationalPosterior of one component
+    mean : (P,), measured from the rows' origin
+    root : (P, P), whose product with its transpose is the covariance, with ddof = 1
+    """
+
+    posterior: VariationalPosterior
+    mean: np.ndarray
+    root: np.ndarray
+
+    @classmethod
+    def of(cls, rows):
+        """The estimate from all rows, by some passes over them; None where they are complete.
+
+        Parameters
+        ----------
+        rows : CentredRows
+        """
+        if not rows.has_holes:
+            return None
+        posterior, before = _start(rows), -np.inf
+        for _ in range(_MAX_SWEEPS):
+            result = e_step(rows, posterior)
+            if result.lower_bound - before < _LEAST_GAIN * rows.total_weight:
+                break
+            posterior, before = posterior.m_step(result.moments), result.lower_bound
+        return cls(posterior, *_mean_and_root(rows, posterior))
+
+    def completed_values(self, block):
+        """The rows of a block with their missing values filled by conditional means, (P, n)."""
+        if block.holes is None:
+            return block.rows
+        structure, posterior = self.posterior.structure, self.posterior
+        values = OwnFrames(posterior).whiten(block).values[0]
+        filled = structure.transformed(posterior.covariance_cholesky, values.T[:, None])[:, 0].T
+        return np.where(block.seen > 0, block.rows, filled + posterior.centred_means[0][:, None])
+
+    def completed(self, rows):
+        """Some rows without holes: ArrayRows; for as many rows as fit into memory."""
+        X = rows.concatenated(self.completed_values)
+        X += rows.origin
+        return ArrayRows(X, rows.origin, rows.n_jobs, rows.sample_weight, rows.first)
+
+
+@dataclass(frozen=True)
+class OfCompleted:
+    """A function of a block of rows, applied to the block without holes.
+
+    Attributes
+    ----------
+    completion : Completion
+    function : callable
+    """
+
+    completion: Completion
+    function: object
+
+    def __call__(self, block):
+        return self.function(replace(block, rows=self.completion.completed_values(block), holes=None))
+
+
+def _start(rows):
+    """The columns' means and variances, as a posterior."""
+    n_features = rows.n_features
+    kind = COVARIANCE_STRUCTURES["full" if n_features <= _MAX_FEATURES else "diag"]
+    variances = np.maximum(rows.variances, np.square(_ROUNDING * rows.origin))
+    variances = np.maximum(variances, _LEAST_VARIANCE)
+    structure = kind(1, n_features)
+    frames = structure.scaled_frames(np.sqrt(variances))
+    prior = MixturePrior(
+        weights=DirichletWeights(1.0, 1),
+        structure=structure,
+        mean_precision=_MEAN_PRECISION,
+        mean=np.zeros(n_features),
+        degrees_of_freedom=float(n_features),
+        covariance=n_features * structure.gram(frames)[0],
+        independent=False,
+        reg_covar=0.0,
+        resolution=np.zeros(n_features),
+    )
+    return VariationalPosterior(prior, np.array([rows.total_weight]), np.zeros((1, n_features)), frames)
+
+
+def _mean_and_root(rows, posterior):
+    """The mean, and a root of the covariance, that one more sweep without the prior finds."""
+    structure, frames = posterior.structure, OwnFrames(posterior)
+    moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
+    total, mean = rows.total_weight, moments.first / rows.total_weight
+    scatter = moments.second - structure.sum_of_squares(mean, np.array([total]))
+    spread = structure.dense(scatter / max(total - 1.0, _ROUNDING))[0]
+    maps = structure.dense(posterior.covariance_cholesky)[0]
+    values, vectors = np.linalg.eigh(spread)
+    root = maps @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    return posterior.centred_means[0] + maps @ mean[0], root
+
+
+def _moments_of_block(frames, block):
+    return frames.moments(frames.whiten(block), block.counts[None])
