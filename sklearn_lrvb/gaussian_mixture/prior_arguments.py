@@ -138,11 +138,12 @@ def _require_pairs_of_columns(rows):
     """Raise ValueError where two columns never have values in the same row."""
     apart = np.argwhere(np.triu(rows.total(_pairs_seen_in_block) == 0))
     if len(apart):
+        others = f", nor {len(apart) - 1} other pairs" if len(apart) > 1 else ""
         raise ValueError(
-            f"Columns {apart[0][0]} and {apart[0][1]} of X never have values in the same row"
-            f"{f', nor {len(apart) - 1} other pairs' * (len(apart) > 1)}: under prior='flat' nothing is known "
-            "of their correlation given the other columns, and their precision has no posterior. (a) Use "
-            "prior='conjugate'. (b) Use covariance_type='diag'. (c) Drop one of them."
+            f"Columns {apart[0][0]} and {apart[0][1]} of X never have values in the same row{others}: under "
+            "prior='flat' nothing is known of their correlation given the other columns, and their precision "
+            "has no posterior. (a) Use prior='conjugate'. (b) Use covariance_type='diag'. (c) Drop one of "
+            "them."
         )
 
 

@@ -57,8 +57,9 @@ class RowSpan:
 
     @classmethod
     def if_smaller(cls, rows, prior, ridge=None):
-        """The span of the rows; None where they outnumber their features, have holes, or the prior forbids it.
+        """The span of the rows, or None.
 
+        There is none where they outnumber their features or have holes, or where the prior does not allow it.
         The prior's mean counts as a row if it is not that of the rows.
 
         Parameters

@@ -10,13 +10,17 @@ each hbar_k in its places in the vector of all coefficients. The first part is s
 ambiguous between two components. C_k is zero on the intercept. With y = yhat + e, e ~ N(0, Pi), and A_q the
 matrix of a quadratic feature,
 
-    (y, y)   Pi          (y, q)   2 Pi A_q yhat          (q, q')   4 yhat' A_q Pi A_q' yhat + 2 tr(A_q Pi A_q' Pi).
+    (y, y)     Pi
+    (y, q)     2 Pi A_q yhat
+    (q, q')    4 yhat' A_q Pi A_q' yhat + 2 tr(A_q Pi A_q' Pi).
 
 Sums of it over the rows of a pattern need only the pattern's moments n = sum r, s = sum r yhat and
 S = sum r yhat yhat', and sums over patterns are products of matrices whose rows are patterns:
 
     n Pi,          2 Pi A_q s,          tr(A_q Pi A_q' (4 S + 2 n Pi)).
 """
+
+import itertools
 
 import numpy as np
 
@@ -34,8 +38,6 @@ class PairsOfExpectations:
 
     def __init__(self, posterior):
         self._posterior, self._structure = posterior, posterior.structure
-        layout = posterior.structure.layout
-        self._index = [layout.coefficient_index(k) for k in range(posterior.n_components)]
 
     def of_block(self, whitened, counted, responsibilities, counting):
         """The block's share of G, (D, D).
@@ -57,15 +59,23 @@ class PairsOfExpectations:
         return missing
 
     def _add_pair(self, missing, whitened, root_weights, k, l):
-        features = {
-            component: expected_features(self._posterior, whitened, component) for component in (k, l)
-        }
-        index = np.union1d(self._index[k], self._index[l])
-        difference = np.zeros((len(index), whitened.n_rows))
-        difference[np.searchsorted(index, self._index[k])] = features[k]
-        difference[np.searchsorted(index, self._index[l])] -= features[l]
+        layout, n_linear = self._structure.layout, 1 + self._structure.n_features
+        own, other = (expected_features(self._posterior, whitened, component) for component in (k, l))
+        places, others = layout.coefficient_slices(k), layout.coefficient_slices(l)
+        np.negative(other, out=other)
+        if self._structure.shares_precision:
+            own[n_linear:] += other[n_linear:]
+            other, others = other[:n_linear], others[:2]
+        difference = np.concatenate([own, other])
         difference *= root_weights
-        missing[np.ix_(index, index)] += difference @ difference.T
+        gram = difference @ difference.T
+        parts, start = [], 0
+        for place in (*places, *others):
+            stop = start + place.stop - place.start
+            parts.append((place, slice(start, stop)))
+            start = stop
+        for (row, of_row), (column, of_column) in itertools.product(parts, parts):
+            missing[row, column] += gram[of_row, of_column]
 
 
 class HiddenMatrixInformation:

@@ -231,9 +231,8 @@ class HiddenInformation:
         self._pairs = PairsOfExpectations(posterior)
         kind = HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation
         self._hidden = kind(structure)
-        self.numbers_per_row = max(
-            ambiguity.frames.numbers_per_row, 2 * structure.layout.n_component_features
-        )
+        # Some of a block's rows are ambiguous between two components: products of them want large blocks.
+        self.numbers_per_row = posterior.centred_means.size
 
     def of_block(self, block):
         """The share that unknown labels have, (D, D), and sums for that of hidden values."""
