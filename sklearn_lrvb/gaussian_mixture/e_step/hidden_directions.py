@@ -43,8 +43,13 @@ def hidden_directions(posterior, holes):
     posterior : VariationalPosterior or HandSetDensities
     holes : Holes
     """
-    kind = HiddenMatrixDirections if posterior.structure.is_matrix else HiddenScaleDirections
-    return kind(posterior.structure, posterior.whiteners, posterior.reg_covar, holes)
+    return directions_in_frames(posterior.structure, posterior.whiteners, posterior.reg_covar, holes)
+
+
+def directions_in_frames(structure, whiteners, reg_covar, holes):
+    """The same in given frames; the parameters are the attributes of `HiddenDirections`."""
+    kind = HiddenMatrixDirections if structure.is_matrix else HiddenScaleDirections
+    return kind(structure, whiteners, reg_covar, holes)
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,10 @@ class HiddenDirections(ABC):
         traces = self.reg_covar * self._squares @ self._hidden
         return 0.5 * (_LOG_2_PI * self.n_hidden - self._log_determinants + traces)
 
+    def log_densities_by_row(self, pattern):
+        """`log_densities` of rows of some patterns, int array (n,): (S, n)."""
+        return np.take(self.log_densities, pattern, axis=1)
+
     @property
     @abstractmethod
     def _squares(self):
@@ -95,8 +104,8 @@ class HiddenDirections(ABC):
         """Pi v of the rows' vectors: (K, P, n) -> (K, P, n)."""
 
     @abstractmethod
-    def bent(self, curvature, vectors):
-        """B v of the rows' vectors: (S, ...), (K, P, n) -> (K, P, n)."""
+    def mapped(self, maps, vectors):
+        """M v of the rows' vectors: (S, ...), (K, P, n) -> (K, P, n)."""
 
     @property
     @abstractmethod
@@ -108,9 +117,17 @@ class HiddenDirections(ABC):
     def spread(self):
         """The entries of E, (S, Q, g)."""
 
-    @abstractmethod
     def spread_sums(self, weights):
         """Sum over the patterns of weight E: (S, g) -> (S, ...)."""
+        return self._projection_sums(weights) - self.noise_sums(weights)
+
+    @abstractmethod
+    def _projection_sums(self, weights):
+        """Sum over the patterns of weight s(Pi): (S, g) -> (S, ...)."""
+
+    @abstractmethod
+    def noise_sums(self, weights):
+        """Sum over the patterns of weight reg_covar s(W_m W_m'): (S, g) -> (S, ...)."""
 
     @abstractmethod
     def values_of_spread(self, curvature):
@@ -197,8 +214,8 @@ class HiddenMatrixDirections(HiddenDirections):
                 total = total + turn * np.einsum("kpn,kpn->kn", turn, part)[:, None]
             projected[:, :, own] = total
 
-    def bent(self, curvature, vectors):
-        return np.matmul(curvature, vectors)
+    def mapped(self, maps, vectors):
+        return np.matmul(maps, vectors)
 
     @cached_property
     def projections(self):
@@ -217,10 +234,12 @@ class HiddenMatrixDirections(HiddenDirections):
         """The entries of products A B', pattern by pattern: (S, g or 1, P, m) twice -> (S, Q, g)."""
         return self.structure.entries(maps @ others.transpose(0, 1, 3, 2)).transpose(0, 2, 1)
 
-    def spread_sums(self, weights):
+    def noise_sums(self, weights):
         hidden = weights @ self._hidden.T
-        gram = (self.whiteners * hidden[:, None, :]) @ self.whiteners.transpose(0, 2, 1)
-        total = -self.reg_covar * gram
+        return self.reg_covar * ((self.whiteners * hidden[:, None, :]) @ self.whiteners.transpose(0, 2, 1))
+
+    def _projection_sums(self, weights):
+        total = np.zeros_like(self.whiteners)
         for patterns, axes, _ in self._factors:
             total += _summed_products(axes * weights[:, patterns, None, None], axes)
         return 0.5 * (total + total.transpose(0, 2, 1))
@@ -295,25 +314,28 @@ class HiddenScaleDirections(HiddenDirections):
         return np.broadcast_to(self._entries, (len(self.whiteners), *self._entries.shape))
 
     @cached_property
-    def _without_noise(self):
-        """1 - reg_covar W^2, (S, Q)."""
-        return 1.0 - self.reg_covar * np.square(self.whiteners)
+    def _noise(self):
+        """reg_covar W^2, (S, Q)."""
+        return self.reg_covar * np.square(self.whiteners)
 
     def onto(self, vectors):
         return vectors * self.holes.by_row(self._hidden)
 
-    def bent(self, curvature, vectors):
-        return curvature[:, :, None] * vectors
+    def mapped(self, maps, vectors):
+        return maps[:, :, None] * vectors
 
     @cached_property
     def spread(self):
-        return self._without_noise[:, :, None] * self._entries
+        return (1.0 - self._noise)[:, :, None] * self._entries
 
-    def spread_sums(self, weights):
-        return self._without_noise * (weights @ self._entries.T)
+    def _projection_sums(self, weights):
+        return weights @ self._entries.T
+
+    def noise_sums(self, weights):
+        return self._noise * (weights @ self._entries.T)
 
     def values_of_spread(self, curvature):
-        return (curvature * self._without_noise) @ self._entries
+        return (curvature * (1.0 - self._noise)) @ self._entries
 
     def curvature_covariance(self, curvature, weights):
         return 2.0 * curvature * (weights @ self._entries.T)

@@ -106,7 +106,7 @@ class OwnFrames:
         densities *= -0.5
         densities += self._posterior.log_density_constants[:, None]
         if whitened.hidden is not None:
-            densities += np.take(whitened.hidden.log_densities, whitened.pattern, axis=1)
+            densities += whitened.hidden.log_densities_by_row(whitened.pattern)
         return densities
 
     def moments(self, whitened, weights):
@@ -161,7 +161,7 @@ class OwnFrames:
             return None
         _, linear, curvature = coefficients
         values = whitened.values
-        moved = hidden.onto(linear[:, :, None] + 2.0 * hidden.bent(curvature, values))
+        moved = hidden.onto(linear[:, :, None] + 2.0 * hidden.mapped(curvature, values))
         moved *= weights[:, None]
         second = hidden.mixed_covariance(values, moved)
         second += hidden.curvature_covariance(curvature, hidden.by_group(weights))

@@ -15,11 +15,15 @@ the moments of the rows, weighted by responsibilities, another: some 2 K F flops
 being the number of monomials.
 """
 
-import math
-
 import numpy as np
+from numpy.random import SeedSequence
 
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.drawn_frames import (
+    DrawnFrames,
+    constants_of_groups,
+    whitened_without_holes,
+)
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.random_assignments import (
     DRAWS_OF_STREAM,
     UniformStream,
@@ -134,6 +138,7 @@ class _LikelihoodOfDraws:
 
     def __init__(self, posterior, draws, log_weights):
         self._posterior, self._frames = posterior, OwnFrames(posterior)
+        self._draws, self._log_weights = draws, log_weights
         self._coefficients = _polynomials(posterior, draws, log_weights)
         n_components, n_draws, n_monomials = self._coefficients.shape
         n_streams = _NUMBERS_PER_ROW // (n_components * DRAWS_OF_STREAM)
@@ -164,11 +169,38 @@ class _LikelihoodOfDraws:
         for batch in slices(self._n_draws, self.draws_at_once):
             yield batch, monomials, np.matmul(self._coefficients[:, batch], monomials)
 
+    def _of_holes(self, block):
+        """Yield the frames of every draw, the rows of a block with holes there, and their densities.
+
+        The densities (K, n) are relative to the largest of every row, whose logarithm (n,) comes last.
+        """
+        fitted_rows = whitened_without_holes(self._posterior, block)
+        for frames in DrawnFrames.of_draws(self._posterior, self._draws, self._log_weights):
+            rows = frames.whiten(fitted_rows, block.holes)
+            yield frames, rows, *exponentials(frames.log_densities(rows))
+
+    def _log_likelihood_of_holes(self, block):
+        """Log likelihood of every row of a block with holes, (n_draws, n)."""
+        return np.stack(
+            [largest + np.log(densities.sum(axis=0)) for _, _, densities, largest in self._of_holes(block)]
+        )
+
+    def _monomial_sums(self, moments):
+        """Moments as sums of the monomials, (K, F); those of a shared precision are all in component 0."""
+        structure = self._posterior.structure
+        sums = np.zeros((structure.n_components, structure.layout.n_component_features))
+        sums[:, 0], sums[:, 1 : 1 + structure.n_features] = moments.counts, moments.first
+        sums[: len(moments.second), 1 + structure.n_features :] = structure.entries(moments.second)
+        return sums
+
 
 class _ByRow(_LikelihoodOfDraws):
     """The log likelihood of each row, written to (n, n_draws)."""
 
     def __call__(self, block, out):
+        if block.holes is not None:
+            out[...] = block.weighted(self._log_likelihood_of_holes(block)).T
+            return
         for batch, _, log_densities in self._in_batches(block):
             out[:, batch] = block.weighted(_normalized(log_densities)[1]).T
 
@@ -177,6 +209,8 @@ class _Sums(_LikelihoodOfDraws):
     """The log likelihood of a block, (n_draws,)."""
 
     def __call__(self, block):
+        if block.holes is not None:
+            return block.weighted(self._log_likelihood_of_holes(block)).sum(axis=1)
         return np.concatenate(
             [
                 block.weighted(_normalized(log_densities)[1]).sum(axis=1)
@@ -189,6 +223,8 @@ class _Moments(_LikelihoodOfDraws):
     """The log likelihood (n_draws,) and the weighted sums of the monomials (n_draws, K, F) of a block."""
 
     def __call__(self, block):
+        if block.holes is not None:
+            return self._of_block_with_holes(block)
         sums, moments = [], []
         for _, monomials, log_densities in self._in_batches(block):
             total, log_likelihood = _normalized(log_densities)
@@ -196,6 +232,15 @@ class _Moments(_LikelihoodOfDraws):
             sums.append(block.weighted(log_likelihood).sum(axis=1))
             moments.append(_sums_of(monomials, log_densities))
         return np.concatenate(sums), np.concatenate(moments)
+
+    def _of_block_with_holes(self, block):
+        sums, moments = [], []
+        for frames, rows, densities, largest in self._of_holes(block):
+            total = densities.sum(axis=0)
+            densities *= block.weighted(1.0 / total)
+            sums.append(block.weighted(largest + np.log(total)).sum())
+            moments.append(self._monomial_sums(frames.moments(rows, densities)))
+        return np.array(sums), np.stack(moments)
 
 
 class _AssignedMoments(_LikelihoodOfDraws):
@@ -206,11 +251,31 @@ class _AssignedMoments(_LikelihoodOfDraws):
         self._first, self._seed = first, seed
 
     def __call__(self, block):
+        if block.holes is not None:
+            return self._of_block_with_holes(block)
         parts = []
         for batch, monomials, log_densities in self._in_batches(block):
             assign_at_random(log_densities, block, UniformStream(self._seed, self._first + batch.start))
             parts.append(_sums_of(monomials, log_densities))
         return np.concatenate(parts)
+
+    def _of_block_with_holes(self, block):
+        """The same, with hidden values drawn for every row as often as it counts."""
+        structure, sums = self._posterior.structure, []
+        seed = SeedSequence([self._seed, self._first, block.start])
+        generators = map(np.random.default_rng, seed.spawn(len(self._draws)))
+        n_copies = 1 if block.sample_weight is None else int(block.sample_weight.max())
+        for generator, (frames, rows, densities, _) in zip(generators, self._of_holes(block), strict=True):
+            bounds, total = np.cumsum(densities, axis=0), 0.0
+            for copy in range(n_copies):
+                component = (generator.random(block.n_rows) * bounds[-1] >= bounds[:-1]).sum(axis=0)
+                assigned = np.zeros_like(densities)
+                assigned[component, np.arange(block.n_rows)] = block.counts > copy
+                normals = generator.standard_normal((structure.n_features, block.n_rows))
+                completed = frames.completed(rows, normals)
+                total = total + self._monomial_sums(frames.moments_of_completed(completed, assigned))
+            sums.append(total)
+        return np.stack(sums)
 
 
 def _normalized(log_densities):
@@ -240,12 +305,7 @@ def _polynomials(posterior, draws, log_weights):
     squares = structure.gram(draws.factors)
     scaled_means = draws.scaled_means
     linear = structure.transformed(draws.factors, scaled_means)
-    of_groups = 0.5 * (
-        structure.log_determinants(draws.factors)
-        - structure.log_determinants(posterior.covariance_cholesky)
-        - structure.n_features * math.log(2.0 * math.pi)
-        - noise_traces(posterior, squares)
-    )
+    of_groups = constants_of_groups(posterior, draws)
     quadratic = structure.entry_coefficients(-0.5 * squares)
     n_components, n_linear = structure.n_components, 1 + structure.n_features
     coefficients = np.empty((n_components, len(draws), layout.n_component_features))
@@ -255,11 +315,3 @@ def _polynomials(posterior, draws, log_weights):
     coefficients[:, :, 1:n_linear] = linear.transpose(1, 0, 2)
     coefficients[:, :, n_linear:] = quadratic.transpose(1, 0, 2)
     return coefficients
-
-
-def noise_traces(posterior, squares):
-    """reg_covar trace(Lambda) of precisions in their frames: (n, S, ...) -> (n, S)."""
-    structure = posterior.structure
-    noise = posterior.prior.reg_covar * structure.power * structure.gram(posterior.whiteners)
-    axes = tuple(range(-structure.identity.ndim, 0))
-    return (squares * noise).sum(axis=axes)

@@ -97,7 +97,7 @@ class InfluenceFunctions:
         """
         posterior, hidden = self._posterior, whitened.hidden
         for number, (linear, curvature) in enumerate(zip(self._linear, self._curvature, strict=True)):
-            slopes = linear[:, :, None] + 2.0 * hidden.bent(curvature, whitened.values)
+            slopes = linear[:, :, None] + 2.0 * hidden.mapped(curvature, whitened.values)
             slopes -= hidden.onto(slopes)
             slopes *= r[:, None]
             out[:, number] = posterior.structure.pulled_back(posterior.whiteners, slopes).sum(axis=0)
