@@ -1,7 +1,8 @@
 """Bayesian Gaussian mixtures with calibrated uncertainty and influence, by linear response."""
 
 from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.imputer import MixtureImputer
 
 __version__ = "0.1.0"
 
-__all__ = ["LRVBGaussianMixture"]
+__all__ = ["LRVBGaussianMixture", "MixtureImputer"]

@@ -34,6 +34,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.progress import PassReport, Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
+from sklearn_lrvb.gaussian_mixture.imputation_methods import ImputationMethods
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
 from sklearn_lrvb.gaussian_mixture.noise_warning import noise_warning
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
@@ -60,7 +61,7 @@ def _features_of(estimator):
 
 # A virtual subclass, so that isinstance holds where other packages ask for scikit-learn's class.
 @BayesianGaussianMixture.register
-class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, DensityMixin, BaseEstimator):
+class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods, DensityMixin, BaseEstimator):
     """Bayesian Gaussian mixture with calibrated uncertainty and influence.
 
     A drop-in replacement for :class:`sklearn.mixture.BayesianGaussianMixture` that fits the same

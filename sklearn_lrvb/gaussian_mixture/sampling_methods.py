@@ -19,7 +19,7 @@ from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, require_table
 from sklearn_lrvb.gaussian_mixture.posterior_check import LEAST_DRAWS, PosteriorCheck, checked_posterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
-from sklearn_lrvb.gaussian_mixture.validation import check_correction, checked_n_draws
+from sklearn_lrvb.gaussian_mixture.validation import check_correction, checked_number
 
 if TYPE_CHECKING:
     import arviz
@@ -129,7 +129,7 @@ class SamplingMethods(FittedAttributes):
     def _drawn(self, n_draws, random_state, correction=None, X=None, sample_weight=None):
         """Draws of the posterior: DrawnParameters."""
         sampler, rows = self._sampler_for(correction, X, sample_weight)
-        n_draws, random_state = checked_n_draws(n_draws), check_random_state(random_state)
+        n_draws, random_state = checked_number(n_draws), check_random_state(random_state)
         draw = {None: sampler.draws, "importance": sampler.resampled, "gibbs": sampler.gibbs}[correction]
         arguments = (n_draws, random_state) if correction is None else (rows, n_draws, random_state)
         return self._reported("sample_posterior", lambda tracked: draw(*arguments, tracked))
@@ -149,7 +149,7 @@ class SamplingMethods(FittedAttributes):
     def _corrected(self, correction, X, sample_weight, n_draws, random_state):
         """Draws of the exact posterior for moments of it: WeightedDraws."""
         sampler, rows = self._sampler_for(correction, X, sample_weight)
-        n_draws, random_state = checked_n_draws(n_draws), check_random_state(random_state)
+        n_draws, random_state = checked_number(n_draws), check_random_state(random_state)
         return self._reported(
             "posterior_summary",
             lambda tracked: sampler.weighted(correction, rows, n_draws, random_state, tracked),
@@ -226,7 +226,7 @@ class SamplingMethods(FittedAttributes):
         if X is None:
             raise ValueError("posterior_check needs the training rows: pass X.")
         sampler, rows = self._sampler_for("importance", X, sample_weight)
-        if n_draws != 0 and checked_n_draws(n_draws) < LEAST_DRAWS:
+        if n_draws != 0 and checked_number(n_draws) < LEAST_DRAWS:
             raise ValueError(
                 f"n_draws={n_draws} are too few for importance sampling, whose diagnostics need "
                 f"{LEAST_DRAWS} or more. (a) Ask for 4000. (b) n_draws=0 checks without."
@@ -330,7 +330,7 @@ class SamplingMethods(FittedAttributes):
         >>> means = data.posterior["means"].sel(component=0, feature="petal width (cm)")  # doctest: +SKIP
         """
         sampler = PosteriorSampler(self._uncertainty)
-        n_draws = checked_n_draws(n_draws)
+        n_draws = checked_number(n_draws)
         check_correction(correction)
         require_arviz()
         if X is None and sample_weight is not None:

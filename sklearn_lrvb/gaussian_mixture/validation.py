@@ -53,13 +53,13 @@ def checked_counts(sample_weight, X, has_holes=False):
     return kept, weights
 
 
-def checked_n_draws(n_draws):
-    """A number of draws as an int; a ValueError unless it is a positive integer."""
-    if not isinstance(n_draws, Integral) or n_draws < 1:
+def checked_number(value, name="n_draws", unit="draw"):
+    """A number of draws, or of something else, as an int; a ValueError unless it is a positive integer."""
+    if not isinstance(value, Integral) or value < 1:
         raise ValueError(
-            f"Invalid value for 'n_draws': {n_draws!r}. It must be an integer, and at least one draw."
+            f"Invalid value for {name!r}: {value!r}. It must be an integer, and at least one {unit}."
         )
-    return int(n_draws)
+    return int(value)
 
 
 def check_correction(correction):

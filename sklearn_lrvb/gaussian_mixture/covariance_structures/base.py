@@ -406,6 +406,17 @@ class CovarianceStructure(ABC):
             quadratic += spread * (self.entry_weights / self._feature_norm)[:, None]
         return np.concatenate([np.ones((1, whitened.shape[1])), whitened, quadratic])
 
+    def mixed_features(self, vectors, others):
+        """The quadratic features of v w' + w v', row by row: (P, n), (P, n) -> (Q, n)."""
+        entries = np.empty((2, self.n_quadratic, vectors.shape[1]))
+        # By polarization of equally long vectors, so that no digits are lost.
+        lengths = [np.linalg.norm(rows, axis=0) for rows in (vectors, others)]
+        balance = np.sqrt(np.divide(*lengths, out=np.ones_like(lengths[0]), where=lengths[1] > 0))
+        balance[balance == 0] = 1.0
+        self.write_entries(vectors / balance + others * balance, entries[0])
+        self.write_entries(vectors / balance - others * balance, entries[1])
+        return (entries[0] - entries[1]) * (0.5 * self.entry_weights / self._feature_norm)[:, None]
+
     def quadratic_kernel(self, whitened, others, inner_products, origin):
         """Inner products of quadratic features, given those of the rows: (P, n), (P, m), (n, m) -> (n, m)."""
         all_entries = np.arange(self.n_quadratic)

@@ -260,6 +260,12 @@ class ResponsesOfRows:
             whole[block.numbers] = part.T
         return whole
 
+    def variances(self, sources):
+        """Posterior variances of linear functions J beta of the coefficients, given J' (D, n): (n,)."""
+        if self._response_class is _ByInverse:
+            return np.einsum("dn,dn->n", sources, self._source @ sources)
+        return np.einsum("dn,dn->n", sources, self._source.solve(sources))
+
     def of_block(self, whitened, used):
         """Responses of the rows of one block: OwnRows, bool array (K, n)."""
         kind = self._response_class

@@ -1,0 +1,262 @@
+"""A transformer that fills missing values by a Gaussian mixture."""
+
+from numbers import Real
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
+from sklearn.impute import MissingIndicator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    assert_all_finite,
+    check_is_fitted,
+    validate_data,
+)
+
+from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
+
+_N_COMPONENTS = 5  # Of the default mixture, or as many as there are rows: an upper bound, under its prior.
+
+
+class MixtureImputer(TransformerMixin, BaseEstimator):
+    """Fill missing values by a Bayesian Gaussian mixture, in the place of KNNImputer or IterativeImputer.
+
+    A mixture is fitted to all that is there, and every missing value is filled by its mean given the values of
+    its row that are there: a regression on the other columns, of its own in every cluster.
+
+    Parameters
+    ----------
+    mixture : LRVBGaussianMixture or None, default=None
+        The mixture to fit, which is cloned; None is ``LRVBGaussianMixture(n_components=5)``, or as many
+        components as rows, of which the prior empties those that are not needed.
+
+    missing_values : float, default=nan
+        The number that stands for a missing value.
+
+    sample_posterior : bool, default=False
+        Whether to fill in a draw in place of the mean: of parameters, component and value, in this order.
+        Transforming several times then gives proper multiple imputations.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws, and of the default mixture.
+
+    add_indicator : bool, default=False
+        Whether to append a column of zeros and ones for every column that had missing values in :meth:`fit`.
+
+    keep_empty_features : bool, default=False
+        What becomes of columns without any value in :meth:`fit`: dropped, or filled with zeros.
+
+    Attributes
+    ----------
+    mixture_ : LRVBGaussianMixture
+        The fitted mixture, of the columns that have values: with error bars and all.
+    indicator_ : sklearn.impute.MissingIndicator or None
+        Which columns get an indicator; None without `add_indicator`.
+    random_state_ : numpy.random.RandomState
+        The generator of draws, which goes on from one :meth:`transform` to the next.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Their names, where X has any.
+
+    See Also
+    --------
+    LRVBGaussianMixture.impute : Means with standard deviations.
+    LRVBGaussianMixture.sample_imputations : Several completed copies at once.
+
+    Notes
+    -----
+    Values have to be missing at random: whether one is missing may depend on what is there, not on the value
+    itself. No method can see from the data alone whether that is so.
+
+    Statistics of filled columns are biased, as with every single imputation: to estimate anything from rows
+    with holes, fit the mixture to them as they are, or use :meth:`LRVBGaussianMixture.sample_imputations`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb import MixtureImputer
+    >>> X = np.array([[1.0, 2.1], [2.0, 3.9], [3.0, 6.2], [4.0, np.nan], [5.0, 9.9], [np.nan, 12.1]])
+    >>> MixtureImputer(random_state=0).fit_transform(X).round(1)
+    """
+
+    _parameter_constraints: dict = {
+        "mixture": [None, HasMethods(["fit", "impute", "sample_imputations"])],
+        "missing_values": [Interval(Real, None, None, closed="neither"), np.nan],
+        "sample_posterior": ["boolean"],
+        "random_state": ["random_state"],
+        "add_indicator": ["boolean"],
+        "keep_empty_features": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        mixture=None,
+        *,
+        missing_values=np.nan,
+        sample_posterior=False,
+        random_state=None,
+        add_indicator=False,
+        keep_empty_features=False,
+    ):
+        self.mixture = mixture
+        self.missing_values = missing_values
+        self.sample_posterior = sample_posterior
+        self.random_state = random_state
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, in memory.
+
+        y : Ignored
+            Present for API consistency by convention.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        self : MixtureImputer
+            The fitted imputer.
+
+        Raises
+        ------
+        ValueError
+            On bad input, as `fit` of the mixture.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb import MixtureImputer
+        >>> imputer = MixtureImputer(random_state=0).fit([[1.0, 2.1], [2.0, 3.9], [3.0, np.nan], [4.0, 8.0]])
+        >>> imputer.mixture_.n_components
+        4
+        """
+        rows, is_missing = self._checked(X, reset=True)
+        has_values = ~is_missing.all(axis=0)
+        mixture = self._mixture(len(rows))
+        if has_values.any():
+            mixture.fit(rows[:, has_values], sample_weight=sample_weight)
+        self.indicator_ = self._indicator(is_missing)
+        self.random_state_ = check_random_state(self.random_state)
+        self.mixture_, self._has_values = mixture, has_values
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Fill the missing values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Any rows, in memory. A row without any value gets the mean of the mixture.
+
+        Returns
+        -------
+        X : ndarray or data frame of shape (n_samples, n_features_out)
+            Float64 or float32, as X. A column that has a missing value here and had none in :meth:`fit` is
+            filled, too.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            The imputer is not fitted.
+        ValueError
+            On bad input.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb import MixtureImputer
+        >>> X = [[1.0, 2.1], [2.0, 3.9], [3.0, 6.2], [4.0, 8.0], [5.0, 9.9]]
+        >>> MixtureImputer(random_state=0).fit(X).transform([[6.0, np.nan]]).round(1)
+        """
+        check_is_fitted(self)
+        rows, is_missing = self._checked(X, reset=False)
+        filled = rows[:, self._has_values]
+        if filled.shape[1] and np.isnan(filled).any():
+            if self.sample_posterior:
+                filled = self.mixture_.sample_imputations(filled, 1, self.random_state_)[0]
+            else:
+                filled = self.mixture_.impute(filled)
+        if self.keep_empty_features:
+            values = np.zeros_like(rows)
+            values[:, self._has_values] = filled
+            filled = values
+        if self.indicator_ is None:
+            return filled
+        return np.hstack([filled, self.indicator_.transform(np.where(is_missing, np.nan, 0.0))])
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Names of the columns of :meth:`transform`.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of X; None takes those seen in :meth:`fit`, or x0, x1, ...
+
+        Returns
+        -------
+        feature_names_out : ndarray of str
+            Those of indicators begin with "missingindicator_".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb import MixtureImputer
+        >>> imputer = MixtureImputer(add_indicator=True, random_state=0)
+        >>> imputer.fit([[1.0, 2.1], [2.0, 3.9], [3.0, np.nan], [4.0, 8.0]]).get_feature_names_out()
+        array(['x0', 'x1', 'missingindicator_x1'], dtype=object)
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        kept = names if self.keep_empty_features else names[self._has_values]
+        if self.indicator_ is None:
+            return kept
+        return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
+
+    def _checked(self, X, reset):
+        """X as array of floats with NaN where a value is missing, and where that is: bool array."""
+        # A user's marker of missing values may be any number, but then NaN is a mistake.
+        marked_by_nan = np.isnan(self.missing_values)
+        rows = validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            reset=reset,
+            copy=not marked_by_nan,
+        )
+        assert_all_finite(rows, allow_nan=marked_by_nan, estimator_name=type(self).__name__, input_name="X")
+        is_missing = np.isnan(rows) if marked_by_nan else rows == self.missing_values
+        if not marked_by_nan:
+            rows[is_missing] = np.nan
+        return rows, is_missing
+
+    def _mixture(self, n_rows):
+        """The mixture to fit."""
+        if self.mixture is not None:
+            return clone(self.mixture)
+        n_components = min(_N_COMPONENTS, n_rows)
+        return LRVBGaussianMixture(n_components=n_components, random_state=self.random_state)
+
+    def _indicator(self, is_missing):
+        """The fitted indicator of missing values, or None."""
+        if not self.add_indicator:
+            return None
+        return MissingIndicator(error_on_new=False).fit(np.where(is_missing, np.nan, 0.0))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = bool(np.isnan(self.missing_values))
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,141 @@
+"""Missing values of rows given those that are there: conditional means and standard deviations.
+
+*Mathematics.* Given q, the missing values of a row are a mixture of normal distributions of weights r_k,
+
+    x = m_k + W_k^-1 y,     y ~ N(yhat_k, Pi)                                         (`e_step.hidden_directions`)
+
+with mean xbar = sum_k r_k xhat_k and variance v by the law of total variance; the variances given the component
+are those of Lambda^-1 rather than of E(Lambda)^-1. The parameters are uncertain, too. A change d rho = beta . h
+of the log densities moves the mean by J beta, where J is the covariance of x with the features h under q,
+
+    J = sum_k r_k {(xhat_k - xbar) hbar_k' + W_k^-1 (Pi on y, Pi A_q yhat 2 on quadratic features q)},
+
+so that the whole variance is v + J M^-1 J'.
+"""
+
+import functools
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames, expected_features
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
+from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
+from sklearn_lrvb.row_blocks import Holes, RowBlock, batches, untracked
+
+# Largest ratio of the mean of a conditional variance to the conditional variance at the mean precision. It is
+# infinite for components of fewer rows than features.
+_LARGEST_RATIO = 2.0
+
+
+def imputed(rows, posterior):
+    """The rows with conditional means in place of missing values, (n_samples, P), of their own type.
+
+    Parameters
+    ----------
+    rows : CentredRows
+    posterior : VariationalPosterior or HandSetDensities
+    """
+    return rows.each(functools.partial(_imputed, posterior), (rows.n_features,), rows.dtype)
+
+
+def _imputed(posterior, rows, tracked=untracked):
+    if not rows.has_holes:
+        return rows.X.copy()
+    frames = OwnFrames(posterior)
+    values = rows.concatenated(
+        functools.partial(_means_of_block, posterior, frames), frames.numbers_per_row, tracked
+    )
+    return filled(rows, values)
+
+
+def filled(rows, values):
+    """The rows with some values, measured from the origin, in place of missing ones: (n_samples, P)."""
+    return np.where(np.isnan(rows.X), (values + rows.origin).astype(rows.dtype), rows.X)
+
+
+def _means_of_block(posterior, frames, block):
+    """Conditional means of a block's values, (P, n)."""
+    if block.holes is None:
+        return block.rows
+    expectation = expect(frames, block)
+    return np.einsum(
+        "kn,kpn->pn", expectation.responsibilities, _coordinates(posterior, expectation.whitened)
+    )
+
+
+def _coordinates(posterior, whitened):
+    """xhat of every component, measured from the posterior's origin: OwnRows -> (K, P, n)."""
+    roots = posterior.structure.whiteners(posterior.whiteners)
+    return whitened.hidden.mapped(roots, whitened.values) + posterior.centred_means[:, :, None]
+
+
+def imputation_deviations(rows, posterior, responses, tracked=untracked):
+    """Standard deviations of the missing values, zero where a value is there: (n_samples, P).
+
+    Parameters
+    ----------
+    rows : ArrayRows
+    posterior : VariationalPosterior
+    responses : ResponsesOfRows
+    tracked : Tracked, through which the blocks of rows are gone
+    """
+    function = functools.partial(_deviations_of_block, posterior, OwnFrames(posterior))
+    return responses.concatenated(function, rows, tracked)
+
+
+def _deviations_of_block(posterior, frames, responses, block):
+    deviations = np.zeros_like(block.rows)
+    if block.holes is None:
+        return deviations
+    row, feature = np.nonzero(block.seen.T == 0)
+    for some in batches(len(row), 8 * 4 * posterior.structure.n_coefficients):
+        deviations[feature[some], row[some]] = _deviations_of_values(
+            posterior, frames, responses, block, row[some], feature[some]
+        )
+    return deviations
+
+
+def _deviations_of_values(posterior, frames, responses, block, row, feature):
+    """Standard deviations of some missing values, given their rows and features, int arrays (m,) each."""
+    repeated = _repeated(block, row)
+    expectation = expect_in_range(frames, repeated)
+    r, whitened = expectation.responsibilities, expectation.whitened
+    structure, each = posterior.structure, np.arange(len(row))
+    coordinates = _coordinates(posterior, whitened)[:, feature, each]
+    gaps = coordinates - np.einsum("km,km->m", r, coordinates)
+    # Pi W^-T e of every value's coordinate e.
+    unit_vectors = np.zeros(whitened.values.shape)
+    unit_vectors[:, feature, each] = 1.0
+    roots = structure.transposed(structure.whiteners(posterior.whiteners))
+    directions = whitened.hidden.onto(whitened.hidden.mapped(roots, unit_vectors))
+    ratios = _variance_ratios(posterior, whitened.hidden.n_hidden[whitened.pattern])
+    variances = (r * (ratios * np.einsum("kpm,kpm->km", directions, directions) + np.square(gaps))).sum(
+        axis=0
+    )
+    sources = np.zeros((structure.n_coefficients, len(row)))
+    for k, own in enumerate(r):
+        covariances = gaps[k] * expected_features(posterior, whitened, k)
+        covariances[1 : 1 + structure.n_features] += directions[k]
+        covariances[1 + structure.n_features :] += structure.mixed_features(whitened.values[k], directions[k])
+        sources[structure.layout.coefficient_index(k)] += own * covariances
+    return np.sqrt(variances + np.maximum(responses.variances(sources), 0.0))
+
+
+def _repeated(block, row):
+    """The rows of a block with some numbers, which may repeat, ascending int array: RowBlock."""
+    used, pattern = np.unique(block.holes.pattern[row], return_inverse=True)
+    return RowBlock(block.rows[:, row], None, 0, block.numbers[row], Holes(block.holes.hidden[used], pattern))
+
+
+def _variance_ratios(posterior, n_hidden):
+    """Ratio of the mean of a conditional variance to that at the mean precision: (n,) -> (K, n).
+
+    That of P_m of P features is the inverse of the (P_m, P_m) block of a Wishart matrix of nu degrees of
+    freedom, whose mean has the factor nu/(nu - P_m - 1).
+    """
+    structure = posterior.structure
+    freedom = structure.layout.per_component(posterior.degrees_of_freedom)[:, None]
+    beyond = freedom - 1.0 - (n_hidden if structure.is_matrix else 1.0)
+    return np.broadcast_to(
+        freedom / np.maximum(beyond, freedom / _LARGEST_RATIO), (len(freedom), len(n_hidden))
+    )
