@@ -106,7 +106,18 @@ PAGES = (
     _page(
         "accuracy",
         "Accuracy",
-        ("coverage", "trust", "exactness", "corrected_coverage", "leave_one_out", "surplus", "peers"),
+        (
+            "coverage",
+            "trust",
+            "exactness",
+            "corrected_coverage",
+            "missing_values",
+            "missing_exactness",
+            "imputation",
+            "leave_one_out",
+            "surplus",
+            "peers",
+        ),
     ),
     _page(
         "paper",

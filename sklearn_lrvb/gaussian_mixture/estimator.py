@@ -47,7 +47,6 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import FittedMixture, chec
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
-from sklearn_lrvb.gaussian_mixture.validation import checked_counts
 from sklearn_lrvb.row_blocks import blas_threads
 
 _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
@@ -1104,8 +1103,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             rows = given.counted_around(fitted.origin)
             return score_sums(rows, fitted.posterior) / rows.total_weight
         scores = scores_of_rows(given.around(fitted.origin), fitted.posterior)
-        kept, weights = checked_counts(sample_weight, scores)
-        # Rows of weight zero are left out: their scores may be minus infinity.
+        kept, weights = given.which_count
+        # Rows of weight zero are left out: their scores may be minus infinity. So are rows without any value.
         return np.average(scores if kept is None else scores[kept], weights=weights)
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

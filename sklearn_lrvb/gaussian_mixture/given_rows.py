@@ -104,18 +104,18 @@ class GivenTable:
         return rows
 
     @property
-    def _which_count(self):
+    def which_count(self):
         """The rows that count, and their weights (`checked_counts`)."""
         return checked_counts(self._sample_weight, self.X, self._has_holes)
 
     def _counted(self):
         """The rows of positive weight that have a value, and their weights."""
-        kept, weights = self._which_count
+        kept, weights = self.which_count
         return self.X if kept is None else self.X[kept], weights
 
     def numbers(self):
         """The numbers of the rows that count, int array."""
-        kept = self._which_count[0]
+        kept = self.which_count[0]
         return np.arange(len(self.X)) if kept is None else np.flatnonzero(kept)
 
     def responsibilities(self, rows, init_params, n_components, random_state, completion=None):
@@ -133,7 +133,7 @@ class GivenTable:
             made = init_params(complete.X, n_components, random_state)
             return checked_responsibilities(made, rows.n_samples, n_components, _SOURCE_OF_FUNCTION)
         checked = checked_responsibilities(init_params, len(self.X), n_components, "init_params")
-        kept = self._which_count[0]
+        kept = self.which_count[0]
         return checked if kept is None else checked[kept]
 
     def counted_around(self, origin):

@@ -18,20 +18,25 @@ from sklearn.utils.validation import (
 
 from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
 
-_N_COMPONENTS = 5  # Of the default mixture, or as many as there are rows: an upper bound, under its prior.
+# Of the default mixture, an upper bound under its prior. Its precision is shared: over twelve settings of four
+# real tables (`benchmarks.accuracy.imputation`) filled values then had smaller errors than with a precision
+# for each component in all but the three settings of iris.
+_N_COMPONENTS = 5
 
 
 class MixtureImputer(TransformerMixin, BaseEstimator):
     """Fill missing values by a Bayesian Gaussian mixture, in the place of KNNImputer or IterativeImputer.
 
     A mixture is fitted to all that is there, and every missing value is filled by its mean given the values of
-    its row that are there: a regression on the other columns, of its own in every cluster.
+    its row that are there: a regression on the other columns, and on the cluster that they speak for.
 
     Parameters
     ----------
     mixture : LRVBGaussianMixture or None, default=None
-        The mixture to fit, which is cloned; None is ``LRVBGaussianMixture(n_components=5)``, or as many
-        components as rows, of which the prior empties those that are not needed.
+        The mixture to fit, which is cloned. None is ``LRVBGaussianMixture(n_components=5,
+        covariance_type="tied")``, or as many components as rows: clusters of their own means, whose number the
+        prior chooses, with one regression on the other columns that all share. ``covariance_type="full"`` has
+        a regression for each of them, which pays where clusters have many rows and different shapes.
 
     missing_values : float, default=nan
         The number that stands for a missing value.
@@ -247,7 +252,9 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
         if self.mixture is not None:
             return clone(self.mixture)
         n_components = min(_N_COMPONENTS, n_rows)
-        return LRVBGaussianMixture(n_components=n_components, random_state=self.random_state)
+        return LRVBGaussianMixture(
+            n_components=n_components, covariance_type="tied", random_state=self.random_state
+        )
 
     def _indicator(self, is_missing):
         """The fitted indicator of missing values, or None."""

@@ -6,7 +6,7 @@ The conventions and the interface are those of `observed_information`.
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,15 @@ class _FactoredInformation(ObservedInformation):
     def definiteness(self, effort: Literal["probe", "proof"] | int = "proof") -> Definiteness:
         """Whether M is positive definite, from the Cholesky factor at any effort; never UNDECIDED."""
         return Definiteness.INDEFINITE if self._cholesky is None else Definiteness.POSITIVE_DEFINITE
+
+    @property
+    def log_determinant(self) -> float:
+        """log|I - T' G T| with T T' = R: minus twice the nats by which a quadratic bound falls short.
+
+        It is zero where no information is missing, else negative. M must be positive definite.
+        """
+        self.require_positive_definite()
+        return float(2.0 * np.log(np.diag(cast(np.ndarray, self._cholesky))).sum())
 
     def newton_step(self, gradient: NDArray[np.float64]) -> NewtonStep:
         """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, and whether M is positive definite.

@@ -53,16 +53,20 @@ def features_of(posterior, moments):
 # As a product.
 
 
-def missing_information_product(rows, posterior, coefficients):
-    """G times the columns of ``coefficients``, (D, m) -> (D, m): one pass over the rows."""
+def missing_information_product(rows, posterior, coefficients, hidden_values=True):
+    """G times the columns of ``coefficients``, (D, m) -> (D, m): one pass over the rows.
+
+    Without ``hidden_values`` it is that of unknown labels alone.
+    """
     frames = frames_of(posterior, rows)
     changes = [change_of_log_densities(frames, posterior, column) for column in coefficients.T]
-    totals = rows.total(functools.partial(_products_of_block, frames, changes), frames.numbers_per_row)
+    function = functools.partial(_products_of_block, frames, changes, hidden_values)
+    totals = rows.total(function, frames.numbers_per_row)
     products = [features_of(posterior, frames.signed_in_own_frames(moments)) for moments in totals]
     return np.stack(products, axis=1)
 
 
-def _products_of_block(frames, changes, block):
+def _products_of_block(frames, changes, hidden_values, block):
     """Moments of the responsibilities' changes, one for each change of the log densities."""
     expectation = expect(frames, block)
     r, counted = expectation.responsibilities, block.weighted(expectation.responsibilities)
@@ -71,16 +75,20 @@ def _products_of_block(frames, changes, block):
         # With d rho = beta . h, the responsibilities change by d r = V_z d rho; its moments are returned.
         changed = centred_on_average(frames.changes(expectation.whitened, change), r)
         changed *= counted
-        of_labels = frames.signed_moments(expectation.whitened, changed)
-        moments.append(added(of_labels, frames.hidden_moments(expectation.whitened, change, counted)))
+        own = frames.signed_moments(expectation.whitened, changed)
+        if hidden_values:
+            own = added(own, frames.hidden_moments(expectation.whitened, change, counted))
+        moments.append(own)
     return moments
 
 
 # As a matrix, from pairs of components.
 
 
-def missing_information(rows, posterior):
+def missing_information(rows, posterior, hidden_values=True):
     """G, (D, D): one pass over the rows, memory independent of their number.
+
+    Without ``hidden_values`` it is that of unknown labels alone.
 
     The flops for every pair of components and every row that is ambiguous between them are the structure's
     ``pair_type.flops``.
@@ -95,7 +103,7 @@ def missing_information(rows, posterior):
     if rows.has_holes:
         hidden = HiddenInformation(posterior, ambiguity)
         totals, sums = rows.total(ByHoles(of_pairs, hidden.of_block), hidden.numbers_per_row)
-        missing = hidden.summed(sums)
+        missing = hidden.summed(sums, hidden_values)
     else:
         totals = rows.total(of_pairs, numbers_per_row)
         missing = np.zeros(2 * (structure.n_coefficients,))
@@ -244,17 +252,18 @@ class HiddenInformation:
     def _counting(self, information, weights, k, l):
         return self._ambiguity.counting(weights, information, k, l)
 
-    def summed(self, sums):
+    def summed(self, sums, hidden_values):
         """The matrix, (D, D), from the sums over all blocks."""
         missing, of_hidden_values = sums
-        self._hidden.add_to(missing, of_hidden_values)
+        if hidden_values:
+            self._hidden.add_to(missing, of_hidden_values)
         return missing
 
 
 # As a matrix, from the features of all components.
 
 
-def missing_information_from_features(rows, posterior):
+def missing_information_from_features(rows, posterior, hidden_values=True):
     """G, (D, D), by its definition: one Gram matrix of the features of all components.
 
     It takes 2 (K f)^2 flops a row and a few calls a block of rows, where `missing_information` takes many
@@ -265,7 +274,7 @@ def missing_information_from_features(rows, posterior):
     structure = posterior.structure
     features = _LinearFeatures(posterior) if structure.shares_precision else _AllFeatures(posterior)
     if rows.has_holes or features.amplification > MAX_AMPLIFICATION:
-        return missing_information(rows, posterior)
+        return missing_information(rows, posterior, hidden_values)
     function = functools.partial(_feature_products_of_block, features, OwnFrames(posterior))
     n_columns = structure.n_components * features.n_features
     within, between = rows.total(function, 3 * n_columns, product_size=n_columns)

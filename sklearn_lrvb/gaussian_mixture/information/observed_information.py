@@ -49,7 +49,7 @@ def complete_information(posterior, quadratic_information=None):
     return CompleteInformation(np.arange(n_components), posterior.intercept_root, root)
 
 
-def observed_information(rows, posterior, e_step_result, n_targets=1, solver=None):
+def observed_information(rows, posterior, e_step_result, n_targets=1, solver=None, hidden_values=True):
     """M = R^-1 - G at the posterior, with the cheapest solver for ``n_targets`` solutions.
 
     Parameters
@@ -60,6 +60,8 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     n_targets : int, number of right-hand sides that will be solved for
     solver : {"primal", "dual", "matrix_free"} or None
         Overrules the cost model (`cost_model`). Rows with holes have no "dual".
+    hidden_values : bool, default=True
+        Whether G has the information that holes hide, besides that of unknown labels.
 
     Returns
     -------
@@ -78,6 +80,10 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
             return DualInformation(complete, columns)
     if chosen == "primal":
         by_features = features_are_cheaper(rows.n_samples, structure, n_pair_rows)
-        formed = missing_information_from_features if by_features else missing_information
-        return PrimalInformation(complete, formed(rows, posterior))
-    return MatrixFreeInformation(complete, functools.partial(missing_information_product, rows, posterior))
+        if by_features:
+            missing = missing_information_from_features(rows, posterior, hidden_values)
+        else:
+            missing = missing_information(rows, posterior, hidden_values)
+        return PrimalInformation(complete, missing)
+    product = functools.partial(missing_information_product, rows, posterior, hidden_values=hidden_values)
+    return MatrixFreeInformation(complete, product)

@@ -97,6 +97,25 @@ def _deviations_of_block(posterior, frames, responses, block):
 
 def _deviations_of_values(posterior, frames, responses, block, row, feature):
     """Standard deviations of some missing values, given their rows and features, int arrays (m,) each."""
+    variances, sources = variances_and_sources(posterior, frames, block, row, feature)
+    return np.sqrt(variances + np.maximum(responses.variances(sources), 0.0))
+
+
+def variances_and_sources(posterior, frames, block, row, feature):
+    """v and J' of some missing values of a block.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    frames : OwnFrames
+    block : RowBlock with holes
+    row, feature : int arrays (m,), where the values are; rows ascend
+
+    Returns
+    -------
+    variances : (m,), given the posterior
+    sources : (D, m)
+    """
     repeated = _repeated(block, row)
     expectation = expect_in_range(frames, repeated)
     r, whitened = expectation.responsibilities, expectation.whitened
@@ -118,7 +137,7 @@ def _deviations_of_values(posterior, frames, responses, block, row, feature):
         covariances[1 : 1 + structure.n_features] += directions[k]
         covariances[1 + structure.n_features :] += structure.mixed_features(whitened.values[k], directions[k])
         sources[structure.layout.coefficient_index(k)] += own * covariances
-    return np.sqrt(variances + np.maximum(responses.variances(sources), 0.0))
+    return variances, sources
 
 
 def _repeated(block, row):

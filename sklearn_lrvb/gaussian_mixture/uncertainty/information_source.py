@@ -183,6 +183,12 @@ class InformationSource:
     def _formed(self, checked, n_targets, solver):
         """The information from rows and their E-step, and the Newton decrement."""
         rows, result = checked
+        if solver == "dual" and rows.has_holes:
+            raise ValueError(
+                "information_solver='dual' has a column for every row whose component is in doubt, but every "
+                "value that is missing takes some as well: their matrix would be the larger one. Use 'primal', "
+                "'matrix_free' or 'auto'."
+            )
         sizes = {"primal": self.size, "dual": result.n_alternatives}
         self.require_size(sizes.get(solver, 0), f"The {solver} solver")
         with self.threads():
@@ -214,6 +220,26 @@ class InformationSource:
                 "take target=['weights', 'means']. (b) Reduce the features first, for example with PCA in a "
                 "pipeline. (c) Lower n_components."
             )
+
+    def log_determinant(self):
+        """log|I - T' G T| with T T' = R, a float; M of all unknowns is formed for it, or the dual one."""
+        information = self.information(self.size)
+        if information.holds_rows:
+            self.require_size(self.size, "The second-order evidence")
+            information = self.information(self.size, "primal")
+        return information.log_determinant
+
+    def information_of_labels(self, rows, n_targets):
+        """The observed information if every missing value were known, and its covariance as it is.
+
+        Parameters
+        ----------
+        rows : CentredRows, the training rows; they are checked
+        n_targets : int
+        """
+        rows, result = self._checked(rows)
+        with self.threads():
+            return observed_information(rows, self._posterior, result, n_targets, hidden_values=False)
 
     # How good the optimum is.
 

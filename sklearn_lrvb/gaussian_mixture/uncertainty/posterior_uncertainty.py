@@ -156,6 +156,36 @@ class PosteriorUncertainty:
         with self.source.threads():
             return np.sqrt(variance(target, information))
 
+    def missing_shares(self, names, rows):
+        """Shares of the information on flat targets that are missing: list of (d,), (d,).
+
+        The first is 1 - V_c/V with V the posterior variance and V_c that if nothing were missing, the second
+        the part of it that missing values add to unknown labels. Both are zero where V is.
+
+        Parameters
+        ----------
+        names : sequence of str
+        rows : CentredRows, the training rows; they are checked
+        """
+        targets = [self.map[name] for name in names]
+        size = max(map(n_coordinates_at_once, targets))
+        self.source.require_size(size, "The posterior covariance")
+        complete = complete_information(self.fitted.posterior)
+        observed = self.source.information(size, rows=rows)
+        of_labels = self.source.information_of_labels(rows, size) if rows.has_holes else observed
+        shares = []
+        with self.source.threads():
+            for target in targets:
+                whole = variance(target, observed)
+                known = (variance(target, information) for information in (complete, of_labels))
+                shares.append(
+                    tuple(
+                        np.divide(whole - part, whole, out=np.zeros_like(whole), where=whole > 0)
+                        for part in known
+                    )
+                )
+        return shares
+
     def require_sizes(self, names):
         """Raise MemoryError where the standard deviations of one of these targets need too large a matrix."""
         for name in names:

@@ -1,0 +1,118 @@
+"""Draws of the parameters and rows with holes: likelihood, its derivatives, and the exact posterior."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from catalogue import MODELS, dense, mixture, model_id, models_in_turn
+from holed_rows import fitted, holed
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
+    log_likelihood,
+    log_likelihood_and_moments,
+    log_likelihood_of_draws,
+    moments_of_random_assignments,
+)
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.log_joint import log_joint, log_joint_and_slopes
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.row_blocks import rows_of_array
+
+CONJUGATE = [model for model in MODELS if model["prior"] == "conjugate"]
+WEIGHTS = np.random.default_rng(0).integers(1, 4, len(holed())).astype(float)
+
+
+def drawn(model, n_draws=3):
+    """A sampler at a fit, some draws, and the rows of the fit with weights."""
+    estimator = fitted(model)
+    sampler = PosteriorSampler(estimator._uncertainty)
+    rows = rows_of_array(holed(), estimator._fitted.origin, None, WEIGHTS)
+    return sampler, sampler.draws(n_draws, np.random.RandomState(0)), rows
+
+
+@pytest.mark.parametrize("model", MODELS, ids=model_id)
+def test_the_likelihood_is_that_of_what_is_seen(model):
+    _, parameters, rows = drawn(model)
+    draws = parameters.reported()
+    found = log_likelihood_of_draws(rows, parameters)
+    for i in range(3):
+        covariances, precisions = (dense_of(model, draws[name][i]) for name in ("covariances", "precisions"))
+        for n in range(0, len(holed()), 7):
+            seen = np.flatnonzero(~np.isnan(holed()[n]))
+            block = np.ix_(seen, seen)
+            terms = [
+                np.log(draws["weights"][i, k])
+                + multivariate_normal(draws["means"][i, k][seen], covariances[k][block]).logpdf(
+                    holed()[n, seen]
+                )
+                - 0.5 * model["reg_covar"] * np.trace(precisions[k][block])
+                for k in range(2)
+            ]
+            np.testing.assert_allclose(found[i, n], WEIGHTS[n] * logsumexp(terms), rtol=1e-10, atol=1e-10)
+    if model["weight_concentration_prior_type"] == "dirichlet_distribution":  # Weights sum to one.
+        np.testing.assert_allclose(log_likelihood(rows, parameters), found.sum(axis=1), rtol=1e-12)
+
+
+def dense_of(model, values):
+    if model["covariance_type"] == "spherical":
+        return values[:, None, None] * np.eye(3)
+    return dense(model, values)
+
+
+@models_in_turn(CONJUGATE, "name", ["log_stick", "log_rest", "scaled_means", "factors"])
+def test_slopes_are_derivatives(model, name):
+    sampler, parameters, rows = drawn(model)
+    names, draws = ("log_stick", "log_rest", "scaled_means", "factors"), parameters.draws
+    slopes = dict(zip(names, log_joint_and_slopes(rows, parameters)[1:], strict=True))[name]
+    place = getattr(draws, name)
+    direction = np.random.default_rng(1).normal(size=place.shape) * (place != 0)
+    up, down = (
+        log_joint(rows, sampler.parameters(replace(draws, **{name: place + sign * 1e-5 * direction})))
+        for sign in (1.0, -1.0)
+    )
+    expected = (np.where(place != 0, slopes, 0.0) * direction).reshape(3, -1).sum(axis=1)
+    np.testing.assert_allclose((up - down) / 2e-5, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS[::5], ids=model_id)
+def test_random_moments_have_the_expected_mean(model):
+    sampler, parameters, rows = drawn(model, n_draws=1)
+    repeated = parameters.draws[np.zeros(1000, dtype=int)]
+    found = moments_of_random_assignments(rows, sampler.parameters(repeated), seed=3)
+    expected = log_likelihood_and_moments(rows, parameters)[1][0]
+    errors = found.std(axis=0) / np.sqrt(1000)
+    if model["covariance_type"] == "tied":  # What components share is in one of them.
+        found, expected = found.sum(axis=1), expected.sum(axis=0)
+        errors = found.std(axis=0) / np.sqrt(1000)
+    assert np.all(np.abs(found.mean(axis=0) - expected) <= 5 * errors + 1e-9)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_gibbs_and_importance_sampling_agree(covariance_type):
+    estimator = mixture({"covariance_type": covariance_type}, 2).fit(holed())
+    names = ["weights", "means"]
+    found = {
+        method: estimator.get_posterior_covariance(
+            names, method=method, X=holed(), n_draws=1000, random_state=0
+        )
+        for method in ("importance", "gibbs")
+    }
+    deviations = {method: np.sqrt(np.diag(covariance)) for method, covariance in found.items()}
+    np.testing.assert_allclose(deviations["gibbs"], deviations["importance"], rtol=0.15)
+    plain = np.sqrt(np.diag(estimator.get_posterior_covariance(names)))
+    np.testing.assert_allclose(plain, deviations["importance"], rtol=0.15)
+
+
+def test_one_component_with_holes_needs_no_correction():
+    estimator = mixture({"covariance_type": "diag", "reg_covar": 0.0}, 1).fit(holed())
+    check = estimator.posterior_check(holed(), n_draws=4000, random_state=0)
+    assert check.recommendation == "lrvb"
+    assert abs(check.log_evidence_bound - estimator.second_order_evidence_) < 0.05
+
+
+def test_draws_for_arviz_have_the_likelihood_of_rows_with_holes():
+    pytest.importorskip("arviz_base")
+    estimator = fitted({"covariance_type": "full"})
+    data = estimator.to_arviz(holed(), n_draws=10, random_state=0)
+    assert np.isfinite(data["log_likelihood"]["X"].to_numpy()).all()

@@ -1,0 +1,231 @@
+"""Missing values filled: their means, standard deviations and draws, and scikit-learn's claims on imputers."""
+
+import importlib.util
+import warnings
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.impute
+import sklearn.impute.tests
+from catalogue import COVARIANCE_TYPES, MODELS, mixture, model_id, models_in_turn, three_blobs
+from holed_rows import fitted, holed, refitted
+from sklearn.base import clone
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_lrvb import LRVBGaussianMixture, MixtureImputer
+from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import variances_and_sources
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import _sources_of_weights
+from sklearn_lrvb.row_blocks import rows_of_array
+
+HIDDEN = np.isnan(holed())
+
+
+@pytest.mark.parametrize("model", MODELS, ids=model_id)
+def test_means_and_deviations_are_those_of_draws(model):
+    estimator = fitted(model)
+    imputed, std = estimator.impute(holed(), return_std=True)
+    np.testing.assert_array_equal(imputed[~HIDDEN], holed()[~HIDDEN])
+    assert not std[~HIDDEN].any()
+    copies = estimator.sample_imputations(holed(), 400, random_state=0)
+    np.testing.assert_array_equal(
+        copies[:, ~HIDDEN], np.broadcast_to(holed()[~HIDDEN], (400, (~HIDDEN).sum()))
+    )
+    drawn = copies[:, HIDDEN]
+    assert np.abs((drawn.mean(axis=0) - imputed[HIDDEN]) / std[HIDDEN]).max() < 0.3
+    ratios = std[HIDDEN] / drawn.std(axis=0)
+    assert 0.95 < np.median(ratios) < 1.05
+    assert ratios.min() > 0.7
+    assert ratios.max() < 1.3
+
+
+@models_in_turn(MODELS, "row", [2, 30])
+def test_means_respond_to_the_parameters_as_their_deviations_say(model, row):
+    """The derivative of a filled value in the weight of another row is J M^-1 g, by refits."""
+    estimator, step = fitted(model), 1e-4
+    posterior, weights = estimator._fitted.posterior, np.ones((2, len(holed())))
+    weights[:, row] += [step, -step]
+    up, down = (refitted(estimator, sample_weight=own).impute(holed()) for own in weights)
+    rows = rows_of_array(holed(), estimator._fitted.origin)
+    information, frames = estimator._uncertainty.source.information(1), OwnFrames(posterior)
+    all_blocks = list(rows.map(lambda block: block))
+    own_block = next(block for block in all_blocks if row in block.numbers)
+    source = _sources_of_weights(posterior, own_block)[:, own_block.numbers == row]
+    solved = information.solve(source)[:, 0]
+    for block in all_blocks:
+        if block.holes is not None:
+            place, feature = np.nonzero(block.seen.T == 0)
+            _, sources = variances_and_sources(posterior, frames, block, place, feature)
+            numbers = block.numbers[place]
+            differences = (up - down)[numbers, feature] / (2 * step)
+            np.testing.assert_allclose(
+                sources.T @ solved, differences, atol=1e-5 * np.abs(differences).max(), err_msg=str(row)
+            )
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_hidden_values_lie_within_their_intervals(covariance_type):
+    truth = three_blobs(3000, 3)
+    is_hidden = np.random.default_rng(0).random(truth.shape) < 0.2
+    is_hidden[is_hidden.all(axis=1), 0] = False
+    X = np.where(is_hidden, np.nan, truth)
+    estimator = mixture({"covariance_type": covariance_type}, 3, tol=1e-3, max_iter=300).fit(X)
+    imputed, std = estimator.impute(X, return_std=True)
+    within = np.abs(imputed - truth)[is_hidden] < 1.96 * std[is_hidden]
+    assert 0.92 < within.mean() < 0.98
+
+
+def test_frames_give_frames():
+    frame = pd.DataFrame(holed(), columns=list("abc"), index=np.arange(len(holed())) + 5)
+    estimator = mixture({}, 2).fit(frame)
+    imputed, std = estimator.impute(frame, return_std=True)
+    for table in (imputed, std, *estimator.sample_imputations(frame, 2, random_state=0)):
+        assert list(table.columns) == list("abc")
+        assert table.index.equals(frame.index)
+        assert not table.isna().any(axis=None)
+    np.testing.assert_allclose(imputed, estimator.impute(frame.set_axis(list("abc"), axis=1)))
+
+
+def test_frames_of_polars_give_frames_of_polars():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(holed(), schema=list("abc"))
+    estimator = mixture({}, 2).fit(frame)
+    assert list(estimator.impute(frame).columns) == list("abc")
+
+
+def test_types_and_complete_rows_are_kept():
+    estimator = fitted({"covariance_type": "full"})
+    single = holed().astype(np.float32)
+    assert estimator.impute(single).dtype == np.float32
+    assert estimator.sample_imputations(single, 2, random_state=0).dtype == np.float32
+    complete = three_blobs(20, 3)
+    np.testing.assert_array_equal(estimator.impute(complete), complete)
+    np.testing.assert_array_equal(estimator.sample_imputations(complete, 2)[1], complete)
+    batches = [holed()[:50], holed()[50:]]
+    imputed, std = estimator.impute(batches, return_std=True)
+    expected, expected_std = estimator.impute(holed(), return_std=True)
+    np.testing.assert_allclose(imputed, expected, rtol=1e-10)
+    np.testing.assert_allclose(std, expected_std, rtol=1e-8)
+
+
+def test_dask_rows_are_imputed_lazily():
+    da = pytest.importorskip("dask.array")
+    estimator = fitted({"covariance_type": "full"})
+    imputed, std = estimator.impute(da.from_array(holed(), chunks=(50, 3)), return_std=True)
+    assert isinstance(imputed, da.Array)
+    expected, expected_std = estimator.impute(holed(), return_std=True)
+    np.testing.assert_allclose(imputed.compute(), expected, rtol=1e-10)
+    np.testing.assert_allclose(std.compute(), expected_std, rtol=1e-8)
+
+
+def test_bad_arguments_are_refused():
+    estimator = fitted({"covariance_type": "full"})
+    with pytest.raises(ValueError, match="n_imputations.*at least one imputation"):
+        estimator.sample_imputations(holed(), 0)
+    with pytest.raises(ValueError, match="takes rows in memory, but X is a source of batches"):
+        estimator.sample_imputations([holed()[:50], holed()[50:]])
+    with pytest.raises(ValueError, match="3 features"):
+        estimator.impute(holed()[:, :2])
+
+
+# The transformer.
+
+not_converged = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def their_tests():
+    """scikit-learn's tests of all imputers, with ours in the place of the iterative one."""
+    spec = importlib.util.find_spec(f"{sklearn.impute.tests.__name__}.test_common")
+    module = importlib.util.module_from_spec(spec)
+
+    def ours(tol):
+        return MixtureImputer(random_state=0)
+
+    with mock.patch.object(sklearn.impute, "IterativeImputer", ours):
+        spec.loader.exec_module(module)
+    return {
+        f"{name}_of_imputers": pytest.mark.filterwarnings("ignore")(function)
+        for name, function in vars(module).items()
+        if name.startswith("test_") and "sparse" not in name
+    }
+
+
+globals().update(their_tests())
+
+
+@not_converged
+@parametrize_with_checks(
+    [
+        MixtureImputer(random_state=0),
+        MixtureImputer(LRVBGaussianMixture(), random_state=0, add_indicator=True),
+    ]
+)
+def test_scikit_learns_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def test_the_imputer_is_the_mixture():
+    given = LRVBGaussianMixture(n_components=2, random_state=0)
+    imputer = MixtureImputer(given).fit(holed())
+    assert imputer.mixture_ is not given
+    expected = clone(given).fit(holed()).impute(holed())
+    np.testing.assert_allclose(imputer.transform(holed()), expected, rtol=1e-12)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(holed()))
+    weighted = MixtureImputer(given).fit(holed(), sample_weight=weights)
+    expected = clone(given).fit(holed(), sample_weight=weights).impute(holed())
+    np.testing.assert_allclose(weighted.transform(holed()), expected, rtol=1e-12)
+
+
+def test_draws_go_on_from_one_transform_to_the_next():
+    imputer = MixtureImputer(sample_posterior=True, random_state=0).fit(holed())
+    first, second = imputer.transform(holed()), imputer.transform(holed())
+    assert np.abs(first - second)[HIDDEN].min() > 0
+    again = MixtureImputer(sample_posterior=True, random_state=0).fit(holed())
+    np.testing.assert_array_equal(again.transform(holed()), first)
+
+
+def test_frames_pipelines_and_names():
+    frame = pd.DataFrame(holed(), columns=list("abc"))
+    imputer = MixtureImputer(random_state=0, add_indicator=True).set_output(transform="pandas")
+    filled = imputer.fit_transform(frame)
+    assert list(filled.columns) == ["a", "b", "c", *(f"missingindicator_{name}" for name in "abc")]
+    np.testing.assert_array_equal(filled.iloc[:, 3:], HIDDEN)
+    model = LRVBGaussianMixture(n_components=3, random_state=0)
+    assert len(np.unique(make_pipeline(MixtureImputer(random_state=0), model).fit_predict(frame))) > 1
+
+
+def test_markers_that_are_numbers():
+    marked = np.where(HIDDEN, -999.0, holed())
+    filled = MixtureImputer(missing_values=-999.0, random_state=0).fit_transform(marked)
+    np.testing.assert_allclose(filled, MixtureImputer(random_state=0).fit_transform(holed()))
+    assert marked[HIDDEN].max() == -999.0  # The user's table is as it was.
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        MixtureImputer(missing_values=-999.0).fit(holed())
+    with pytest.raises(ValueError, match="'missing_values' parameter"):
+        MixtureImputer(missing_values="?").fit(holed())
+
+
+def test_a_column_without_any_value_is_dropped_or_filled():
+    X = np.column_stack([holed(), np.full(len(holed()), np.nan)])
+    dropped = MixtureImputer(random_state=0).fit(X)
+    assert dropped.transform(X).shape == (len(X), 3)
+    assert list(dropped.get_feature_names_out()) == ["x0", "x1", "x2"]
+    kept = MixtureImputer(random_state=0, keep_empty_features=True).fit_transform(X)
+    assert not kept[:, 3].any()
+    np.testing.assert_array_equal(kept[:, :3], dropped.transform(X))
+
+
+def test_filled_values_are_closer_than_those_of_a_mean():
+    truth = three_blobs(600, 3)
+    X = np.where(np.random.default_rng(0).random(truth.shape) < 0.15, np.nan, truth)
+    errors = [
+        np.square((imputer.fit_transform(X) - truth)[np.isnan(X)]).mean()
+        for imputer in (MixtureImputer(random_state=0), sklearn.impute.SimpleImputer())
+    ]
+    assert errors[0] < 0.9 * errors[1]

@@ -1,0 +1,430 @@
+"""Fits to rows with holes: densities, error bars and influence are those of the rows that were seen."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from catalogue import COVARIANCE_TYPES, MODELS, dense, mixture, model_id, models_in_turn, three_blobs
+from holed_rows import fitted, held_prior, holed, refitted
+from scipy.stats import invwishart, multivariate_normal
+from sklearn.base import clone
+
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.information.missing_information import (
+    missing_information,
+    missing_information_product,
+)
+from sklearn_lrvb.row_blocks import rows_of_array
+
+catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+CONJUGATE = [model for model in MODELS if model["prior"] == "conjugate"]
+
+
+def log_densities(estimator, X):
+    """rho by marginal normal densities of what is seen, (n, K)."""
+    posterior = estimator._fitted.posterior
+    model = {"covariance_type": estimator.covariance_type}
+    n_components, n_features = estimator.means_.shape
+    precisions = np.array([np.atleast_2d(p) for p in dense(model, estimator.precisions_, n_components)])
+    if estimator.covariance_type == "spherical":
+        precisions = estimator.precisions_[:, None, None] * np.eye(n_features)
+    layout = posterior.structure.layout
+    log_determinants = layout.per_component(posterior.expected_log_determinant)
+    found = np.empty((len(X), n_components))
+    for k, (mean, precision) in enumerate(zip(estimator.means_, precisions, strict=True)):
+        constant = posterior.expected_log_weights[k] - 0.5 * n_features / posterior.mean_precision[k]
+        constant += 0.5 * (log_determinants[k] - np.linalg.slogdet(precision)[1])
+        covariance = np.linalg.inv(precision)
+        for n, row in enumerate(X):
+            seen = np.flatnonzero(~np.isnan(row))
+            noise = 0.5 * estimator.reg_covar * precision[seen, seen].sum()
+            normal = multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)])
+            found[n, k] = constant + normal.logpdf(row[seen]) - noise
+    return found
+
+
+@catalogue
+def test_scores_are_marginal_densities_of_what_is_seen(model):
+    estimator = fitted(model)
+    expected = log_densities(estimator, holed())
+    scores = np.logaddexp.reduce(expected, axis=1)
+    np.testing.assert_allclose(estimator.score_samples(holed()), scores, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        estimator.predict_proba(holed()), np.exp(expected - scores[:, None]), rtol=1e-8, atol=1e-11
+    )
+    divergence = estimator._fitted.posterior.kl_divergence
+    np.testing.assert_allclose(estimator.lower_bound_, scores.sum() - divergence, rtol=1e-11)
+
+
+@catalogue
+def test_the_bound_never_falls_to_an_optimum(model):
+    estimator = fitted(model)
+    assert estimator.converged_
+    assert np.all(np.diff(estimator.lower_bounds_) >= -1e-9)
+    assert estimator.newton_decrement_ < 1e-6
+    sweeps = mixture({**model, "solver": "coordinate_ascent", "moves": None}, 2).fit(holed())
+    np.testing.assert_allclose(sweeps.lower_bound_, estimator.lower_bound_, rtol=1e-9)
+    assert np.all(np.diff(sweeps.lower_bounds_) >= -1e-9)
+
+
+@catalogue
+def test_both_solvers_give_the_same_covariance(model):
+    estimator = fitted(model)
+    by_matrix, by_products = (
+        estimator.get_posterior_covariance(information_solver=solver, X=holed())
+        for solver in ("primal", "matrix_free")
+    )
+    scale = np.sqrt(np.diag(by_matrix))
+    assert np.abs((by_matrix - by_products) / np.outer(scale, scale)).max() < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("hidden_values", [True, False])
+@every_type
+def test_the_matrix_is_that_of_the_products(covariance_type, hidden_values):
+    """Also where many rows share a pattern, so that each is projected by a product of its own."""
+    X = np.tile(holed(60), (8, 1)) + np.random.default_rng(0).normal(size=(480, 3))
+    estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.05}, 3, max_iter=5, tol=1e3).fit(
+        X
+    )
+    posterior = estimator._fitted.posterior
+    rows = rows_of_array(X, estimator._fitted.origin, None, np.random.default_rng(0).uniform(0.5, 2.0, 480))
+    matrix = missing_information(rows, posterior, hidden_values)
+    products = missing_information_product(rows, posterior, np.eye(len(matrix)), hidden_values)
+    np.testing.assert_allclose(matrix, products, atol=1e-10 * np.abs(matrix).max())
+
+
+def values_of(estimator):
+    return [estimator.weights_, estimator.means_, estimator.precisions_, estimator.covariances_]
+
+
+TARGETS = ("weights", "means", "precisions", "covariances")
+
+
+@models_in_turn(MODELS, "kind", ["complete", "incomplete"])
+def test_influence_is_the_derivative_of_refits(model, kind):
+    estimator, X, step = fitted(model), holed(), 1e-4
+    is_incomplete = np.isnan(X).any(axis=1)
+    row = np.flatnonzero(is_incomplete == (kind == "incomplete"))[5]
+    seen = np.flatnonzero(~np.isnan(X[row]))
+    weights, moved = np.ones((2, len(X))), np.stack([X, X])
+    weights[:, row] += [step, -step]
+    moved[:, row, seen[0]] += [step, -step]
+    by_weight = zip(*(values_of(refitted(estimator, sample_weight=own)) for own in weights), strict=True)
+    by_place = zip(*(values_of(refitted(estimator, own)) for own in moved), strict=True)
+    for target, (up, down), (right, left) in zip(TARGETS, by_weight, by_place, strict=True):
+        influence = estimator.influence(X, target, perturb="weight")[row]
+        np.testing.assert_allclose(influence, (up - down) / (2 * step), atol=1e-6 * np.abs(influence).max())
+        influence = estimator.influence(X, target)[row]
+        assert np.array_equal(np.isnan(influence), np.broadcast_to(np.isnan(X[row]), influence.shape))
+        differences = (right - left) / (2 * step)
+        scale = np.nanmax(np.abs(influence))
+        np.testing.assert_allclose(influence[..., seen[0]], differences, atol=1e-6 * scale)
+    few = estimator.influence(X[[row]], "means", perturb="weight")
+    np.testing.assert_allclose(
+        few[0], estimator.influence(X, "means", perturb="weight")[row], rtol=1e-7, atol=1e-10
+    )
+
+
+@models_in_turn(CONJUGATE, "name", ["mean_precision_prior", "degrees_of_freedom_prior", "mean_prior"])
+def test_prior_sensitivity_is_the_derivative_of_refits(model, name):
+    estimator, step = fitted(model), 1e-4
+    value = np.asarray(getattr(estimator, f"{name}_"), dtype=float)
+    direction = np.ones_like(value)
+    up, down = (refitted(estimator, **{name: value + sign * step * direction}).means_ for sign in (1.0, -1.0))
+    derivative = estimator.prior_sensitivity("means")[name]
+    derivative = derivative.sum(axis=-1) if value.ndim else derivative
+    np.testing.assert_allclose(derivative, (up - down) / (2 * step), atol=1e-6 * np.abs(derivative).max())
+
+
+@models_in_turn(MODELS, "row", [3, 20, 77])
+def test_leaving_a_row_out_is_close_to_a_refit(model, row):
+    estimator, X = fitted(model), holed()
+    refit = refitted(estimator, sample_weight=np.where(np.arange(len(X)) == row, 0.0, 1.0))
+    exact = refit.score_samples(X[[row]])[0]
+    change = exact - estimator.score_samples(X[[row]])[0]
+    assert abs(estimator.loo_score_samples(X)[row] - exact) < 0.05 * abs(change) + 1e-4
+
+
+@catalogue
+def test_moving_a_whole_column_moves_the_means_with_it(model):
+    estimator, X = fitted(model), holed()
+    if estimator.prior == "conjugate":
+        estimator = refitted(estimator, mean_precision_prior=1e-7)
+    influence = np.nansum(estimator.influence(X, "means"), axis=0)
+    np.testing.assert_allclose(influence, np.broadcast_to(np.eye(3), influence.shape), atol=1e-5)
+
+
+@models_in_turn(MODELS, "unit", [1e-6, 1e6])
+def test_units_and_origins_do_not_matter(model, unit):
+    estimator, X = fitted(model), holed()
+    units = np.full(3, unit) if model["covariance_type"] == "spherical" else np.array([1.0, unit, 3.0])
+    if model["reg_covar"]:
+        units = np.ones(3)  # Noise is in the units of X.
+    other = clone(estimator).fit(holed() * units + [0.0, 5.0, -2.0])
+    np.testing.assert_allclose(
+        (other.means_ - [0.0, 5.0, -2.0]) / units, estimator.means_, rtol=1e-6, atol=1e-7
+    )
+    np.testing.assert_allclose(other.means_std_ / units, estimator.means_std_, rtol=1e-6)
+    jacobian = np.count_nonzero(~np.isnan(X), axis=0) @ np.log(units)
+    if model["prior"] == "conjugate":
+        np.testing.assert_allclose(other.lower_bound_ + jacobian, estimator.lower_bound_, rtol=1e-7)
+
+
+@every_type
+def test_weights_count_rows_and_the_order_of_rows_does_not_matter(covariance_type):
+    X, rng = holed(), np.random.default_rng(0)
+    weights = rng.integers(0, 3, len(X))
+    start = fitted({"covariance_type": covariance_type}).predict_proba(X)
+    repeated, order = np.repeat(np.arange(len(X)), weights), rng.permutation(len(X))
+    model = mixture({"covariance_type": covariance_type}, 2)
+    counted = clone(model).set_params(init_params=start).fit(X, sample_weight=weights)
+    for index in (repeated, rng.permutation(repeated)):
+        other = clone(model).set_params(init_params=start[index]).fit(X[index])
+        np.testing.assert_allclose(other.lower_bound_, counted.lower_bound_, rtol=1e-9)
+        np.testing.assert_allclose(other.posterior_std_, counted.posterior_std_, rtol=1e-6)
+    np.testing.assert_allclose(counted.predict_proba(X)[order], counted.predict_proba(X[order]), rtol=1e-9)
+
+
+@every_type
+def test_a_row_with_a_hole_that_hardly_counts_changes_nothing(covariance_type):
+    """The code for complete rows and that for rows with holes agree."""
+    X = three_blobs(120, 3)
+    start = np.eye(3)[np.arange(120) % 3]
+    model = mixture({"covariance_type": covariance_type, "init_params": start}, 3)
+    complete = model.fit(X)
+    extra = np.concatenate([X, [[0.3, np.nan, 0.1]]])
+    prior = held_prior(complete)
+    other = clone(model).set_params(init_params=np.concatenate([start, [[0.2, 0.3, 0.5]]]), **prior)
+    other.fit(extra, sample_weight=np.concatenate([np.ones(120), [1e-11]]))
+    np.testing.assert_allclose(other.lower_bound_, complete.lower_bound_, rtol=1e-9)
+    np.testing.assert_allclose(other.posterior_std_, complete.posterior_std_, rtol=1e-6)
+    np.testing.assert_allclose(other.second_order_evidence_, complete.second_order_evidence_, rtol=1e-8)
+
+
+# Exact special cases of one component.
+
+
+@pytest.mark.parametrize("factorization", ["joint"])
+def test_one_component_of_independent_features_is_exact(factorization):
+    """Every feature has the conjugate posterior of its own values."""
+    X = holed(40)
+    prior = {"mean_prior": np.zeros(3), "covariance_prior": np.ones(3), "degrees_of_freedom_prior": 5.0}
+    estimator = mixture(
+        {"covariance_type": "diag", "factorization": factorization}, 1, reg_covar=0.0, **prior
+    ).fit(X)
+    for p, column in enumerate(X.T):
+        values = column[~np.isnan(column)]
+        alone = mixture(
+            {"covariance_type": "diag", "reg_covar": 0.0},
+            1,
+            mean_prior=[0.0],
+            covariance_prior=[1.0],
+            degrees_of_freedom_prior=5.0,
+        ).fit(values[:, None])
+        np.testing.assert_allclose(estimator.means_[0, p], alone.means_[0, 0], rtol=1e-7)
+        np.testing.assert_allclose(estimator.precisions_[0, p], alone.precisions_[0, 0], rtol=1e-7)
+        np.testing.assert_allclose(estimator.precisions_std_[0, p], alone.precisions_std_[0, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_rows", [12, 40])
+def test_evidence_of_monotone_holes(n_rows):
+    """Rows that show the first feature, of which some show the second: the evidence is a product of three."""
+    X = three_blobs(n_rows, 2)
+    shows_both = np.arange(n_rows) % 3 > 0
+    holed_rows = np.where(shows_both[:, None] | [True, False], X, np.nan)
+    covariance, mean = np.array([[2.0, 0.4], [0.4, 1.0]]), np.array([0.1, -0.2])
+
+    def evidence(rows, features):
+        one = LRVBGaussianMixture(
+            mean_prior=mean[:features],
+            covariance_prior=covariance[:features, :features],
+            degrees_of_freedom_prior=5.0 - (2 - features),
+            weight_concentration_prior_type="dirichlet_distribution",
+            reg_covar=0.0,
+            max_iter=2000,
+            tol=1e-12,
+        )
+        return one.fit(rows)
+
+    exact = evidence(X[:, :1], 1).lower_bound_ + evidence(X[shows_both], 2).lower_bound_
+    exact -= evidence(X[shows_both, :1], 1).lower_bound_
+    estimator = evidence(holed_rows, 2)
+    assert 0.5 < exact - estimator.lower_bound_ < 1.5
+    assert abs(exact - estimator.second_order_evidence_) < 0.01
+    check = estimator.posterior_check(holed_rows, n_draws=4000, random_state=0)
+    assert abs(check.log_evidence - exact) < 4 * check.log_evidence_error + 1e-3
+
+
+def test_scale_of_the_inverse_wishart_marginal():
+    """The identity that the test above rests on: a block of an inverse Wishart matrix is one."""
+    covariance = np.array([[2.0, 0.4], [0.4, 1.0]])
+    blocks = invwishart(5.0, covariance).rvs(20000, random_state=0)[:, 0, 0]
+    assert abs(blocks.mean() - 2.0 / (5.0 - 1 - 2)) < 4 * blocks.std() / np.sqrt(20000)
+
+
+# Missing information.
+
+
+@models_in_turn(MODELS, "target", [*TARGETS, "log_weights"])
+def test_shares_of_missing_information(model, target):
+    estimator, X = fitted(model), holed()
+    shares = estimator.missing_information(X, target=target)
+    assert list(shares.columns) == ["missing", "to_labels", "to_holes"]
+    np.testing.assert_allclose(shares["to_labels"] + shares["to_holes"], shares["missing"], atol=1e-12)
+    assert shares["to_holes"].between(-1e-9, 1.0).all()
+    assert shares["to_labels"].between(-1e-9, 1.0).all()
+    complete = mixture(model, 2).fit(three_blobs(120, 3))
+    of_labels = complete.missing_information(three_blobs(120, 3), target=target)
+    assert (of_labels["to_holes"] == 0).all()
+    with pytest.raises(ValueError, match="No component has"):
+        estimator.missing_information(X, min_count=1e6)
+
+
+@every_type
+def test_one_component_loses_nothing_to_labels(covariance_type):
+    estimator = mixture({"covariance_type": covariance_type}, 1).fit(holed())
+    shares = estimator.missing_information(holed(), target="means")
+    assert np.abs(shares["to_labels"]).max() < 1e-9
+    hidden = np.isnan(holed()).mean(axis=0)
+    if covariance_type == "diag":  # Up to the tails, the share of the rows that do not show the feature.
+        seen = 120 * (1.0 - hidden)
+        np.testing.assert_allclose(shares["missing"], 1.0 - (1.0 + seen) / 121.0, rtol=0.03)
+    else:
+        assert np.all(shares["missing"] < 1.01 * hidden.max())
+
+
+# Inputs.
+
+
+def test_tables_of_all_kinds_give_the_same_fit():
+    X = holed()
+    expected = mixture({}, 2).fit(X)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    for table in (frame, frame.astype("Float64"), np.asfortranarray(X), [X[:50], X[50:]]):
+        estimator = mixture({}, 2).fit(table)
+        np.testing.assert_allclose(estimator.means_, expected.means_, rtol=1e-8)
+        np.testing.assert_allclose(
+            estimator.predict_proba(table), expected.predict_proba(X), rtol=1e-6, atol=1e-9
+        )
+    single = mixture({}, 2).fit(X.astype(np.float32))
+    np.testing.assert_allclose(single.means_, expected.means_, atol=1e-4)
+
+
+def test_copies_and_pickles_answer_as_the_fit_does():
+    estimator = fitted({"covariance_type": "full"})
+    copy = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(copy.score_samples(holed()), estimator.score_samples(holed()))
+    np.testing.assert_allclose(copy.means_std_, estimator.means_std_, rtol=1e-9)
+    imputed, std = copy.impute(holed(), return_std=True)
+    expected, expected_std = estimator.impute(holed(), return_std=True)
+    np.testing.assert_allclose(imputed, expected)
+    np.testing.assert_allclose(std, expected_std, rtol=1e-7)
+
+
+@every_type
+def test_a_row_without_any_value_counts_nothing(covariance_type):
+    X = holed()
+    model = mixture({"covariance_type": covariance_type}, 2)
+    expected, extra = clone(model).fit(X), np.concatenate([[[np.nan] * 3], X, [[np.nan] * 3]])
+    estimator = clone(model).fit(extra)
+    np.testing.assert_allclose(estimator.lower_bound_, expected.lower_bound_, rtol=1e-12)
+    np.testing.assert_array_equal(clone(model).fit_predict(extra)[1:-1], expected.predict(X))
+    empty = estimator.predict_proba(extra)[[0, -1]]
+    np.testing.assert_allclose(empty[0], estimator.weights_, atol=0.1)
+    np.testing.assert_array_equal(empty[0], empty[1])
+    np.testing.assert_allclose(estimator.means_std_, expected.means_std_, rtol=1e-9)
+    estimator.loo_score_samples(X)
+    np.testing.assert_allclose(estimator.score(extra), estimator.score(X))
+    np.testing.assert_allclose(
+        estimator.impute(extra)[0], estimator.predict_proba(extra)[0] @ estimator.means_, rtol=1e-9
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_starts_see_completed_rows():
+    seen = []
+
+    def start(X, n_components, random_state):
+        seen.append(X)
+        return np.full((len(X), n_components), 1.0 / n_components) + 0.01 * np.sign(X[:, :1]) * [1, -1]
+
+    mixture({"init_params": start}, 2, max_iter=3, tol=1e3).fit(holed())
+    is_seen = ~np.isnan(holed())
+    assert np.isfinite(seen[0]).all()
+    np.testing.assert_allclose(seen[0][is_seen], holed()[is_seen], rtol=1e-14)
+
+
+@pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
+@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+def test_all_starts_take_holes(init_params, prior):
+    estimator = LRVBGaussianMixture(
+        n_components=2, init_params=init_params, prior=prior, random_state=0, n_init=2, max_iter=300
+    ).fit(holed(300))
+    assert estimator.means_std_.min() > 0
+
+
+def test_the_default_prior_is_that_of_estimates_by_em():
+    """Values that are missing by what another column says do not bias the prior."""
+    rng = np.random.default_rng(0)
+    X = rng.multivariate_normal([1.0, -1.0], [[2.0, 1.6], [1.6, 2.0]], size=4000)
+    holed_rows = X.copy()
+    holed_rows[X[:, 0] > 1.0, 1] = np.nan
+    estimator = LRVBGaussianMixture(max_iter=1, tol=1e9).fit(holed_rows)
+    np.testing.assert_allclose(estimator.mean_prior_, X.mean(axis=0), atol=0.1)
+    np.testing.assert_allclose(estimator.covariance_prior_, np.cov(X.T), atol=0.15)
+    assert abs(np.nanmean(holed_rows[:, 1]) + 1.0) > 0.5  # so it would have been biased
+
+
+@pytest.mark.parametrize("moves", ["merge", "search"])
+def test_surplus_components_are_emptied(moves):
+    X = holed(400)
+    estimator = LRVBGaussianMixture(n_components=8, random_state=0, moves=moves).fit(X)
+    assert estimator.converged_
+    assert estimator.n_occupied_ < 8
+    assert estimator.means_std_.min() > 0
+
+
+# Refusals.
+
+
+def test_refusals_name_the_reason_and_the_way_out():
+    X = holed()
+    estimator = fitted({"covariance_type": "full"})
+    with pytest.raises(ValueError, match="information_solver='dual' has a column for every row"):
+        estimator.get_posterior_covariance(information_solver="dual", X=X)
+    infinite = np.where(np.arange(120)[:, None] == 5, np.inf, X)
+    for ask in (clone(estimator).fit, estimator.predict, estimator.impute):
+        with pytest.raises(ValueError, match="Input X contains infinity"):
+            ask(infinite)
+    weights = np.ones(120)
+    weights[3] = np.nan
+    with pytest.raises(ValueError, match="sample_weight contains NaN"):
+        clone(estimator).fit(X, sample_weight=weights)
+    with pytest.raises(ValueError, match="is not what the mixture was fitted to"):
+        estimator.missing_information(np.nan_to_num(X))
+
+
+def test_a_column_without_any_value_is_named():
+    frame = pd.DataFrame(holed(), columns=["height", "width", "depth"])
+    frame["width"] = np.nan
+    with pytest.raises(ValueError, match=r"1 column\(s\) without any value .*: 1 \('width'\)\. Drop them"):
+        mixture({}, 2).fit(frame)
+    with pytest.raises(ValueError, match=r"1 column\(s\) without any value .*: 1\. Drop them"):
+        mixture({}, 2).fit([frame.to_numpy()[:50], frame.to_numpy()[50:]])
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_columns_that_are_never_seen_together(covariance_type):
+    X = three_blobs(120, 3)
+    X[:60, 0] = np.nan
+    X[60:, 2] = np.nan
+    model = {"covariance_type": covariance_type, "prior": "flat"}
+    if covariance_type in ("full", "tied"):
+        with pytest.raises(ValueError, match="Columns 0 and 2 of X never have values in the same row"):
+            mixture(model, 2).fit(X)
+    else:
+        assert mixture(model, 2).fit(X).means_std_.min() > 0
+    assert mixture({"covariance_type": covariance_type}, 2).fit(X).means_std_.min() > 0

@@ -1,0 +1,46 @@
+"""Rows with holes, and fits to them that tests share."""
+
+import functools
+
+import numpy as np
+from catalogue import mixture, three_blobs
+from sklearn.base import clone
+
+
+@functools.cache
+def holed(n_samples=120, n_features=3, share=0.2, seed=0):
+    """Rows of three overlapping clusters with holes, each with one value at least, (n, n_features)."""
+    rng = np.random.default_rng(seed)
+    X = three_blobs(n_samples, n_features)
+    is_hidden = rng.random(X.shape) < share
+    is_hidden[is_hidden.all(axis=1), 0] = False
+    X[is_hidden] = np.nan
+    X.setflags(write=False)
+    return X
+
+
+@functools.cache
+def _fitted(items, n_components):
+    return mixture(dict(items), n_components).fit(holed())
+
+
+def fitted(model, n_components=2):
+    """The model fitted to `holed()`; shared between tests, so not to be changed."""
+    return _fitted(tuple(model.items()), n_components)
+
+
+def held_prior(estimator):
+    """The constructor's arguments that hold the prior of a fit, where it has one."""
+    if estimator.prior == "flat":
+        return {}
+    return {"mean_prior": estimator.mean_prior_, "covariance_prior": estimator.covariance_prior_}
+
+
+def refitted(estimator, X=None, sample_weight=None, **parameters):
+    """The optimum near that of a fit, for other rows, weights or parameters, under the same prior."""
+    start = estimator.predict_proba(holed())
+    start = start / start.sum(axis=1, keepdims=True)
+    other = clone(estimator).set_params(
+        init_params=start, tol=1e-12, **{**held_prior(estimator), **parameters}
+    )
+    return other.fit(holed() if X is None else X, sample_weight=sample_weight)
