@@ -15,6 +15,7 @@ COURSE = (
     # What the fit assumes.
     "plot_prior.py",
     "plot_weighted_rows.py",
+    "plot_holes.py",
     # Other tools.
     "plot_arviz.py",
     "plot_rows_on_a_cluster.py",

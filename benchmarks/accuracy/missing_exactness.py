@@ -97,5 +97,5 @@ parameters. The evidence is the bound by importance sampling, of the fit's own l
 
 Mean field takes every row as complete, however little of it is there. Linear response knows what is missing,
 and its standard deviations stay those of the exact posterior up to 40 % of holes. So does the evidence to
-second order, where the bound falls short by tens of nats.
+second order, where the bound falls short by up to 8 nats.
 """

@@ -89,6 +89,7 @@ PAGES = (
         "Speed",
         (
             "sweep",
+            "holes",
             "threads",
             "rows_anywhere",
             "fit",

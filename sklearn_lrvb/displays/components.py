@@ -377,7 +377,9 @@ class ComponentDisplay:
             [means[shown] - 3.5 * deviations[shown], means[shown] + 3.5 * deviations[shown]]
         )
         if self.points is not None:
-            rows = self.points[:, feature]
+            is_seen = ~np.isnan(self.points[:, feature])
+            rows = self.points[is_seen, feature]
+            weights = None if self.sample_weight is None else self.sample_weight[is_seen]
             style = {
                 "bins": _n_bins(len(rows)),
                 "color": "0.85",
@@ -385,7 +387,7 @@ class ComponentDisplay:
                 "zorder": 0,
                 **hist_kw,
             }
-            *_, (histogram, *_) = panel.hist(rows, density=True, weights=self.sample_weight, **style)
+            *_, (histogram, *_) = panel.hist(rows, density=True, weights=weights, **style)
             self.histograms_.append(histogram)
             ends = np.concatenate([ends, [rows.min(), rows.max()]])
         grid = _grid(ends, means[shown], deviations[shown])

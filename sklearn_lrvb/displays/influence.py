@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils._set_output import _get_adapter_from_container
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import given_or_new, label_axes, styled, wrapped
@@ -22,6 +21,7 @@ from sklearn_lrvb.displays.selection import (
     is_list,
 )
 from sklearn_lrvb.gaussian_mixture.given_rows import require_table
+from sklearn_lrvb.gaussian_mixture.tables import table_like
 from sklearn_lrvb.gaussian_mixture.validation import check_perturbation
 
 if TYPE_CHECKING:
@@ -225,9 +225,14 @@ class InfluenceDisplay:
             raise ValueError(f"grid_resolution must be an integer, at least 2, got {grid_resolution!r}.")
         require_table(X, cls.__name__)
         influence_of, label = _influence_function(estimator, target, component, feature, perturb, along)
+        influence, points = influence_of(X), coordinates(X, chosen)
+        # A point whose place is not known cannot be drawn, nor moved along a feature that is missing.
+        is_shown = ~(np.isnan(points).any(axis=1) | np.isnan(influence))
+        if not is_shown.any():
+            raise ValueError("No row of X has values of all features that span the plot: choose others.")
         display = cls(
-            influence=influence_of(X),
-            points=coordinates(X, chosen),
+            influence=influence[is_shown],
+            points=points[is_shown],
             label=label,
             xlabel=names[chosen[0]],
             ylabel=names[chosen[1]] if len(chosen) > 1 else label,
@@ -236,7 +241,9 @@ class InfluenceDisplay:
             places = _grid(display.points, grid_resolution)
             display.xx0, display.xx1 = [*places, None][:2]
             rows = np.column_stack([axis.ravel() for axis in places])[:, np.argsort(chosen)]
-            display.landscape = influence_of(_like(X, rows)).reshape(display.xx0.shape)
+            display.landscape = influence_of(table_like(X, rows, keeps_index=False)).reshape(
+                display.xx0.shape
+            )
         return display.plot(ax=ax, vmax=vmax, cmap=cmap, scatter_kw=scatter_kw, contour_kw=contour_kw)
 
     def plot(
@@ -387,13 +394,6 @@ def _grid(points, resolution):
     low, high = points.min(axis=0), points.max(axis=0)
     margin = _LANDSCAPE_MARGIN * np.where(high > low, high - low, 1.0)
     return np.meshgrid(*np.linspace(low - margin, high + margin, resolution).T)
-
-
-def _like(X, rows):
-    """The rows as a data frame with the columns of X, if X is a data frame."""
-    if not hasattr(X, "columns"):
-        return rows
-    return _get_adapter_from_container(X).create_container(rows, rows, columns=X.columns)
 
 
 def _largest_usual(influence):

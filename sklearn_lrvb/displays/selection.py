@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Set
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.utils import check_array
 
 from sklearn_lrvb.gaussian_mixture.validation import holding
 
@@ -82,8 +83,8 @@ def checked_components(components, counts, min_count):
 
 
 def coordinates(X, features):
-    """Columns of rows that the mixture has validated, (n_samples, number of features)."""
-    return np.asarray(X, dtype=np.float64)[:, features]
+    """Columns of rows that the mixture has validated, NaN where values are missing: (n_samples, n)."""
+    return check_array(X, dtype=np.float64, ensure_all_finite=False)[:, features]
 
 
 def check_probability(name, value):

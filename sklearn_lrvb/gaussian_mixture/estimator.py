@@ -228,6 +228,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     newton_decrement_ : float
         Distance of the fit from the optimum, in posterior standard deviations.
 
+    second_order_evidence_ : float
+        `lower_bound_` and, to second order, what unknown labels and missing values keep it from being the
+        evidence log p(X), in nats.
+
     weight_concentration_ : ndarray of shape (n_components,), or a pair of such
         Dirichlet concentration, or the two beta parameters of every stick.
 
@@ -287,6 +291,16 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     * `reg_covar` is known noise on the rows in the E-step and in the M-step, and `lower_bound_` is the exact
       ELBO; scikit-learn adds the former in the M-step alone, and leaves out the latter's constants and,
       in part, its terms.
+
+    Values of X may be missing, as NaN (or pandas' NA), in a fit and in every question about rows. They are
+    latent variables beside the assignments: nothing is filled in, means are not biased, and error bars are
+    those of what is known. A row without any value counts nothing in a fit, and is predicted by the weights.
+    :meth:`impute`, :meth:`sample_imputations` and :class:`MixtureImputer` fill values in;
+    :meth:`missing_information` says what the holes cost. Values have to be missing at random: whether one is
+    missing may depend on what is there, in X, but not on the value itself, nor on the cluster. If the
+    thermometer fails in the cold, nothing in the table can tell, and every estimate is off. A function passed
+    as `init_params` gets completed rows, and location influence is NaN where a value is missing. (Theory page
+    "Missing values".)
 
     Linear response is a derivative at the optimum. Where the fit is no strict local optimum the
     covariance is refused with an error that says why. Attributes that need it are then missing, for
@@ -470,9 +484,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            Training rows, at least as many as components; float64 or float32. Rows need not fit in memory:
-            the Notes of the class say how. Values of up to 1e70, and columns that are constant or vary by at
-            least 1e-70: fourth powers of the units must not overflow.
+            Training rows, at least as many as components; float64 or float32, with NaN where a value is
+            missing at random. Rows need not fit in memory: the Notes of the class say how. Values of up to
+            1e70, and columns that are constant or vary by at least 1e-70: fourth powers of the units must not
+            overflow.
 
         y : Ignored
             Present for API consistency by convention.
@@ -493,9 +508,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Raises
         ------
         ValueError
-            On bad input, a prior outside its domain, or a component without a proper posterior; or if rows
-            that are not in memory change from one pass to another. The estimator is then as it was before the
-            call.
+            On bad input, such as a column without any value; a prior outside its domain; a component without
+            a proper posterior; or if rows that are not in memory change from one pass to another. The
+            estimator is then as it was before the call.
         RuntimeError
             If a Dask cluster is lost; the estimator is then as it was before the call.
 
@@ -914,7 +929,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            Any rows, finite; float64 or float32.
+            Any rows; float64 or float32, with NaN where a value is missing.
 
         Returns
         -------
@@ -955,7 +970,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            Any rows, finite; float64 or float32.
+            Any rows; float64 or float32, with NaN where a value is missing.
 
         return_std : bool, default=False
             Whether to return posterior standard deviations too.
@@ -1008,10 +1023,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Log-likelihood of every row: the log normaliser of the E-step, as in scikit-learn.
 
+        Of rows with missing values it is that of the values that are there.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            Any rows, finite; float64 or float32.
+            Any rows; float64 or float32, with NaN where a value is missing.
 
         return_std : bool, default=False
             Whether to return posterior standard deviations too.
@@ -1058,12 +1075,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         return scores, np.sqrt(self._of_rows("score_samples", rows, leverages))
 
     def score(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> float:
-        """Mean of :meth:`score_samples`, weighted where weights are given.
+        """Mean of :meth:`score_samples`, weighted where weights are given, over rows that have a value.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            Any rows, finite; float64 or float32.
+            Any rows; float64 or float32, with NaN where a value is missing.
 
         y : Ignored
             Present for API consistency by convention.

@@ -77,6 +77,11 @@ class ImputationMethods(FittedAttributes):
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> imputed, std = mixture.impute([[2.0, np.nan], [np.nan, 80.0]], return_std=True)
         >>> print(imputed.round(1))
+        [[ 2.  53.4]
+         [ 3.9 80. ]]
+        >>> print(std.round(1))
+        [[0.  5.9]
+         [0.4 0. ]]
         """
         fitted = self._fitted
         rows = self._rows(X, fitted)
@@ -150,7 +155,8 @@ class ImputationMethods(FittedAttributes):
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> shares = mixture.missing_information(X)["missing"]
-        >>> print(", ".join(f"{name} {share:.2f}" for name, share in shares.items()))
+        >>> print(", ".join(f"{name} {share:.2f}" for name, share in shares.items() if "[1" in name))
+        weight[1] 0.08, mean[1,x0] 0.06, precision[1,x0,x0] 0.16
         """
         uncertainty = self._uncertainty
         names = checked_targets(target)

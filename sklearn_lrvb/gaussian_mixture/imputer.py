@@ -86,6 +86,12 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
     >>> from sklearn_lrvb import MixtureImputer
     >>> X = np.array([[1.0, 2.1], [2.0, 3.9], [3.0, 6.2], [4.0, np.nan], [5.0, 9.9], [np.nan, 12.1]])
     >>> MixtureImputer(random_state=0).fit_transform(X).round(1)
+    array([[ 1. ,  2.1],
+           [ 2. ,  3.9],
+           [ 3. ,  6.2],
+           [ 4. ,  8.3],
+           [ 5. ,  9.9],
+           [ 5.7, 12.1]])
     """
 
     _parameter_constraints: dict = {
@@ -184,6 +190,7 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
         >>> from sklearn_lrvb import MixtureImputer
         >>> X = [[1.0, 2.1], [2.0, 3.9], [3.0, 6.2], [4.0, 8.0], [5.0, 9.9]]
         >>> MixtureImputer(random_state=0).fit(X).transform([[6.0, np.nan]]).round(1)
+        array([[ 6. , 11.9]])
         """
         check_is_fitted(self)
         rows, is_missing = self._checked(X, reset=False)

@@ -1,0 +1,101 @@
+"""Rows with holes: a sweep, a fit with its error bars, and the usual way round, beside complete rows.
+
+Values are hidden completely at random, so that there are as many patterns of holes as can be. The usual way
+round is scikit-learn's ``IterativeImputer`` and then our fit to the filled rows.
+"""
+
+import warnings
+
+import numpy as np
+
+from benchmarks.harness.clock import summary
+from benchmarks.harness.tables import milliseconds, ratio, table, text_of
+from benchmarks.problems.holes import completely_at_random
+
+TITLE = "Rows with holes"
+_PROBLEMS = (
+    ("few rows", 150, 4, 3, 0.1),
+    ("many rows", 10_000, 10, 3, 0.1),
+    ("many holes", 10_000, 10, 3, 0.4),
+    ("more of all", 100_000, 20, 5, 0.05),
+)
+
+
+def measure(settings):
+    """A row for every problem."""
+    for name, n_samples, n_features, n_components, share in _PROBLEMS[: 1 if settings.quick else None]:
+        X = _rows(n_samples, n_features, n_components)
+        holed = completely_at_random(X, share, np.random.default_rng(1))
+        yield {
+            "problem": name,
+            "n_samples": n_samples,
+            "n_features": n_features,
+            "n_components": n_components,
+            "share": share,
+            "n_patterns": len(np.unique(np.isnan(holed), axis=0)),
+            **_times(X, holed, n_components, settings),
+        }
+
+
+def _rows(n_samples, n_features, n_components):
+    """Overlapping clusters of three standard deviations, (n_samples, n_features)."""
+    from sklearn.datasets import make_blobs
+
+    return make_blobs(n_samples, n_features, centers=n_components, cluster_std=3.0, random_state=0)[0]
+
+
+def _times(X, holed, n_components, settings):
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+
+    from benchmarks.harness.inside import sweeper
+    from sklearn_lrvb import LRVBGaussianMixture
+
+    def fitted(rows):
+        mixture = LRVBGaussianMixture(n_components=n_components, random_state=0).fit(rows)
+        return mixture, mixture.means_std_
+
+    def filled():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return fitted(IterativeImputer(random_state=0).fit_transform(holed))
+
+    complete, incomplete = fitted(X)[0], fitted(holed)[0]
+    times = settings.clock.interleaved(
+        {
+            "complete_sweep": sweeper(complete, X, settings.threads),
+            "holed_sweep": sweeper(incomplete, holed, settings.threads),
+        }
+    )
+    times |= settings.clock.interleaved(
+        {"complete_fit": lambda: fitted(X), "holed_fit": lambda: fitted(holed), "filled_fit": filled}
+    )
+    return summary(times)
+
+
+def section(found):
+    shown = table(
+        [
+            ("problem", lambda row: row["problem"]),
+            (
+                "N, P, K",
+                lambda row: f"{row['n_samples']:,.0f}, {row['n_features']:.0f}, {row['n_components']:.0f}",
+            ),
+            ("hidden, patterns", lambda row: f"{100 * row['share']:.0f} %, {row['n_patterns']:,.0f}"),
+            ("complete sweep, ms", milliseconds("complete_sweep_seconds")),
+            ("with holes, ms", milliseconds("holed_sweep_seconds")),
+            ("ratio", text_of(ratio("holed_sweep_seconds", "complete_sweep_seconds"))),
+            ("complete fit, ms", milliseconds("complete_fit_seconds")),
+            ("with holes, ms", milliseconds("holed_fit_seconds")),
+            ("imputed and fitted, ms", milliseconds("filled_fit_seconds")),
+        ],
+        found,
+    )
+    return f"""Times of one sweep, and of a default fit with the standard deviations of the means.
+
+{shown}
+
+Every pattern of holes has a projection of its own, which is computed once in a pass, and every row with holes
+is projected in all components. A fit has more to do besides: one normal distribution completes the rows for
+the start, and the information that holes hide has to be known for the error bars.
+"""
