@@ -1,4 +1,4 @@
-"""Filled values of real tables with holes: MixtureImputer beside scikit-learn's imputers, all at their defaults.
+"""Filled values of real tables: MixtureImputer beside scikit-learn's imputers, all at their defaults.
 
 Columns are standardized by what is there, values are hidden completely at random (MCAR) or more often where
 the first column is large (MAR), and the error of the filled values is compared with what was hidden.
@@ -82,13 +82,13 @@ def section(found):
         found,
     )
     n_repetitions = max(row["n_repetitions"] for row in found)
-    return f"""Root mean squared error of the filled values, in standard deviations of their columns, on average
-over {n_repetitions:.0f} ways to hide values. Zero would be perfect, and about one is what the mean of a column
-achieves.
+    return f"""Root mean squared error of the filled values, in standard deviations of their columns, on
+average over {n_repetitions:.0f} ways to hide values. Zero would be perfect, and about one is what the mean of
+a column achieves.
 
 {shown}
 
 A regression on the other columns does much better than a mean, and better still where it knows of clusters.
-Nothing is tuned: the mixture has five components with one covariance matrix for all, the default, of which its
-prior empties those that the table does not need.
+Nothing is tuned: the mixture has five components with one covariance matrix for all, the default, of which
+its prior empties those that the table does not need.
 """

@@ -88,10 +88,10 @@ def section(found):
     )
     n_rows, n_draws = (max(row[name] for row in found) for name in ("n_samples", "n_draws"))
     noise = 100 / np.sqrt(2 * n_draws)
-    return f"""{n_rows:,.0f} rows, three features, two components; the range is over weights, means and precisions,
-and the {n_draws:,.0f} draws leave {noise:.1f} % of noise in a standard deviation. The shares of the information
-that is lost to unknown labels and to holes are those of ``missing_information``, on average over the
-parameters. The evidence is the bound by importance sampling, of the fit's own labelling.
+    return f"""{n_rows:,.0f} rows, three features, two components; the range is over weights, means and
+precisions, and the {n_draws:,.0f} draws leave {noise:.1f} % of noise in a standard deviation. The shares of
+the information that is lost to unknown labels and to holes are those of ``missing_information``, on average
+over the parameters. The evidence is the bound by importance sampling, of the fit's own labelling.
 
 {shown}
 

@@ -175,7 +175,7 @@ def section(found):
     return f"""{n_data_sets:.0f} data sets of {_ROWS} rows for each setting. Errors are root mean squares, in
 units of X, in which clusters have standard deviations of 0.4 to 1.6. The last two columns say how many hidden
 values are within 1.96 of the standard deviations that ``impute`` returns, and within the central 95 % of
-{_DRAWS} draws of ``sample_imputations``, where so many draws of the truth's own distribution would have 93.1 %.
+{_DRAWS} draws of ``sample_imputations``, where so many draws of the truth's own distribution have 93.1 %.
 
 ![Means of clusters from rows with holes](missing_values.png)
 

@@ -18,25 +18,26 @@ from sklearn.utils.validation import (
 
 from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
 
-# Of the default mixture, an upper bound under its prior. Its precision is shared: over twelve settings of four
-# real tables (`benchmarks.accuracy.imputation`) filled values then had smaller errors than with a precision
-# for each component in all but the three settings of iris.
+# Of the default mixture, an upper bound under its prior. Its precision is shared: in twelve settings of four
+# real tables (`benchmarks.accuracy.imputation`), filled values then had smaller errors than with a precision
+# for each component, except in the three of iris.
 _N_COMPONENTS = 5
 
 
 class MixtureImputer(TransformerMixin, BaseEstimator):
     """Fill missing values by a Bayesian Gaussian mixture, in the place of KNNImputer or IterativeImputer.
 
-    A mixture is fitted to all that is there, and every missing value is filled by its mean given the values of
-    its row that are there: a regression on the other columns, and on the cluster that they speak for.
+    A mixture is fitted to all that is there, and every missing value is filled by its mean given the values
+    of its row that are there: a regression on the other columns, and on the cluster that they speak for.
 
     Parameters
     ----------
     mixture : LRVBGaussianMixture or None, default=None
         The mixture to fit, which is cloned. None is ``LRVBGaussianMixture(n_components=5,
-        covariance_type="tied")``, or as many components as rows: clusters of their own means, whose number the
-        prior chooses, with one regression on the other columns that all share. ``covariance_type="full"`` has
-        a regression for each of them, which pays where clusters have many rows and different shapes.
+        covariance_type="tied")``, or as many components as rows: clusters of their own means, whose number
+        the prior chooses, with one regression on the other columns that all share. With
+        ``covariance_type="full"`` each has a regression of its own, which pays where clusters have many rows
+        and different shapes.
 
     missing_values : float, default=nan
         The number that stands for a missing value.
@@ -219,7 +220,7 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
         Returns
         -------
         feature_names_out : ndarray of str
-            Those of indicators begin with "missingindicator_".
+            Those of indicators begin with ``"missingindicator_"``.
 
         Examples
         --------

@@ -130,8 +130,7 @@ class PosteriorMethods(SamplingMethods):
         :meth:`posterior_check` where rows are few or clusters overlap so much that posteriors are skew.
 
         Like the bound, it is that of one labelling of the components: log K! more under a Dirichlet prior are
-        those of all. Under ``factorization="independent"``, what factorizing means and precisions costs is not
-        in it.
+        those of all. What ``factorization="independent"`` costs is not in it.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Missing values filled: their means, standard deviations and draws, and scikit-learn's claims on imputers."""
+"""Missing values filled: means, standard deviations and draws, and scikit-learn's claims on imputers."""
 
 import importlib.util
 import warnings
@@ -124,7 +124,7 @@ def test_dask_rows_are_imputed_lazily():
 
 def test_bad_arguments_are_refused():
     estimator = fitted({"covariance_type": "full"})
-    with pytest.raises(ValueError, match="n_imputations.*at least one imputation"):
+    with pytest.raises(ValueError, match=r"n_imputations.*at least one imputation"):
         estimator.sample_imputations(holed(), 0)
     with pytest.raises(ValueError, match="takes rows in memory, but X is a source of batches"):
         estimator.sample_imputations([holed()[:50], holed()[50:]])

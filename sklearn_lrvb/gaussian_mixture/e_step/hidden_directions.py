@@ -135,11 +135,11 @@ class HiddenDirections(ABC):
 
     @abstractmethod
     def curvature_covariance(self, curvature, weights):
-        """Sum over the patterns of weight Cov(s(e), <B, s(e)>), e ~ N(0, Pi): (S, ...), (S, g) -> (S, ...)."""
+        """Sum over the patterns of weight Cov(s(e), <B, s(e)>), e ~ N(0, Pi): the same shapes."""
 
     @abstractmethod
     def mixed_covariance(self, rows, vectors):
-        """Sum over the rows of y v' + v y' as statistics, v in the span of W_m: (K, P, n) twice -> (S, ...)."""
+        """Sum over the rows of s(y v' + v y'), v in the span of W_m: (K, P, n) twice -> (S, ...)."""
 
     @abstractmethod
     def changed_log_densities(self, group, pattern, cholesky, vectors):

@@ -154,7 +154,7 @@ class OwnFrames:
     def hidden_moments(self, whitened, coefficients, weights):
         """Changes of the moments as the distributions of hidden values change; None of complete rows.
 
-        It is the covariance of (y, s(y)) with a + b.y + B.s(y) given the component, summed with weights (K, n).
+        It is the covariance of (y, s(y)) with a + b.y + B.s(y) given the component, times weights (K, n).
         """
         hidden = whitened.hidden
         if hidden is None:

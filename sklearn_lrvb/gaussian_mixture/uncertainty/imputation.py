@@ -2,11 +2,12 @@
 
 *Mathematics.* Given q, the missing values of a row are a mixture of normal distributions of weights r_k,
 
-    x = m_k + W_k^-1 y,     y ~ N(yhat_k, Pi)                                         (`e_step.hidden_directions`)
+    x = m_k + W_k^-1 y,     y ~ N(yhat_k, Pi)                             (`e_step.hidden_directions`)
 
-with mean xbar = sum_k r_k xhat_k and variance v by the law of total variance; the variances given the component
-are those of Lambda^-1 rather than of E(Lambda)^-1. The parameters are uncertain, too. A change d rho = beta . h
-of the log densities moves the mean by J beta, where J is the covariance of x with the features h under q,
+with mean xbar = sum_k r_k xhat_k and variance v by the law of total variance; the variances given the
+component are those of Lambda^-1 rather than of E(Lambda)^-1. The parameters are uncertain, too. A change
+d rho = beta . h of the log densities moves the mean by J beta, where J is the covariance of x with the
+features h under q,
 
     J = sum_k r_k {(xhat_k - xbar) hbar_k' + W_k^-1 (Pi on y, Pi A_q yhat 2 on quadratic features q)},
 

@@ -186,7 +186,7 @@ class InformationSource:
         if solver == "dual" and rows.has_holes:
             raise ValueError(
                 "information_solver='dual' has a column for every row whose component is in doubt, but every "
-                "value that is missing takes some as well: their matrix would be the larger one. Use 'primal', "
+                "missing value takes some as well: their matrix would be the larger one. Use 'primal', "
                 "'matrix_free' or 'auto'."
             )
         sizes = {"primal": self.size, "dual": result.n_alternatives}
