@@ -1,7 +1,7 @@
 """
-===================================================
+=============================================
 Where are the clusters if values are missing?
-===================================================
+=============================================
 
 Tables have holes. The usual way is to fill them and to go on as if the filled values had
 been measured. Here every hole is a value that we hid ourselves, so that we know where the

@@ -45,7 +45,10 @@ def models_in_turn(models, name, choices):
 
     Every option of the models then meets every choice, but not every combination of options does.
     """
-    pairs = zip(models, itertools.cycle(choices), strict=False)
+    choices = list(choices)
+    n_choices = len(choices)
+    # Shifted by one in every round, so that an option that alternates with the models meets all choices.
+    pairs = [(model, choices[(i + i // n_choices) % n_choices]) for i, model in enumerate(models)]
     return pytest.mark.parametrize(
         ("model", name), [pytest.param(*pair, id=f"{model_id(pair[0])}-{pair[1]}") for pair in pairs]
     )

@@ -17,8 +17,8 @@ from benchmarks.problems.near_flat_prior import NearFlatPrior
 from benchmarks.rivals import bayesm
 
 TITLE = "Scaling (Section 6.4)"
-_EFFECTIVE, _EFFECTIVE_QUICKLY = 200, 20
-_MOST_DRAWS, _MOST_DRAWS_QUICKLY = 4_000, 100
+_EFFECTIVE, _EFFECTIVE_QUICKLY = 200, 10
+_MOST_DRAWS, _MOST_DRAWS_QUICKLY = 4_000, 40
 _FEWEST_DRAWS = 100
 _MOST_WORK = 3e10  # rows x components x draws x (features + 3)^2, some five minutes of sampling
 _MOST_ITERATIONS = 1000

@@ -19,6 +19,7 @@ from catalogue import (
     fitted,
     mixture,
     model_id,
+    models_in_turn,
     overlapping,
     three_blobs,
     use_information,
@@ -288,8 +289,7 @@ def test_a_failed_first_fit_leaves_nothing():
 # Equivariance.
 
 
-@catalogue
-@pytest.mark.parametrize("shift", [1e3, -1e8])
+@models_in_turn(MODELS, "shift", [1e3, -1e8])
 def test_shift_equivariance(model, shift):
     moved_rows = overlapping() + shift
     X = moved_rows - shift  # what float64 leaves of the rows
@@ -301,8 +301,7 @@ def test_shift_equivariance(model, shift):
     assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-11)
 
 
-@catalogue
-@pytest.mark.parametrize("scale", [1e-8, 1e8])
+@models_in_turn(MODELS, "scale", [1e-8, 1e8])
 def test_scale_equivariance(model, scale):
     X = overlapping()
     scaled = {**model, "reg_covar": model["reg_covar"] * scale**2}
@@ -446,8 +445,7 @@ def test_feature_names():
 # Life of an estimator.
 
 
-@catalogue
-@pytest.mark.parametrize("solver", SOLVERS)
+@models_in_turn(MODELS, "solver", SOLVERS)
 def test_pickles_and_copies_keep_the_uncertainty(model, solver):
     X = overlapping()
     estimator = mixture({**model, "solver": solver, "tol": 1e-6}).fit(X)

@@ -31,9 +31,9 @@ def test_means_and_deviations_are_those_of_draws(model):
     imputed, std = estimator.impute(holed(), return_std=True)
     np.testing.assert_array_equal(imputed[~HIDDEN], holed()[~HIDDEN])
     assert not std[~HIDDEN].any()
-    copies = estimator.sample_imputations(holed(), 400, random_state=0)
+    copies = estimator.sample_imputations(holed(), 200, random_state=0)
     np.testing.assert_array_equal(
-        copies[:, ~HIDDEN], np.broadcast_to(holed()[~HIDDEN], (400, (~HIDDEN).sum()))
+        copies[:, ~HIDDEN], np.broadcast_to(holed()[~HIDDEN], (200, (~HIDDEN).sum()))
     )
     drawn = copies[:, HIDDEN]
     assert np.abs((drawn.mean(axis=0) - imputed[HIDDEN]) / std[HIDDEN]).max() < 0.3

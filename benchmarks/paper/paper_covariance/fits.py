@@ -22,7 +22,7 @@ from benchmarks.rivals.gibbs_references import POSTERIORS
 FACTORIZATIONS = ("independent", "joint")
 _WITH_COVARIANCES = 30  # number of data sets whose covariances are drawn
 _PUBLISHED = ("gibbs_sd", "gibbs_cov", "gibbs_ess", "mfvb_sd", "lrvb_sd", "lrvb_cov")
-_QUICK = {"effective_size": LEAST_EFFECTIVE_SIZE, "most_draws": 3000}
+_QUICK = {"effective_size": LEAST_EFFECTIVE_SIZE, "most_draws": 1000}
 
 
 def measure(settings):

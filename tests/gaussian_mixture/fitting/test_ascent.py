@@ -13,6 +13,7 @@ from catalogue import (
     fitted,
     mixture,
     model_id,
+    models_in_turn,
     overlapping,
     three_blobs,
     use_information,
@@ -29,10 +30,10 @@ from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 
 
-@catalogue
+@models_in_turn(MODELS, "start", [("kmeans", 3), ("random", 2)])
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize(("init_params", "n_components"), [("kmeans", 3), ("random", 2)])
-def test_lower_bound_never_falls(model, solver, init_params, n_components):
+def test_lower_bound_never_falls(model, solver, start):
+    init_params, n_components = start
     estimator = mixture(model, n_components, solver=solver, init_params=init_params, max_iter=60, tol=1e-8)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -52,8 +53,7 @@ def test_newton_and_coordinate_ascent_meet(model):
     assert newton_fit.n_iter_ < sweeps.n_iter_ / 2
 
 
-@catalogue
-@pytest.mark.parametrize("information", INFORMATION)
+@models_in_turn(MODELS, "information", INFORMATION)
 def test_every_solver_of_the_information_ends_at_the_same_optimum(model, information, monkeypatch):
     use_information(information, monkeypatch)
     estimator = mixture(model).fit(overlapping())

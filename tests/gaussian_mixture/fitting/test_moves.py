@@ -75,8 +75,7 @@ def test_sums_over_assignments_are_their_definitions(model, weighted):
 
 
 @catalogue
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_sweeps", [1, 30])
+@pytest.mark.parametrize(("weighted", "n_sweeps"), [(False, 1), (True, 30)])
 def test_a_deletion_gains_what_it_promises(model, weighted, n_sweeps):
     rows, fit = state(model, weighted, n_sweeps=n_sweeps)
     proposals, weights = MoveProposals(rows, fit), fit.posterior.prior.weights

@@ -15,6 +15,7 @@ from catalogue import (
     fitted,
     mixture,
     model_id,
+    models_in_turn,
     of_structure,
     overlapping,
     three_blobs,
@@ -354,8 +355,7 @@ def test_outliers_count_by_their_features():
     np.testing.assert_allclose(dual, product, atol=1e-9 * scale)
 
 
-@catalogue
-@pytest.mark.parametrize("n_components", [1, 2, 3])
+@models_in_turn(MODELS, "n_components", [1, 2, 3])
 def test_every_solver_gives_the_same_covariance(model, n_components):
     X = three_blobs(90, n_features=2)
     estimator = mixture(model, n_components).fit(X)

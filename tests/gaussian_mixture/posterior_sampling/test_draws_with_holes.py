@@ -75,7 +75,7 @@ def test_slopes_are_derivatives(model, name):
     np.testing.assert_allclose((up - down) / 2e-5, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("model", MODELS[::5], ids=model_id)
+@pytest.mark.parametrize("model", MODELS[::9], ids=model_id)
 def test_random_moments_have_the_expected_mean(model):
     sampler, parameters, rows = drawn(model, n_draws=1)
     repeated = parameters.draws[np.zeros(1000, dtype=int)]

@@ -14,6 +14,7 @@ from catalogue import (
     assert_equal_to_rounding,
     mixture,
     model_id,
+    models_in_turn,
     overlapping,
     three_blobs,
     use_information,
@@ -116,8 +117,7 @@ def test_a_pickle_of_a_pickle_is_the_same(model):
     np.testing.assert_array_equal(third.predict_proba(X), pickle.loads(first).predict_proba(X))
 
 
-@pytest.mark.parametrize("model", MODELS, ids=model_id)
-@pytest.mark.parametrize("solver", ["primal", "dual"])
+@models_in_turn(MODELS, "solver", ["primal", "dual"])
 def test_packed_information_solves_the_same(model, solver, monkeypatch):
     use_information(solver, monkeypatch)
     estimator = mixture(model, 3).fit(three_blobs(60))

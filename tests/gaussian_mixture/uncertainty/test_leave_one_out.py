@@ -11,6 +11,7 @@ from catalogue import (
     assert_equal_to_rounding,
     mixture,
     model_id,
+    models_in_turn,
     of_structure,
     overlapping,
     three_blobs,
@@ -58,8 +59,7 @@ def test_scores_are_close_to_refits_and_closer_than_first_order(model):
     assert error.mean() < 0.25 * first_order.mean() < 0.05 * np.abs(scores - truth).mean()
 
 
-@pytest.mark.parametrize("n_features", [1, 3])
-@pytest.mark.parametrize("model", MODELS, ids=model_id)
+@models_in_turn(MODELS, "n_features", [1, 3])
 def test_of_one_component_they_are_exact(model, n_features):
     rows = three_blobs(30, 3)[:, :n_features]
     prior = {"mean_prior": np.ones(n_features), "covariance_prior": 2.0 * np.eye(n_features)}

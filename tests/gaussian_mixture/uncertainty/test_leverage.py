@@ -10,6 +10,7 @@ from catalogue import (
     fitted,
     mixture,
     model_id,
+    models_in_turn,
     of_structure,
     overlapping,
     three_blobs,
@@ -84,8 +85,7 @@ def test_spread_of_responsibilities_is_what_the_delta_method_says(model):
         np.testing.assert_allclose(estimator.predict_proba([row], return_std=True)[1][0], expected, rtol=1e-7)
 
 
-@catalogue
-@pytest.mark.parametrize("solver", INFORMATION)
+@models_in_turn(MODELS, "solver", INFORMATION)
 def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
     use_information(solver, monkeypatch)
     monkeypatch.setattr(
