@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.row_blocks.holed_rows import has_holes, rows_around_mean
+from sklearn_lrvb.row_blocks.array_rows import ArrayRows
+from sklearn_lrvb.row_blocks.holed_rows import HoledRows, has_holes
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,14 @@ def survey_of_part(X, sample_weight=None):
     """
     n_rows, n_features = X.shape
     problem = _problem(X, sample_weight)
-    kept, weights = counted(X, sample_weight, has_holes(X))
+    is_holed = has_holes(X)
+    kept, weights = counted(X, sample_weight, is_holed)
     rows = X if kept is None else X[kept]
+    is_holed = is_holed and has_holes(rows)
     found = {
         "lengths": np.array([n_rows]),
         "checksums": np.array([checksum(X, sample_weight)], dtype=np.uint64),
-        "has_holes": has_holes(rows),
+        "has_holes": is_holed,
         "problem": problem,
     }
     if problem is not None or not len(rows):
@@ -126,7 +129,7 @@ def survey_of_part(X, sample_weight=None):
             **found,
         )
     with np.errstate(over="ignore", invalid="ignore"):  # Values that are too large are refused afterwards.
-        centred = rows_around_mean(rows, None, weights)
+        centred = (HoledRows if is_holed else ArrayRows).around_mean(rows, None, weights)
         seen = np.broadcast_to(centred.seen_weight, n_features).astype(np.float64)
         squares = np.where(seen > 0, centred.variances * seen, 0.0)
     smallest, largest = centred.ranges()

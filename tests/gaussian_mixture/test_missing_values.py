@@ -418,6 +418,16 @@ def test_a_column_without_any_value_is_named():
         mixture({}, 2).fit([frame.to_numpy()[:50], frame.to_numpy()[50:]])
 
 
+@every_type
+def test_constant_columns_are_refused_without_noise_as_they_are_of_complete_rows(covariance_type):
+    X = np.column_stack([holed(), np.where(np.isnan(holed()[:, 1]), np.nan, 3.0)])
+    model = mixture({"covariance_type": covariance_type}, 2)
+    assert clone(model).set_params(reg_covar=1e-4).fit(X).means_std_.min() >= 0
+    if covariance_type != "spherical":
+        with pytest.raises(ValueError, match="column 3 constant"):
+            clone(model).set_params(reg_covar=0.0).fit(X)
+
+
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_columns_that_are_never_seen_together(covariance_type):
     X = three_blobs(120, 3)

@@ -123,6 +123,11 @@ def _start(rows):
     return VariationalPosterior(prior, np.array([rows.total_weight]), np.zeros((1, n_features)), frames)
 
 
+def _are_constant(rows):
+    """Which columns have one value only, up to its rounding: bool (P,)."""
+    return rows.variances <= np.square(_ROUNDING * rows.origin)
+
+
 def _mean_and_root(rows, posterior):
     """The mean, and a root of the covariance, that one more sweep without the prior finds."""
     structure, frames = posterior.structure, OwnFrames(posterior)
@@ -133,6 +138,7 @@ def _mean_and_root(rows, posterior):
     maps = structure.dense(posterior.covariance_cholesky)[0]
     values, vectors = np.linalg.eigh(spread)
     root = maps @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    root[_are_constant(rows)] = 0.0  # Of constant columns no missing value varies either.
     return posterior.centred_means[0] + maps @ mean[0], root
 
 
