@@ -14,7 +14,7 @@ from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.given_rows import require_table
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.imputations import imputations
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
-from sklearn_lrvb.gaussian_mixture.tables import table_like
+from sklearn_lrvb.gaussian_mixture.tables import required_pandas, table_like
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import imputation_deviations, imputed
 from sklearn_lrvb.gaussian_mixture.validation import checked_number, checked_targets, holding
 
@@ -161,12 +161,7 @@ class ImputationMethods(FittedAttributes):
         uncertainty = self._uncertainty
         names = checked_targets(target)
         holding(uncertainty.map.posterior.counts, min_count)
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError(
-                "missing_information returns a pandas DataFrame and needs pandas: pip install pandas"
-            ) from None
+        pd = required_pandas("missing_information")
         rows = self._counted_rows(X, sample_weight, uncertainty.fitted)
         parts = []
         for name, (missing, to_holes) in zip(names, uncertainty.missing_shares(names, rows), strict=True):

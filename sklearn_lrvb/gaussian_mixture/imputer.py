@@ -1,6 +1,5 @@
 """A transformer that fills missing values by a Gaussian mixture."""
 
-from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -8,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
 from sklearn.impute import MissingIndicator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods, MissingValues
 from sklearn.utils.validation import (
     _check_feature_names_in,
     assert_all_finite,
@@ -97,7 +96,7 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "mixture": [None, HasMethods(["fit", "impute", "sample_imputations"])],
-        "missing_values": [Interval(Real, None, None, closed="neither"), np.nan],
+        "missing_values": [MissingValues(numeric_only=True)],
         "sample_posterior": ["boolean"],
         "random_state": ["random_state"],
         "add_indicator": ["boolean"],

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.sampling_methods import SamplingMethods
+from sklearn_lrvb.gaussian_mixture.tables import required_pandas
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
 from sklearn_lrvb.gaussian_mixture.validation import (
     CORRECTIONS,
@@ -527,14 +528,9 @@ class PosteriorMethods(SamplingMethods):
                 f"interval must be a probability above 0 and below 1, such as 0.95, got {interval!r}."
             )
         holding(uncertainty.map.posterior.counts, min_count)
-        try:
-            import pandas as pd
+        pd = required_pandas("posterior_summary")
+        from sklearn_lrvb.gaussian_mixture.posterior_summary import PosteriorSummary
 
-            from sklearn_lrvb.gaussian_mixture.posterior_summary import PosteriorSummary
-        except ImportError:
-            raise ImportError(
-                "posterior_summary returns a pandas DataFrame and needs pandas: pip install pandas"
-            ) from None
         uncertainty.require_sizes(targets)
         corrected = None
         if correction is not None or X is not None or sample_weight is not None:

@@ -1,7 +1,8 @@
 """Passes over the rows of X, wherever these are: in an array, in batches, or in a Dask collection.
 
 `centred_rows` says what can be asked of rows, and no file outside this folder knows how they are stored.
-`blocks` has what functions of a block get, `threads` limits the threads of numerical libraries.
+`blocks` has what functions of a block get, and `holes` the order in which passes go through rows with missing
+values; `threads` limits the threads of numerical libraries.
 """
 
 from sklearn_lrvb.row_blocks.array_rows import ArrayRows
