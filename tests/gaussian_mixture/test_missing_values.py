@@ -103,29 +103,39 @@ def values_of(estimator):
 TARGETS = ("weights", "means", "precisions", "covariances")
 
 
-@models_in_turn(MODELS, "kind", ["complete", "incomplete"])
-def test_influence_is_the_derivative_of_refits(model, kind):
+# Whether a value of the row is missing, and what is perturbed.
+PERTURBATIONS = [(kind, perturb) for kind in ("complete", "incomplete") for perturb in ("weight", "location")]
+
+
+@models_in_turn(MODELS, "perturbation", PERTURBATIONS)
+def test_influence_is_the_derivative_of_refits(model, perturbation):
+    kind, perturb = perturbation
     estimator, X, step = fitted(model), holed(), 1e-4
-    is_incomplete = np.isnan(X).any(axis=1)
-    row = np.flatnonzero(is_incomplete == (kind == "incomplete"))[5]
-    seen = np.flatnonzero(~np.isnan(X[row]))
+    row = np.flatnonzero(np.isnan(X).any(axis=1) == (kind == "incomplete"))[5]
+    seen = np.flatnonzero(~np.isnan(X[row]))[0]
     weights, moved = np.ones((2, len(X))), np.stack([X, X])
-    weights[:, row] += [step, -step]
-    moved[:, row, seen[0]] += [step, -step]
-    by_weight = zip(*(values_of(refitted(estimator, sample_weight=own)) for own in weights), strict=True)
-    by_place = zip(*(values_of(refitted(estimator, own)) for own in moved), strict=True)
-    for target, (up, down), (right, left) in zip(TARGETS, by_weight, by_place, strict=True):
-        influence = estimator.influence(X, target, perturb="weight")[row]
-        np.testing.assert_allclose(influence, (up - down) / (2 * step), atol=1e-6 * np.abs(influence).max())
-        influence = estimator.influence(X, target)[row]
-        assert np.array_equal(np.isnan(influence), np.broadcast_to(np.isnan(X[row]), influence.shape))
-        differences = (right - left) / (2 * step)
-        scale = np.nanmax(np.abs(influence))
-        np.testing.assert_allclose(influence[..., seen[0]], differences, atol=1e-6 * scale)
-    few = estimator.influence(X[[row]], "means", perturb="weight")
-    np.testing.assert_allclose(
-        few[0], estimator.influence(X, "means", perturb="weight")[row], rtol=1e-7, atol=1e-10
-    )
+    if perturb == "weight":
+        weights[:, row] += [step, -step]
+    else:
+        moved[:, row, seen] += [step, -step]
+    up, down = (values_of(refitted(estimator, *changed)) for changed in zip(moved, weights, strict=True))
+    for target, above, below in zip(TARGETS, up, down, strict=True):
+        influence = estimator.influence(X, target, perturb=perturb)[row]
+        if perturb == "location":
+            assert np.array_equal(np.isnan(influence), np.broadcast_to(np.isnan(X[row]), influence.shape))
+            influence = influence[..., seen]
+        differences = (above - below) / (2 * step)
+        np.testing.assert_allclose(influence, differences, atol=1e-6 * np.abs(influence).max())
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_influence_of_few_rows_is_that_of_many(covariance_type):
+    estimator, rows = fitted({"covariance_type": covariance_type}), holed()
+    expected = estimator.influence(rows, perturb="weight")
+    for few in (rows[[7]], rows[5:8]):
+        start = 7 if len(few) == 1 else 5
+        found = estimator.influence(few, perturb="weight")
+        np.testing.assert_allclose(found, expected[start : start + len(few)], rtol=1e-7, atol=1e-10)
 
 
 @models_in_turn(CONJUGATE, "name", ["mean_precision_prior", "degrees_of_freedom_prior", "mean_prior"])
