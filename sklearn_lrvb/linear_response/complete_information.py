@@ -73,6 +73,32 @@ class CompleteInformation:
         """
         return cls(np.arange(len(root)), root, np.ones(len(root)))
 
+    def remaining(self, shares: NDArray[np.float64]) -> "CompleteInformation":
+        """R^-1 of which a share remains in every coordinate.
+
+        Parameters
+        ----------
+        shares : ndarray of shape (D,)
+            Positive; one at `dense_index`.
+
+        Returns
+        -------
+        remaining : CompleteInformation
+            Its variances are those of R over the shares.
+
+        Examples
+        --------
+        Half of the information about the third coordinate, whose variance was 4, is lost:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation
+        >>> block = np.linalg.cholesky([[1.0, 0.6], [0.6, 1.0]])
+        >>> complete = CompleteInformation(np.array([0, 1]), block, np.array([1.0, 1.0, 2.0]))
+        >>> complete.remaining(np.array([1.0, 1.0, 0.5])).deviations.round(3)
+        array([1.   , 1.   , 2.828])
+        """
+        return CompleteInformation(self.dense_index, self.dense_root, self.root / np.sqrt(shares))
+
     def __len__(self) -> int:
         return len(self.root)
 

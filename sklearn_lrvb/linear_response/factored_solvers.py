@@ -3,6 +3,7 @@
 The conventions and the interface are those of `observed_information`.
 """
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -11,9 +12,14 @@ from typing import Literal, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, eigh, lapack, solve_triangular
+from scipy.sparse.linalg import ArpackNoConvergence
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.linear_response.krylov import function_times_vector, inverse_square_root_columns
+from sklearn_lrvb.linear_response.krylov import (
+    function_times_vector,
+    inverse_square_root_columns,
+    smallest_eigenpair,
+)
 from sklearn_lrvb.linear_response.observed_information import (
     PACKED_SYSTEM,
     Definiteness,
@@ -28,6 +34,11 @@ from sklearn_lrvb.symmetric_matrices import from_packed_triangle, is_numerically
 # each D^2 flops, where all eigenvectors take some 9 D^3.
 _LANCZOS_BELOW_COLUMNS = 1 / 6
 _LANCZOS_TOLERANCE = 1e-11
+# Size from which on Lanczos' method finds the smallest eigenvalue in less time than a factorization takes.
+_LANCZOS_FROM_SIZE = 1000
+_EIGENVALUE_RESTARTS = 50
+_ROOT_PRODUCTS = 1000  # Number of products with a column after which S is formed for its root.
+_REMAINING = "remaining"  # Name of the shares among the arrays of a dual information.
 # Growth of the fastest direction in one step from a saddle. Of 1,880 fits 47 ended below plain sweeps; with
 # the inverse of |S| in place of `sums_of_sweeps`, 89 did.
 _SADDLE_GROWTH = 3.0
@@ -192,6 +203,9 @@ class PrimalInformation(_FactoredInformation):
 
     def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
         """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v."""
+        if len(self) >= _LANCZOS_FROM_SIZE:
+            with contextlib.suppress(ArpackNoConvergence):
+                return smallest_eigenpair(self._matrix_product, len(self), _EIGENVALUE_RESTARTS)
         values, vectors = eigh(self._matrix, subset_by_index=[0, 0])
         return values[0], vectors[:, 0]
 
@@ -230,7 +244,8 @@ class PrimalInformation(_FactoredInformation):
 class MissingInformationFactor(Protocol):
     """B with G = B B', (D, m), as `DualInformation` uses it (see its example).
 
-    No method needs the matrix B itself, which may be too large to form.
+    No method needs the matrix B itself, which may be too large to form. R is that of ``complete``, or of what
+    remains of it.
 
     See Also
     --------
@@ -355,7 +370,7 @@ class MissingInformationFactor(Protocol):
 
 
 class DualInformation(_FactoredInformation):
-    """M from a root of G, G = B B', that has few columns.
+    """M from a root of G, G = B B', that has few columns; or from a diagonal besides, G = C + B B'.
 
     Parameters
     ----------
@@ -364,6 +379,9 @@ class DualInformation(_FactoredInformation):
     factor : MissingInformationFactor
         B, of shape (D, m), through the methods of that class. ``nbytes`` and ``to_arrays()`` serve size and
         storage alone.
+    remaining : ndarray of shape (D,), default=None
+        The shares of R^-1 that C leaves, which `CompleteInformation.remaining` describes; None is all. The
+        factor's R is then the inverse of what remains, R^-1 - C.
 
     Attributes
     ----------
@@ -407,18 +425,27 @@ class DualInformation(_FactoredInformation):
 
     name = "dual"
 
-    def __init__(self, complete: CompleteInformation, factor: MissingInformationFactor) -> None:
+    def __init__(
+        self,
+        complete: CompleteInformation,
+        factor: MissingInformationFactor,
+        remaining: NDArray[np.float64] | None = None,
+    ) -> None:
         kernel = factor.kernel()
         super().__init__(complete, np.eye(len(kernel)) - kernel)
         self.factor = factor
+        # With E the root of the shares that remain, S = E (I - T' B B' T) E, where T T' = R of what remains.
+        self._remaining = remaining
+        self._rest = complete if remaining is None else complete.remaining(remaining)
 
     @property
     def nbytes(self) -> int:
         """Size in bytes of the arrays that the solver keeps, its cached factor included."""
-        return super().nbytes + self.factor.nbytes
+        of_shares = 0 if self._remaining is None else self._remaining.nbytes + self._rest.root.nbytes
+        return super().nbytes + self.factor.nbytes + of_shares
 
     def half(self, responses: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A root z of the contribution of missing information to the covariance of X, z'z = X' (M^-1 - R) X.
+        """A root z of the contribution of B to the covariance of X, z'z = X' (M^-1 - R) X.
 
         Parameters
         ----------
@@ -492,46 +519,79 @@ class DualInformation(_FactoredInformation):
         """Eigenvalues 1 - s^2 and vectors of I - B' R B."""
         return np.linalg.eigh(self._matrix)
 
+    @property
+    def log_determinant(self) -> float:
+        """As of every solver; C's share of it is that of a diagonal."""
+        of_rest = 0.0 if self._remaining is None else float(np.log(self._remaining).sum())
+        return super().log_determinant + of_rest
+
     def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
-        """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v."""
+        """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v.
+
+        Where C is not zero, from above and to 1e-6.
+        """
+        if self._remaining is not None:
+            with contextlib.suppress(ArpackNoConvergence):
+                return smallest_eigenpair(self._scaled_product, len(self), _EIGENVALUE_RESTARTS)
+            lowest, vector = eigh(self._scaled_system(), subset_by_index=[0, 0])
+            return lowest[0], vector[:, 0]
         values, vectors = self._spectrum
         if not len(values) or values[0] >= 1.0:
             return 1.0, np.eye(1, len(self))[0]
         return values[0], self._spread(vectors[:, :1])[:, 0] / np.sqrt(1.0 - values[0])
 
     def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
-        """The route `by_kernels`."""
-        return routes.by_kernels(self)
+        """The route `by_kernels`; `by_solutions` where C is not zero."""
+        return routes.by_kernels(self) if self._remaining is None else routes.by_solutions(self)
 
     def to_arrays(self) -> dict[str, NDArray]:
-        """The arrays of the factor, or S in primal form where that takes fewer bytes."""
+        """The arrays of the factor and the ``remaining`` shares, or S in primal form where it is smaller."""
         size = len(self)
         if 8 * size * (size + 1) // 2 < self.factor.nbytes:
             return super().to_arrays()
-        return self.factor.to_arrays()
+        arrays = self.factor.to_arrays()
+        return arrays if self._remaining is None else arrays | {_REMAINING: self._remaining}
 
     def _scaled_system(self):
         root = self._spread(np.eye(len(self._matrix)))
-        return np.eye(len(self)) - root @ root.T
+        system = np.eye(len(self)) - root @ root.T
+        return system if self._remaining is None else self._times_shares(self._times_shares(system).T)
+
+    def _scaled_product(self, array):
+        """S array."""
+        scaled = self._times_shares(array)
+        return self._times_shares(scaled - self._spread(self._gather(scaled)))
+
+    def _times_shares(self, array):
+        """E array: (D, c) -> (D, c)."""
+        return array if self._remaining is None else np.sqrt(self._remaining)[:, None] * array
+
+    def _over_shares(self, array):
+        """E^-1 array: (D, c) -> (D, c)."""
+        return array if self._remaining is None else array / np.sqrt(self._remaining)[:, None]
 
     def _spread(self, weights):
         """T' B weights."""
-        return self.complete.times_root_transposed(self.factor.product(weights))
+        return self._rest.times_root_transposed(self.factor.product(weights))
 
     def _gather(self, scaled):
         """B' T scaled."""
-        return self.factor.transposed_product(self.complete.times_root(scaled))
+        return self.factor.transposed_product(self._rest.times_root(scaled))
 
     def _covariance_root(self, index):
-        known = self.complete.covariance_root(index)
+        known = self._rest.covariance_root(index)
         return np.concatenate([known, self._solve_lower(self.factor.responses(index))])
 
     def _solve_scaled(self, scaled):
-        if not len(self._matrix):
-            return scaled
-        return scaled + self._spread(self._solve_upper(self._solve_lower(self._gather(scaled))))
+        solution = self._over_shares(scaled)
+        if len(self._matrix):
+            gathered = self._solve_upper(self._solve_lower(self._gather(solution)))
+            solution = solution + self._spread(gathered)
+        return self._over_shares(solution)
 
     def _inverse_square_root_times(self, scaled):
+        if self._remaining is not None:
+            return self._root_by_products(scaled)
         if not len(self._matrix):
             return scaled
         values, vectors = self._spectrum
@@ -540,7 +600,20 @@ class DualInformation(_FactoredInformation):
         shares = (1.0 / np.sqrt(values) - 1.0) / (1.0 - values)
         return scaled + self._spread(vectors @ (shares[:, None] * (vectors.T @ self._gather(scaled))))
 
+    def _root_by_products(self, scaled):
+        """S^-1/2 scaled where C is not zero."""
+        root, change = inverse_square_root_columns(
+            self._scaled_product, scaled, _LANCZOS_TOLERANCE, min(len(self), _ROOT_PRODUCTS)
+        )
+        if change <= _LANCZOS_TOLERANCE:
+            return root
+        values, vectors = eigh(self._scaled_system())
+        return vectors @ ((vectors.T @ scaled) / np.sqrt(values)[:, None])
+
     def _sum_sweeps_scaled(self, scaled):
+        if self._remaining is not None:
+            sums = function_times_vector(self._scaled_product, scaled[:, 0], sums_of_sweeps, _SADDLE_PRODUCTS)
+            return sums[:, None]
         if not len(self._matrix):
             return scaled
         return scaled + self._spread(self._function_times(self._gather(scaled), _beyond_the_first_sweep))
@@ -624,4 +697,4 @@ def information_from_arrays(
             f"The arrays {', '.join(arrays)} are those of a dual information's factor: pass "
             "factor_from_arrays, a callable that rebuilds the factor from them."
         )
-    return DualInformation(complete, factor_from_arrays(arrays))
+    return DualInformation(complete, factor_from_arrays(arrays), arrays.get(_REMAINING))

@@ -11,10 +11,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.linear_response.krylov import conjugate_gradients, inverse_square_root_columns
+from sklearn_lrvb.linear_response.krylov import (
+    conjugate_gradients,
+    inverse_square_root_columns,
+    smallest_eigenpair,
+)
 from sklearn_lrvb.linear_response.observed_information import (
     Definiteness,
     NewtonStep,
@@ -25,7 +29,6 @@ from sklearn_lrvb.linear_response.observed_information import (
 from sklearn_lrvb.symmetric_matrices import gram_root, round_off
 
 _COLUMN_BYTES = 2**26  # Size of the right-hand sides that share their products.
-_EIGENVALUE_TOLERANCE = 1e-6  # Relative tolerance of the smallest eigenvalue by Lanczos' method.
 # Relative residual of a random direction at which a negative eigenvalue would have been detected.
 _PROBE_TOLERANCE = 1e-2
 _REMEDY = "The observed information is close to singular: use the primal or the dual solver."
@@ -101,25 +104,13 @@ class MatrixFreeInformation(ObservedInformation):
 
     @cached_property
     def _smallest(self):
-        if len(self) == 1:
-            return self._scaled_product(np.ones((1, 1)))[0, 0], np.ones(1)
-        # The largest eigenvalue of 2 I - S, of order one, converges faster than the smallest of S, near zero.
-        operator = LinearOperator(
-            2 * (len(self),),
-            matvec=lambda v: v.ravel() + self._missing_scaled(v.reshape(-1, 1))[:, 0],
-            dtype=float,
-        )
-        start = np.random.default_rng(0).normal(size=len(self))
         try:
-            values, vectors = eigsh(
-                operator, k=1, which="LA", v0=start, tol=_EIGENVALUE_TOLERANCE, maxiter=self._max_products
-            )
+            return smallest_eigenpair(self._scaled_product, len(self), self._max_products)
         except ArpackNoConvergence:
             raise LinAlgError(
                 f"Whether the fixed point is a strict local optimum could not be decided in "
                 f"{self._max_products} iterations of Lanczos' method. {_REMEDY}"
             ) from None
-        return 2.0 - values[0], vectors[:, 0]
 
     def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
         """The smallest eigenvalue of S, from above and to 1e-6, and its unit eigenvector v, (D,)."""

@@ -8,6 +8,7 @@ values; `threads` limits the threads of numerical libraries.
 from sklearn_lrvb.row_blocks.array_rows import ArrayRows
 from sklearn_lrvb.row_blocks.blocks import (
     RowBlock,
+    RowNumbers,
     Tracked,
     added,
     batches,
@@ -27,6 +28,7 @@ __all__ = [
     "HoledRows",
     "Holes",
     "RowBlock",
+    "RowNumbers",
     "TotalScatter",
     "Tracked",
     "added",

@@ -14,6 +14,7 @@ from joblib import effective_n_jobs
 
 from sklearn_lrvb.row_blocks.blocks import (
     RowBlock,
+    RowNumbers,
     added,
     rows_in_batch,
     rows_of_size,
@@ -110,7 +111,7 @@ class ArrayRows(CentredRows):
 
         For work that cannot go to where the rows are, because it makes passes over rows of its own.
         """
-        places = self._places_of(rows_in_batch(bytes_each), bytes_each // 8)
+        places = self._places_of(rows_in_batch(bytes_each), RowNumbers(bytes_each // 8, of_pattern=0))
         return map(self.block, tracked(places, len(places)))
 
     def total(self, function, numbers_per_row=None, along=None, product_size=None):

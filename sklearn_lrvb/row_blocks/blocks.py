@@ -51,6 +51,20 @@ def rows_in_batch(bytes_each):
     return max(1, _BATCH_BYTES // bytes_each)
 
 
+class RowNumbers(int):
+    """How many float64 numbers a function makes of a row; and, as an attribute, of a pattern of holes.
+
+    Parameters
+    ----------
+    of_row, of_pattern : int
+    """
+
+    def __new__(cls, of_row, of_pattern):
+        numbers = super().__new__(cls, of_row)
+        numbers.of_pattern = of_pattern
+        return numbers
+
+
 def rows_of_size(numbers_per_row, least=None):
     """Rows in a block that stays in cache with so many float64 numbers a row; at least ``least``."""
     least = _MIN_ROWS if least is None else least

@@ -103,7 +103,7 @@ class CentredRows(ABC):
         function : callable
             Its results are arrays, numbers, objects with ``+``, or None for nothing to add; or tuples or
             lists of these. Arrays are added into, so they must be the function's own.
-        numbers_per_row : int
+        numbers_per_row : int or RowNumbers
             How many float64 numbers the function makes of a row, at its largest; by default twice the row.
         along : array or sparse array with a row for every row
             The function then gets its block's rows of it as second argument.

@@ -70,8 +70,10 @@ class HoledRows(ArrayRows):
         out[numbers] = part
 
     def _places_of(self, n_rows, numbers_per_row):
-        # What is computed for a pattern has up to half as many numbers for every feature as a row makes.
-        return self.patterns.places(n_rows, rows_in_batch(4 * numbers_per_row * self.n_features))
+        # By default, what belongs to a pattern has up to half as many numbers for every feature as a row.
+        of_pattern = getattr(numbers_per_row, "of_pattern", numbers_per_row * self.n_features // 2)
+        n_patterns = rows_in_batch(8 * of_pattern) if of_pattern else n_rows
+        return self.patterns.places(n_rows, n_patterns)
 
 
 def rows_of_array(X, origin, n_jobs=None, sample_weight=None, first=0, holes_known=None):

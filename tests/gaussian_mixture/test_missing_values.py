@@ -5,7 +5,16 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from catalogue import COVARIANCE_TYPES, MODELS, dense, mixture, model_id, models_in_turn, three_blobs
+from catalogue import (
+    COVARIANCE_TYPES,
+    MODELS,
+    dense,
+    mixture,
+    model_id,
+    models_in_turn,
+    three_blobs,
+    use_information,
+)
 from holed_rows import fitted, held_prior, holed, refitted
 from scipy.stats import invwishart, multivariate_normal
 from sklearn.base import clone
@@ -70,14 +79,61 @@ def test_the_bound_never_falls_to_an_optimum(model):
 
 
 @catalogue
-def test_both_solvers_give_the_same_covariance(model):
+def test_all_solvers_give_the_same_covariance(model):
     estimator = fitted(model)
-    by_matrix, by_products = (
-        estimator.get_posterior_covariance(information_solver=solver, X=holed())
-        for solver in ("primal", "matrix_free")
+    solvers = ["primal", "matrix_free"]
+    if model["covariance_type"] in ("diag", "spherical"):
+        solvers.append("dual")
+    expected, *others = (
+        estimator.get_posterior_covariance(information_solver=solver, X=holed()) for solver in solvers
     )
-    scale = np.sqrt(np.diag(by_matrix))
-    assert np.abs((by_matrix - by_products) / np.outer(scale, scale)).max() < 1e-9
+    scale = np.sqrt(np.diag(expected))
+    for covariance in others:
+        assert np.abs((covariance - expected) / np.outer(scale, scale)).max() < 1e-9
+
+
+def answers(estimator):
+    """What else follows from the information, by name."""
+    X = holed()
+    has_prior = estimator.prior == "conjugate"
+    return {
+        **(estimator.prior_sensitivity("means") if has_prior else {}),
+        "influence": estimator.influence(X, "means"),
+        "scores": estimator.influence_scores(X),
+        "leverage": estimator.leverage(X),
+        "left out": estimator.loo_score_samples(X),
+        "imputed": estimator.impute(X, return_std=True)[1],
+        "lost": estimator.missing_information(X).to_numpy(),
+        "evidence": estimator.second_order_evidence_,
+        "draws": estimator.sample_posterior(5, random_state=0)["means"],
+        "copy": pickle.loads(pickle.dumps(estimator)).posterior_covariance_,
+    }
+
+
+@models_in_turn([model for model in MODELS if model["covariance_type"] in ("diag", "spherical")], "n", [2, 3])
+def test_the_dual_solver_gives_the_same_answers(model, n, monkeypatch):
+    """Where precisions are numbers, hidden values take a diagonal from the complete information."""
+    expected, found = [], []
+    for solver, kept in (("primal", expected), ("dual", found)):
+        with monkeypatch.context() as patch:
+            use_information(solver, patch)
+            estimator = mixture(model, n).fit(holed())
+            kept.append(answers(estimator))
+            assert estimator._uncertainty.source._matrix.name == solver
+    for name, values in expected[0].items():
+        atol = 1e-7 * np.nanmax(np.abs(values))
+        np.testing.assert_allclose(found[0][name], values, atol=atol, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["primal", "dual", "matrix_free"])
+def test_a_column_that_a_component_never_shows_has_no_error_bar_under_the_flat_prior(solver):
+    X = np.random.default_rng(0).normal(size=(80, 3)) + np.repeat([[0.0], [30.0]], 40, axis=0)
+    X[:40, 1] = np.nan
+    estimator = mixture({"covariance_type": "diag", "prior": "flat", "init_params": "kmeans"}, 2, max_iter=3)
+    estimator.fit(X)
+    with pytest.raises(ValueError, match="is no strict local optimum"):
+        estimator.get_posterior_covariance(information_solver=solver, X=X)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

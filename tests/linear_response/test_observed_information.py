@@ -19,7 +19,8 @@ from sklearn_lrvb.linear_response.factored_solvers import sums_of_sweeps
 
 SIZE = 12
 DENSE = np.array([0, 4, 8])
-SOLVERS = ("primal", "dual", "dual_low_rank", "matrix_free")
+SOLVERS = ("primal", "dual", "dual_low_rank", "dual_and_diagonal", "matrix_free")
+N_LOW = 4  # Columns of a factor of low rank.
 
 solvers = pytest.mark.parametrize("solver", SOLVERS)
 
@@ -72,8 +73,12 @@ def dense_covariance(complete):
 
 def missing_root(complete, solver, largest):
     """B for which the largest fraction of missing information, an eigenvalue of T' B B' T, is ``largest``."""
-    n_columns = 4 if solver == "dual_low_rank" else SIZE
-    root = np.random.default_rng(1).normal(size=(SIZE, n_columns))
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(SIZE, N_LOW if solver in ("dual_low_rank", "dual_and_diagonal") else SIZE))
+    if solver == "dual_and_diagonal":
+        alone = np.setdiff1d(np.arange(SIZE), DENSE)
+        shares = rng.uniform(0.2, 0.8, size=SIZE) / max(1.0, largest)
+        root = np.concatenate([0.2 * root, np.diag(np.sqrt(shares) / complete.root)[:, alone]], axis=1)
     half = np.linalg.cholesky(dense_covariance(complete)).T @ root
     return root * np.sqrt(largest) / np.linalg.norm(half, 2)
 
@@ -84,7 +89,17 @@ def information_of(complete, solver, root):
         return PrimalInformation(complete, root @ root.T)
     if solver == "matrix_free":
         return MatrixFreeInformation(complete, lambda array: root @ (root.T @ array))
+    if solver == "dual_and_diagonal":
+        root, shares = split_root(complete, root)
+        return DualInformation(complete, MatrixFactor(complete.remaining(shares), root), shares)
     return DualInformation(complete, MatrixFactor(complete, root))
+
+
+def split_root(complete, root):
+    """The columns of low rank of a root, and the shares of R^-1 that its diagonal columns leave."""
+    if root.shape[1] <= SIZE:
+        return root, np.ones(len(root))
+    return root[:, :N_LOW], 1.0 - complete.root**2 * np.square(root[:, N_LOW:]).sum(axis=1)
 
 
 def covariance_of(complete, root):
@@ -218,7 +233,7 @@ def test_newton_step_ascends_where_the_information_is_indefinite(complete, solve
         assert definiteness is Definiteness.INDEFINITE
 
 
-@pytest.mark.parametrize("solver", ["primal", "dual", "dual_low_rank"])
+@pytest.mark.parametrize("solver", ["primal", "dual", "dual_low_rank", "dual_and_diagonal"])
 @pytest.mark.parametrize("share", [1.5, 30.0])
 def test_an_indefinite_newton_step_goes_where_sweeps_go(complete, solver, share):
     missing, gradient = missing_root(complete, solver, share), np.random.default_rng(3).normal(size=SIZE)
@@ -243,7 +258,7 @@ def test_sums_of_sweeps_are_sums_over_sweeps():
     np.testing.assert_allclose(sums, [np.log(3.0) / np.log1p(1e-3), 4.0, 1.0], rtol=1e-9)
 
 
-@pytest.mark.parametrize("solver", ["primal", "dual"])
+@pytest.mark.parametrize("solver", ["primal", "dual", "dual_and_diagonal"])
 def test_solvers_pickle(complete, solver):
     information = information_of(complete, solver, missing_root(complete, solver, 0.9))
     covariance = information.covariance()
@@ -255,17 +270,22 @@ def test_arrays_rebuild_the_information(complete, solver):
     root = missing_root(complete, solver, 0.9)
     information = information_of(complete, solver, root)
     arrays = information.to_arrays()
-    twin = information_from_arrays(complete, arrays, lambda own: MatrixFactor(complete, own["root"]))
+
+    def factor(own):
+        return MatrixFactor(complete.remaining(own.get("remaining", np.ones(SIZE))), own["root"])
+
+    twin = information_from_arrays(complete, arrays, factor)
     # The smaller form is S's triangle with 78 numbers, or the factor with 12 numbers a column.
-    if solver == "dual_low_rank":
-        assert {key: array.size for key, array in arrays.items()} == {"root": 48}
+    if solver in ("dual_low_rank", "dual_and_diagonal"):
+        of_shares = {} if solver == "dual_low_rank" else {"remaining": SIZE}
+        assert {key: array.size for key, array in arrays.items()} == {"root": 48} | of_shares
         assert twin.name == "dual"
     else:
         assert {key: array.size for key, array in arrays.items()} == {"scaled_triangle": 78}
         assert twin.name == "primal"
     covariance = covariance_of(complete, root)
     np.testing.assert_allclose(twin.covariance(), covariance, atol=1e-9 * np.abs(covariance).max())
-    if solver in ("primal", "dual_low_rank"):
+    if solver != "matrix_free" and solver != "dual":
         np.testing.assert_array_equal(twin.covariance(), information.covariance())
 
 
@@ -280,7 +300,9 @@ def test_solvers_answer_for_themselves(complete, solver):
     information = information_of(complete, solver, missing_root(complete, solver, 0.9))
     assert isinstance(information, ObservedInformation)
     assert information.holds_rows == (solver == "matrix_free")
-    matrices = {"primal": 2 * SIZE**2, "dual": 3 * SIZE**2, "dual_low_rank": 2 * 4**2 + 4 * SIZE}
+    low_rank = 2 * N_LOW**2 + N_LOW * SIZE
+    matrices = {"primal": 2 * SIZE**2, "dual": 3 * SIZE**2, "dual_low_rank": low_rank}
+    matrices["dual_and_diagonal"] = low_rank + 2 * SIZE
     # R^-1 takes its diagonal root, a 3 x 3 block and the block's index.
     assert information.nbytes == 8 * (SIZE + 9 + 3 + matrices.get(solver, 0))
 
@@ -308,7 +330,7 @@ def test_routes_to_responses(complete, solver):
         assert many[0] == "inverse"
         np.testing.assert_allclose(many[1], covariance_of(complete, root), atol=1e-9)
     else:
-        route = "solutions" if solver == "matrix_free" else "kernels"
+        route = "kernels" if solver in ("dual", "dual_low_rank") else "solutions"
         assert few == many == (route, information)
 
 
@@ -458,3 +480,15 @@ def test_indefinite_steps_are_bounded(complete, smallest):
         lengths = directions @ np.array([[growth], [n_sweeps]])
         np.testing.assert_allclose(step, complete.solve_root_transposed(lengths)[:, 0], rtol=1e-4)
         assert decrement == pytest.approx(np.sqrt(n_sweeps + growth), rel=1e-4)
+
+
+@pytest.mark.parametrize("smallest", [-0.3, 0.01])
+def test_smallest_eigenvalue_of_a_large_matrix(smallest):
+    size = 1200  # Lanczos' method finds it.
+    axis = np.random.default_rng(0).normal(size=size)
+    reflection = np.eye(size) - 2.0 * np.outer(axis, axis) / (axis @ axis)
+    missing = (reflection * np.concatenate([[1.0 - smallest], np.linspace(0.0, 0.9, size - 1)])) @ reflection
+    complete = CompleteInformation.from_root(np.eye(size))
+    value, vector = PrimalInformation(complete, missing).smallest_eigenvalue()
+    assert value == pytest.approx(smallest, abs=1e-9)
+    assert abs(vector @ reflection[0]) == pytest.approx(1.0, abs=1e-9)

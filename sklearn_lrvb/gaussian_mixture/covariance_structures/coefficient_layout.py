@@ -100,6 +100,11 @@ class CoefficientLayout:
         slices = self.coefficient_slices(component)
         return np.concatenate([np.arange(block.start, block.stop) for block in slices])
 
+    def ordered(self, matrix):
+        """A matrix of the components' own features, one component after the other, in the order of D."""
+        order = np.argsort(np.concatenate([self.coefficient_index(k) for k in range(self.n_components)]))
+        return matrix[order][:, order]
+
     def split(self, coefficients):
         """Views of the three blocks: (..., D) -> (..., K), (..., K, P), (..., S, Q)."""
         lead = coefficients.shape[:-1]

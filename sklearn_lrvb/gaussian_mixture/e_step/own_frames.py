@@ -22,8 +22,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import HiddenDirections, hidden_directions
+from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import (
+    HiddenDirections,
+    hidden_directions,
+    numbers_of_pattern,
+)
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
+from sklearn_lrvb.row_blocks import RowNumbers
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class OwnFrames:
 
     def __init__(self, posterior):
         self._posterior = posterior
-        self.numbers_per_row = 2 * posterior.centred_means.size
+        self.numbers_per_row = RowNumbers(2 * posterior.centred_means.size, numbers_of_pattern(posterior))
 
     def whiten(self, block):
         """Whitened rows of a block: OwnRows."""

@@ -1,31 +1,26 @@
-"""The columns of B, where G = B B' is the missing information: few, where few rows are ambiguous.
-
-They are the low-rank factor with which `sklearn_lrvb.linear_response.DualInformation` solves.
-`missing_information` computes G by other means, where many rows are ambiguous.
-"""
+"""The columns of B of complete rows, whose kernels need inner products of rows alone."""
 
 import functools
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import NEGLIGIBLE_INFORMATION
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import complements, expect
-from sklearn_lrvb.gaussian_mixture.information.missing_information import information_of_rows
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
+from sklearn_lrvb.gaussian_mixture.information.row_columns import (
+    RowColumns,
+    columns_of_block,
+    joined,
+    negligible_information,
+)
 from sklearn_lrvb.row_blocks import batches, slices
 
 # Rows of the kernel that are formed at once: enough for a fast product, and few enough to stay in cache.
 _KERNEL_ROWS_AT_ONCE = 512
 
 
-class AmbiguousColumns:
-    """B with G = B B': for every row up to K - 1 columns, those that are not negligible.
-
-    Column (n, j) is a_nj,k h_nk in component k, where a_nj is column j of the Cholesky factor of
-    w (diag(r) - r r'): the change of the assignment when component j is chosen or excluded, given that those
-    before j are excluded.
+class AmbiguousColumns(RowColumns):
+    """The columns of complete rows: for every row up to K - 1, those that are not negligible.
 
     Parameters
     ----------
@@ -36,10 +31,8 @@ class AmbiguousColumns:
     """
 
     def __init__(self, posterior, whitened, row, weights):
-        self._posterior = posterior
+        super().__init__(posterior, row, weights)
         self._whitened = whitened
-        self._row = row
-        self.weights = weights
 
     @classmethod
     def of_rows(cls, rows, posterior):
@@ -52,39 +45,24 @@ class AmbiguousColumns:
         rows : CentredRows, complete
         posterior : VariationalPosterior
         """
-        n_columns = max(1, posterior.n_components - 1)
-        frames, negligible = OwnFrames(posterior), NEGLIGIBLE_INFORMATION / (rows.n_samples * n_columns)
+        frames = OwnFrames(posterior)
+        negligible = negligible_information(rows, posterior)
         function = functools.partial(_columns_of_block, posterior, frames, negligible)
         whitened, row, weights = zip(*rows.gathered(function, frames.numbers_per_row), strict=True)
-        first = np.cumsum([0] + [part.shape[2] for part in whitened[:-1]])
         return cls(
             posterior,
             # Indexing has left the rows in another memory order, which would slow products down.
             np.ascontiguousarray(np.concatenate(whitened, axis=2)),
-            np.concatenate([part + start for part, start in zip(row, first, strict=True)]),
-            np.concatenate(weights, axis=1),
+            *joined(row, weights, [part.shape[2] for part in whitened]),
         )
 
-    def __len__(self):
-        return len(self._row)
-
-    def __getstate__(self):
-        cached = {"_kept_features", "_rows_of_columns"}  # These are cheap to form again.
-        return {name: value for name, value in vars(self).items() if name not in cached}
-
     def to_arrays(self):
-        """The arrays from which `from_arrays` rebuilds the columns: dict, str -> ndarray."""
         return {"whitened": self._whitened, "row": self._row, "weights": self.weights}
 
     @classmethod
     def from_arrays(cls, posterior, arrays):
         """Inverse of `to_arrays`, given the posterior."""
         return cls(posterior, arrays["whitened"], arrays["row"], arrays["weights"])
-
-    @property
-    def nbytes(self):
-        """Size in bytes of the arrays."""
-        return sum(array.nbytes for array in self.to_arrays().values())
 
     def kernel(self):
         """B' R B, (m, m), from inner products of rows alone."""
@@ -156,55 +134,20 @@ class AmbiguousColumns:
         responses[:, diagonal] *= variance[in_diagonal[diagonal]]
         return responses
 
-    def product(self, weights):
-        """B weights: (m, c) -> (D, c)."""
-        structure = self._posterior.structure
-        product = np.zeros((structure.n_coefficients, weights.shape[1]))
-        for k in range(structure.n_components):
-            self._add_to_coefficients(product, k, self.component_product(k, weights))
-        return product
-
-    def _add_to_coefficients(self, coefficients, k, features):
-        """Add the rows of component k, (F, c), to the coefficients that they belong to, (D, c)."""
-        start = 0
-        for own in self._posterior.structure.layout.coefficient_slices(k):
-            stop = start + own.stop - own.start
-            coefficients[own] += features[start:stop]
-            start = stop
-
-    def component_product(self, k, weights):
-        """The rows of `product` that belong to component k: (m, c) -> (F, c)."""
-        by_row = self._rows_of_columns[k] @ weights
-        batches_of_features = zip(self._features[k], self._batches, strict=True)
-        return functools.reduce(np.add, (features @ by_row[some] for features, some in batches_of_features))
-
-    def transposed_product(self, array):
-        """B' array: (D, c) -> (m, c)."""
-        product = np.zeros((len(self), array.shape[1]))
-        for k, rows_of_columns in enumerate(self._rows_of_columns):
-            own = array[self._posterior.structure.layout.coefficient_index(k)]
-            by_row = np.concatenate([features.T @ own for features in self._features[k]])
-            product += rows_of_columns.T @ by_row
-        return product
-
-    @cached_property
-    def _rows_of_columns(self):
-        """For each component, the weight of every column at its row: K sparse arrays (n, m)."""
-        shape = self._whitened.shape[2], len(self)
-        positions = self._row, np.arange(len(self))
-        return [csr_array((weights, positions), shape=shape) for weights in self.weights]
+    @property
+    def _n_rows(self):
+        return self._whitened.shape[2]
 
     @property
     def _batches(self):
-        """Rows whose features in all components are formed at once."""
-        structure, n_rows = self._posterior.structure, self._whitened.shape[2]
+        structure, n_rows = self._posterior.structure, self._n_rows
         n_features = structure.n_components * (1 + structure.n_features + structure.n_quadratic)
         # Up to three temporary arrays of the same size are needed to form them.
         return batches(n_rows, 4 * 8 * n_features) or [slice(0, 0)]
 
     @property
     def _features(self):
-        """For each component, h_k of the ambiguous rows in batches (F, n); kept if there is one batch."""
+        # They are kept if there is one batch.
         if len(self._batches) > 1:
             return [self._batches_of_features(k) for k in range(len(self.weights))]
         return self._kept_features
@@ -223,31 +166,5 @@ class AmbiguousColumns:
 def _columns_of_block(posterior, frames, negligible, block):
     """Whitened ambiguous rows of a block (K, P, n), the row of each column (m,), and its weights (K, m)."""
     expectation = expect(frames, block)
-    y, r = expectation.whitened.values, expectation.responsibilities
-    squared = np.einsum("kpn,kpn->kn", y, y)
-    # Intercepts and shared precisions correlate. So the squared norm of a row's features is bounded by K
-    # times the sum of the squared norms in the K components.
-    information = block.weighted(posterior.n_components * information_of_rows(posterior, squared))
-    ambiguous = np.flatnonzero(np.einsum("kn,kn->n", r * complements(r), information) > negligible)
-    weights = _assignment_cholesky(r[:, ambiguous])
-    trace = np.einsum("kjn,kn->jn", np.square(weights), information[:, ambiguous])
-    column, row = np.nonzero(trace > negligible)
-    kept, row_of_column = np.unique(row, return_inverse=True)
-    root_counts = np.sqrt(block.counts[ambiguous])
-    return y[:, :, ambiguous[kept]], row_of_column, weights[:, column, row] * root_counts[row]
-
-
-def _assignment_cholesky(responsibilities):
-    """Cholesky factor of diag(r) - r r', without its last column of zeros: (K, n) -> (K, K - 1, n)."""
-    n_components, n_rows = responsibilities.shape
-    # Sum from the end: 1 minus a sum from the start would cancel for rows of almost certain assignment.
-    tails = np.cumsum(responsibilities[::-1], axis=0)[::-1]
-    cholesky = np.zeros((n_components, n_components - 1, n_rows))
-    for j in range(n_components - 1):
-        here, after, from_here = responsibilities[j], tails[j + 1], tails[j]
-        is_positive = (after > 0) & (from_here > 0)
-        scale = np.sqrt(np.divide(here * after, from_here, out=np.zeros(n_rows), where=is_positive))
-        cholesky[j, j] = scale
-        ratio = np.divide(scale, after, out=np.zeros(n_rows), where=is_positive)
-        cholesky[j + 1 :, j] = -ratio * responsibilities[j + 1 :]
-    return cholesky
+    index, row, weights = columns_of_block(posterior, negligible, block, expectation)
+    return expectation.whitened.values[:, :, index], row, weights

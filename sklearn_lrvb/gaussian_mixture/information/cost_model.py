@@ -60,14 +60,15 @@ def sweep_cost(rows, structure):
 def solver_costs(rows, structure, n_columns, n_pair_rows):
     """Costs of the solvers of the observed information.
 
-    Rows with holes have no `AmbiguousColumns`: the number of columns is then one that no solver can take.
+    Rows with holes have no columns where precisions are matrices: their number is then one that no solver
+    can take.
 
     Parameters
     ----------
     rows : CentredRows
     structure : CovarianceStructure
     n_columns : int
-        Number of `AmbiguousColumns`; the E-step's ``n_alternatives`` estimates it.
+        Number of columns (`row_columns`); the E-step's ``n_alternatives`` estimates it.
     n_pair_rows : int
         Number of pairs that rows are ambiguous between, the E-step's ``n_ambiguous_pairs``.
 
@@ -79,7 +80,11 @@ def solver_costs(rows, structure, n_columns, n_pair_rows):
         one_pass = _cost_with_holes(rows, structure)
         gram = _gram_cost_with_holes(rows, structure, n_pair_rows) + one_pass
         product = _PASSES_PER_PRODUCT * one_pass
-        return SolverCosts(structure.n_coefficients, _NO_COLUMNS, gram, kernel=gram, product=product)
+        columns, kernel = _NO_COLUMNS, gram
+        if not structure.is_matrix:
+            flops = 2 * structure.layout.n_component_features + _FLOPS_PER_ENTRY
+            columns, kernel = n_columns, one_pass + structure.n_components * n_columns**2 * flops
+        return SolverCosts(structure.n_coefficients, columns, gram, kernel, product)
     n_samples, n_components = rows.n_samples, structure.n_components
     n_kernels = sum(len(structure.layout.components_sharing_precision(k)) for k in range(n_components))
     per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
@@ -105,8 +110,12 @@ def _cost_with_holes(rows, structure):
 def _gram_cost_with_holes(rows, structure, n_pair_rows):
     """Cost of the missing information of rows with holes, beyond that of a pass."""
     n_features = structure.layout.n_component_features
-    of_pairs = n_pair_rows * _SLOWDOWN_OF_PAIR_PRODUCTS * 2 * (2 * n_features) ** 2
-    of_patterns = rows.n_patterns * structure.n_components * 2 * structure.n_quadratic**2
+    if structure.shares_precision:
+        per_pair = 2 * (n_features + 1 + structure.n_features) ** 2
+    else:  # A block of two components, and its part of the blocks of each.
+        per_pair = 2 * (1 + 1 / max(1, structure.n_components - 1)) * n_features**2
+    of_pairs = n_pair_rows * _SLOWDOWN_OF_PAIR_PRODUCTS * per_pair
+    of_patterns = rows.n_patterns * structure.layout.n_precision_groups * 2 * structure.n_quadratic**2
     return of_pairs + of_patterns * structure.is_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2
 
 

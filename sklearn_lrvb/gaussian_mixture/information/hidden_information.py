@@ -7,7 +7,7 @@ component, a row's share of G is
         = sum over pairs k < l of r_k r_l (hbar_k - hbar_l)(hbar_k - hbar_l)' + [r_k delta_kl C_k],
 
 each hbar_k in its places in the vector of all coefficients. The first part is summed over the rows that are
-ambiguous between two components. C_k is zero on the intercept. With y = yhat + e, e ~ N(0, Pi), and A_q the
+ambiguous between two components: both forms, by blocks and by pairs, leave out the same. C_k is zero on the intercept. With y = yhat + e, e ~ N(0, Pi), and A_q the
 matrix of a quadratic feature,
 
     (y, y)     Pi
@@ -28,8 +28,11 @@ from sklearn_lrvb.gaussian_mixture.e_step.own_frames import expected_features
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 
-class PairsOfExpectations:
-    """The first part of the sum, by pairs of components.
+class LabelInformation:
+    """The first part of the sum.
+
+    Where components have precisions of their own, it is summed by its blocks of components. Those of one
+    precision share coefficients, in which blocks would cancel: there it is summed by pairs of components.
 
     Parameters
     ----------
@@ -40,7 +43,7 @@ class PairsOfExpectations:
         self._posterior, self._structure = posterior, posterior.structure
 
     def of_block(self, whitened, counted, responsibilities, counting):
-        """The block's share of G, (D, D).
+        """The block's share of G, (D, D), with the coefficients in the order of `in_coefficients`.
 
         Parameters
         ----------
@@ -48,27 +51,48 @@ class PairsOfExpectations:
         counted, responsibilities : (K, n), responsibilities times weights, and without
         counting : callable (weights, k, l) -> bool (n,), which rows are ambiguous between two components
         """
-        size = self._structure.n_coefficients
-        missing = np.zeros((size, size))
+        pairs = []
         for k in range(len(counted)):
             for l in range(k):
                 weights = counted[k] * responsibilities[l]
                 some = np.flatnonzero(counting(weights, k, l))
                 if some.size:
-                    self._add_pair(missing, whitened.selected(some), np.sqrt(weights[some]), k, l)
+                    pairs.append((k, l, some, weights[some]))
+        missing = np.zeros(2 * (self._structure.n_coefficients,))
+        if self._structure.shares_precision:
+            for k, l, some, weights in pairs:
+                self._add_pair(missing, whitened.selected(some), np.sqrt(weights), k, l)
+        elif pairs:
+            self._add_products(missing, whitened, pairs)
         return missing
+
+    def _add_products(self, missing, whitened, pairs):
+        n_components, n_features = self._structure.n_components, self._structure.layout.n_component_features
+        by_component = missing.reshape(2 * (n_components, n_features))
+        ambiguous = np.unique(np.concatenate([some for _, _, some, _ in pairs]))
+        rows = whitened.selected(ambiguous)
+        features = [expected_features(self._posterior, rows, k) for k in range(n_components)]
+        within = np.zeros((n_components, len(ambiguous)))
+        for k, l, some, weights in pairs:
+            place = np.searchsorted(ambiguous, some)
+            within[k, place] += weights
+            within[l, place] += weights
+            product = (features[k][:, place] * weights) @ features[l][:, place].T
+            by_component[k, :, l] -= product
+            by_component[l, :, k] -= product.T
+        for k, weights in enumerate(within):
+            place = np.flatnonzero(weights)
+            rooted = features[k][:, place] * np.sqrt(weights[place])
+            by_component[k, :, k] += rooted @ rooted.T
 
     def _add_pair(self, missing, whitened, root_weights, k, l):
         layout, n_linear = self._structure.layout, 1 + self._structure.n_features
         own, other = (expected_features(self._posterior, whitened, component) for component in (k, l))
-        places, others = layout.coefficient_slices(k), layout.coefficient_slices(l)
-        np.negative(other, out=other)
-        if self._structure.shares_precision:
-            own[n_linear:] += other[n_linear:]
-            other, others = other[:n_linear], others[:2]
-        difference = np.concatenate([own, other])
+        own[n_linear:] -= other[n_linear:]
+        difference = np.concatenate([own, -other[:n_linear]])
         difference *= root_weights
         gram = difference @ difference.T
+        places, others = layout.coefficient_slices(k), layout.coefficient_slices(l)[:2]
         parts, start = [], 0
         for place in (*places, *others):
             stop = start + place.stop - place.start
@@ -76,6 +100,13 @@ class PairsOfExpectations:
             start = stop
         for (row, of_row), (column, of_column) in itertools.product(parts, parts):
             missing[row, column] += gram[of_row, of_column]
+
+    def in_coefficients(self, missing):
+        """The sum of the blocks' shares, (D, D), in the order of the coefficients."""
+        if self._structure.shares_precision:
+            return missing
+        # Reordering has left another memory order, which would slow products down.
+        return np.ascontiguousarray(self._structure.layout.ordered(missing))
 
 
 class HiddenMatrixInformation:
@@ -93,34 +124,40 @@ class HiddenMatrixInformation:
         self._position = position  # Of entry (p, q) in the triangle, (P, P).
 
     def of_block(self, whitened, counted):
-        """Sums over a block: of n Pi (K, Q), Pi s' (K, Q, P) and Pi (4 S + 2 n Pi)' (K, Q, Q)."""
+        """Sums over a block: of n Pi (K, Q), Pi s' (K, Q, P) and, by group, Pi (4 S + 2 n Pi)' (S, Q, Q)."""
         structure, hidden = self._structure, whitened.hidden
-        holes = hidden.holes
-        totals = ([], [], [])
-        for k, (rows, weights) in enumerate(zip(whitened.values, counted, strict=True)):
-            turns = hidden.projections[structure.layout.precision_group(k)]  # (Q, g)
-            counts = holes.sums(weights)
-            second = np.empty((structure.n_quadratic, len(weights)))
-            structure.write_entries(rows, second)
-            second *= 4.0 * weights
-            curved = holes.sums(second) + 2.0 * counts * turns
-            sums = turns @ counts, turns @ holes.sums(rows * weights).T, turns @ curved.T
-            for total, own in zip(totals, sums, strict=True):
-                total.append(own)
-        return tuple(map(np.stack, totals))
+        holes, layout, n_entries = hidden.holes, self._structure.layout, structure.n_quadratic
+        linear = np.empty((len(counted), n_entries))
+        mixed = np.empty((len(counted), n_entries, structure.n_features))
+        curved = np.empty((len(hidden.projections), n_entries, n_entries))
+        for group, turns in enumerate(hidden.projections):  # (Q, g)
+            twice = np.zeros_like(turns)
+            for k in layout.components_of_group(group):
+                rows, weights = whitened.values[k], counted[k]
+                counts = holes.sums(weights)
+                np.matmul(turns, counts, out=linear[k])
+                np.matmul(turns, holes.sums(rows * weights).T, out=mixed[k])
+                second = np.empty((n_entries, len(weights)))
+                structure.write_entries(rows, second)
+                second *= 4.0 * weights
+                twice += holes.sums(second) + 2.0 * counts * turns
+            np.matmul(turns, twice.T, out=curved[group])
+        return linear, mixed, curved
 
     def add_to(self, missing, sums):
         """Add the second part to G, (D, D), given the sums over all blocks."""
         layout, position = self._structure.layout, self._position
         scale = self._structure.entry_weights / np.sqrt(8.0)
         rows, columns = self._row, self._column
-        for k, (linear, mixed, curved) in enumerate(zip(*sums, strict=True)):
-            _, own, quadratic = layout.coefficient_slices(k)
-            missing[own, own] += linear[position]
-            crossed = mixed[position[:, rows], columns] + mixed[position[:, columns], rows]
-            crossed *= 2.0 * scale
-            missing[own, quadratic] += crossed
-            missing[quadratic, own] += crossed.T
+        for group, curved in enumerate(sums[2]):
+            for k in layout.components_of_group(group):
+                linear, mixed = sums[0][k], sums[1][k]
+                _, own, quadratic = layout.coefficient_slices(k)
+                missing[own, own] += linear[position]
+                crossed = mixed[position[:, rows], columns] + mixed[position[:, columns], rows]
+                crossed *= 2.0 * scale
+                missing[own, quadratic] += crossed
+                missing[quadratic, own] += crossed.T
             products = np.zeros((len(rows), len(rows)))
             for first, second in ((rows, columns), (columns, rows)):
                 for third, fourth in ((rows, columns), (columns, rows)):
@@ -149,8 +186,13 @@ class HiddenScaleInformation:
 
     def add_to(self, missing, sums):
         """Add the second part to G, (D, D), given the sums over all blocks."""
-        diagonal = np.einsum("ii->i", missing)
-        for k, (linear, quadratic) in enumerate(zip(*sums, strict=True)):
+        np.einsum("ii->i", missing)[...] += self.diagonal(sums)
+
+    def diagonal(self, sums):
+        """The second part of G, (D,), given the sums over all blocks; None for no rows with holes."""
+        diagonal = np.zeros(self._structure.n_coefficients)
+        for k, (linear, quadratic) in enumerate(zip(*sums or ((), ()), strict=True)):
             _, own, of_group = self._structure.layout.coefficient_slices(k)
             diagonal[own] += linear
             diagonal[of_group] += quadratic
+        return diagonal

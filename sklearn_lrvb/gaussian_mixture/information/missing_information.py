@@ -23,15 +23,16 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.certainty import NEGLIGIBLE_INFORMATION
 from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION, frames_of
+from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import numbers_of_pattern
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, complements, expect
 from sklearn_lrvb.gaussian_mixture.information.hidden_information import (
     HiddenMatrixInformation,
     HiddenScaleInformation,
-    PairsOfExpectations,
+    LabelInformation,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
-from sklearn_lrvb.row_blocks import added
+from sklearn_lrvb.row_blocks import RowNumbers, added
 
 _COMPACTED_BELOW = 0.6  # Share of a block's rows above which selecting them costs more than it saves.
 _SAMPLED_ROWS = 500  # Number of rows from which the mean number of pairs of an ambiguous row is estimated.
@@ -236,25 +237,26 @@ class HiddenInformation:
 
     def __init__(self, posterior, ambiguity):
         self._ambiguity, structure = ambiguity, posterior.structure
-        self._pairs = PairsOfExpectations(posterior)
+        self._labels = LabelInformation(posterior)
         kind = HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation
         self._hidden = kind(structure)
         # Some of a block's rows are ambiguous between two components: products of them want large blocks.
-        self.numbers_per_row = posterior.centred_means.size
+        self.numbers_per_row = RowNumbers(posterior.centred_means.size, numbers_of_pattern(posterior))
 
     def of_block(self, block):
         """The share that unknown labels have, (D, D), and sums for that of hidden values."""
         whitened, r, information = self._ambiguity.of_holed_block(block)
         counted = block.weighted(r)
         counting = functools.partial(self._counting, information)
-        return self._pairs.of_block(whitened, counted, r, counting), self._hidden.of_block(whitened, counted)
+        return self._labels.of_block(whitened, counted, r, counting), self._hidden.of_block(whitened, counted)
 
     def _counting(self, information, weights, k, l):
         return self._ambiguity.counting(weights, information, k, l)
 
     def summed(self, sums, hidden_values):
         """The matrix, (D, D), from the sums over all blocks."""
-        missing, of_hidden_values = sums
+        of_labels, of_hidden_values = sums
+        missing = self._labels.in_coefficients(of_labels)
         if hidden_values:
             self._hidden.add_to(missing, of_hidden_values)
         return missing
@@ -312,9 +314,7 @@ class _AllFeatures:
 
     def in_coefficients(self, matrix):
         """A matrix of features, component by component, in the order of the coefficients: (D, D)."""
-        layout = self._structure.layout
-        order = np.argsort(np.concatenate([layout.coefficient_index(k) for k in range(layout.n_components)]))
-        return matrix[order][:, order]
+        return self._structure.layout.ordered(matrix)
 
 
 class _LinearFeatures:

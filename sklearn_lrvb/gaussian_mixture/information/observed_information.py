@@ -18,6 +18,7 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.information.ambiguous_columns import AmbiguousColumns
 from sklearn_lrvb.gaussian_mixture.information.cost_model import features_are_cheaper, solver_costs
+from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
     missing_information_from_features,
@@ -29,6 +30,7 @@ from sklearn_lrvb.linear_response import (
     MatrixFreeInformation,
     PrimalInformation,
 )
+from sklearn_lrvb.symmetric_matrices import round_off
 
 
 def complete_information(posterior, quadratic_information=None):
@@ -59,7 +61,7 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     e_step_result : EStepResult at the posterior
     n_targets : int, number of right-hand sides that will be solved for
     solver : {"primal", "dual", "matrix_free"} or None
-        Overrules the cost model (`cost_model`). Rows with holes have no "dual".
+        Overrules the cost model (`cost_model`). Rows with holes have no "dual" for precision matrices.
     hidden_values : bool, default=True
         Whether G has the information that holes hide, besides that of unknown labels.
 
@@ -72,12 +74,14 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     chosen = solver or costs.cheapest(n_targets)
     complete = complete_information(posterior)
     if chosen == "dual":
-        columns = AmbiguousColumns.of_rows(rows, posterior)
+        columns, remaining = _columns(rows, posterior, complete, hidden_values)
         # The first choice estimated the number of columns by the alternatives. Now it is known: choose again.
         costs = solver_costs(rows, structure, len(columns), n_pair_rows)
         chosen = solver or costs.cheapest(n_targets)
-        if chosen == "dual":
-            return DualInformation(complete, columns)
+        if chosen == "dual" and (remaining is None or remaining.min() > round_off(len(remaining))):
+            return DualInformation(complete, columns, remaining)
+        if chosen == "dual":  # Then M is not positive definite, which the other solvers can say more of.
+            chosen = "primal" if "primal" in costs.costs(n_targets) else "matrix_free"
     if chosen == "primal":
         by_features = features_are_cheaper(rows.n_samples, structure, n_pair_rows)
         if by_features:
@@ -87,3 +91,11 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
         return PrimalInformation(complete, missing)
     product = functools.partial(missing_information_product, rows, posterior, hidden_values=hidden_values)
     return MatrixFreeInformation(complete, product)
+
+
+def _columns(rows, posterior, complete, hidden_values):
+    """The factor B of the dual solver, and the shares of R^-1 that hidden values leave; None for all."""
+    if not rows.has_holes:
+        return AmbiguousColumns.of_rows(rows, posterior), None
+    columns = ExpectedColumns.of_rows(rows, posterior, complete, hidden_values)
+    return columns, columns.shares

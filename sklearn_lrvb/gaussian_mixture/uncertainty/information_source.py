@@ -14,6 +14,7 @@ from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.information.ambiguous_columns import AmbiguousColumns
 from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
+from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
@@ -183,11 +184,12 @@ class InformationSource:
     def _formed(self, checked, n_targets, solver):
         """The information from rows and their E-step, and the Newton decrement."""
         rows, result = checked
-        if solver == "dual" and rows.has_holes:
+        if solver == "dual" and rows.has_holes and self._posterior.structure.is_matrix:
             raise ValueError(
-                "information_solver='dual' has a column for every row whose component is in doubt, but every "
-                "missing value takes some as well: their matrix would be the larger one. Use 'primal', "
-                "'matrix_free' or 'auto'."
+                "information_solver='dual' has a column for every row whose component is in doubt, but of "
+                "'full' and 'tied' covariances every missing value takes some as well: their matrix would be "
+                "the larger one. Use 'primal', 'matrix_free' or 'auto'; or fit 'diag' or 'spherical' "
+                "covariances, for which missing values take none."
             )
         sizes = {"primal": self.size, "dual": result.n_alternatives}
         self.require_size(sizes.get(solver, 0), f"The {solver} solver")
@@ -354,8 +356,11 @@ class InformationSource:
 
 def unpacked_information(arrays, posterior):
     """The observed information at a posterior, from the arrays of its ``to_arrays``."""
-    return information_from_arrays(
-        complete_information(posterior),
-        arrays,
-        lambda factor_arrays: AmbiguousColumns.from_arrays(posterior, factor_arrays),
-    )
+    complete = complete_information(posterior)
+
+    def columns(arrays):
+        if "remaining" in arrays:
+            return ExpectedColumns.from_arrays(posterior, complete, arrays["remaining"], arrays)
+        return AmbiguousColumns.from_arrays(posterior, arrays)
+
+    return information_from_arrays(complete, arrays, columns)
