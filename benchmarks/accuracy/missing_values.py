@@ -230,8 +230,8 @@ values are within 1.96 of the standard deviations that ``impute`` returns, and w
 An imputer that does not know the clusters pulls them towards each other, and error bars that take its guesses
 for data are too small: the intervals miss the true means. Five tables of draws, fitted and pooled, and rows
 without holes alone both have honest error bars where values are missing completely at random, but wide ones,
-and means that are 1.2 to 2.5 times as far off as in the model. Where the first column decides what is missing,
-their intervals miss the means as well. In the model, error bars are those of what is known.
+and means that are 1.2 to 2.5 times as far off as in the model. Where the first column decides, their
+intervals miss the means as well. In the model, error bars are those of what is known.
 """
 
 

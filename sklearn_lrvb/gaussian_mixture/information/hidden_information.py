@@ -7,8 +7,8 @@ component, a row's share of G is
         = sum over pairs k < l of r_k r_l (hbar_k - hbar_l)(hbar_k - hbar_l)' + [r_k delta_kl C_k],
 
 each hbar_k in its places in the vector of all coefficients. The first part is summed over the rows that are
-ambiguous between two components: both forms, by blocks and by pairs, leave out the same. C_k is zero on the intercept. With y = yhat + e, e ~ N(0, Pi), and A_q the
-matrix of a quadratic feature,
+ambiguous between two components: both forms, by blocks and by pairs, leave out the same. C_k is zero on the
+intercept. With y = yhat + e, e ~ N(0, Pi), and A_q the matrix of a quadratic feature,
 
     (y, y)     Pi
     (y, q)     2 Pi A_q yhat
