@@ -130,21 +130,21 @@ class Ambiguity:
     negligible: float
 
     @classmethod
-    def among(cls, rows, posterior):
-        """The rule by which everything that is left out is negligible together."""
+    def among(cls, rows, posterior, frames=None):
+        """The rule by which everything that is left out is negligible together, by default in common frames."""
         n_numbers = rows.n_samples * posterior.n_components**2
-        return cls(posterior, frames_of(posterior, rows), NEGLIGIBLE_INFORMATION / n_numbers)
+        return cls(posterior, frames or frames_of(posterior, rows), NEGLIGIBLE_INFORMATION / n_numbers)
 
     def of_block(self, block):
         """Responsibilities and information of a block's rows, (K, n) each."""
         if block.holes is not None:
-            return self.of_holed_block(block)[1:]
+            return self.of_own_rows(block)[1:]
         expectation = expect(self.frames, block, keep_log_densities=True)
         squared = 2.0 * (self.posterior.log_density_constants[:, None] - expectation.log_densities)
         return expectation.responsibilities, information_of_rows(self.posterior, squared)
 
-    def of_holed_block(self, block):
-        """`OwnRows` of a block with holes, and their responsibilities and information, (K, n) each."""
+    def of_own_rows(self, block):
+        """`OwnRows` of a block whose frames are `OwnFrames`, their responsibilities and information, (K, n)."""
         expectation = expect(self.frames, block)
         squared = expectation.whitened.squares()
         return (
@@ -245,10 +245,11 @@ class HiddenInformation:
 
     def of_block(self, block):
         """The share that unknown labels have, (D, D), and sums for that of hidden values."""
-        whitened, r, information = self._ambiguity.of_holed_block(block)
+        whitened, r, information = self._ambiguity.of_own_rows(block)
         counted = block.weighted(r)
         counting = functools.partial(self._counting, information)
-        return self._labels.of_block(whitened, counted, r, counting), self._hidden.of_block(whitened, counted)
+        of_hidden_values = None if block.holes is None else self._hidden.of_block(whitened, counted)
+        return self._labels.of_block(whitened, counted, r, counting), of_hidden_values
 
     def _counting(self, information, weights, k, l):
         return self._ambiguity.counting(weights, information, k, l)
@@ -271,11 +272,15 @@ def missing_information_from_features(rows, posterior, hidden_values=True):
     It takes 2 (K f)^2 flops a row and a few calls a block of rows, where `missing_information` takes many
     calls for every pair of components. Components of their own precisions have f = F features each. Those
     that share one differ by features that are linear in y: they have f = 1 + P.
-    Where these lose digits, or rows have holes, `missing_information` is used.
+    Where these lose digits, `missing_information` is used. Where rows have holes, complete ones are treated as
+    if they had some, too.
     """
     structure = posterior.structure
+    if rows.has_holes:
+        hidden = HiddenInformation(posterior, Ambiguity.among(rows, posterior, OwnFrames(posterior)))
+        return hidden.summed(rows.total(hidden.of_block, hidden.numbers_per_row), hidden_values)
     features = _LinearFeatures(posterior) if structure.shares_precision else _AllFeatures(posterior)
-    if rows.has_holes or features.amplification > MAX_AMPLIFICATION:
+    if features.amplification > MAX_AMPLIFICATION:
         return missing_information(rows, posterior, hidden_values)
     function = functools.partial(_feature_products_of_block, features, OwnFrames(posterior))
     n_columns = structure.n_components * features.n_features
