@@ -64,6 +64,9 @@ class RowNumbers(int):
         numbers.of_pattern = of_pattern
         return numbers
 
+    def __getnewargs__(self):
+        return int(self), self.of_pattern
+
 
 def rows_of_size(numbers_per_row, least=None):
     """Rows in a block that stays in cache with so many float64 numbers a row; at least ``least``."""
