@@ -34,7 +34,7 @@ from benchmarks.problems.populations import Population
 TITLE = "Holes in X"
 _ROWS = 500
 _SETTINGS = (("MCAR", 0.1), ("MCAR", 0.2), ("MCAR", 0.4), ("MAR", 0.2))
-_DATA_SETS, _QUICK_DATA_SETS = 200, 2
+_DATA_SETS, _QUICK_DATA_SETS = 200, 1
 _DRAWS, _QUICK_DRAWS = 100, 10
 _TABLES = 5  # Of chained equations, the default of R's mice.
 METHODS = {

@@ -100,13 +100,12 @@ def test_a_row_is_left_out_with_all_its_weight():
     np.testing.assert_allclose(scores[uncounted], estimator.score_samples(X)[uncounted], rtol=1e-12)
 
 
-@catalogue
-def test_solvers_agree(model, monkeypatch):
+@models_in_turn(MODELS, "solver", INFORMATION)
+def test_solvers_agree(model, solver, monkeypatch):
     rows = X[::4]
     expected = mixture(model).fit(rows).loo_score_samples(rows)
-    for solver in INFORMATION:
-        use_information(solver, monkeypatch)
-        np.testing.assert_allclose(mixture(model).fit(rows).loo_score_samples(rows), expected, rtol=1e-7)
+    use_information(solver, monkeypatch)
+    np.testing.assert_allclose(mixture(model).fit(rows).loo_score_samples(rows), expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual"])

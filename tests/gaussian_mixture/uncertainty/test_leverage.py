@@ -202,7 +202,7 @@ def test_leverages_of_a_linear_model_sum_to_its_parameters():
 def test_results_depend_on_neither_blocks_nor_threads(solver, monkeypatch):
     use_information(solver, monkeypatch)
     estimator = mixture({"covariance_type": "full"}, n_components=3).fit(three_blobs())
-    rows = three_blobs()[::10]
+    rows = three_blobs()[::40]
     leverage, spread = estimator.leverage(rows), estimator.predict_proba(rows, return_std=True)[1]
     monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 17)
     for n_jobs in (1, 2):
