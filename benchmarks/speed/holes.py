@@ -105,6 +105,6 @@ def section(found):
 {shown}
 
 With "full" covariances every pattern of holes has a projection of its own, which is computed once in a pass,
-and every row with holes is projected in all components. A fit has more to do besides: one normal distribution completes the rows for
-the start, and the information that holes hide has to be known for the error bars.
+and every row with holes is projected in all components. A fit has more to do besides: one normal distribution
+completes the rows for the start, and the information that holes hide has to be known for the error bars.
 """

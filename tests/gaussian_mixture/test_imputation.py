@@ -229,3 +229,37 @@ def test_filled_values_are_closer_than_those_of_a_mean():
         for imputer in (MixtureImputer(random_state=0), sklearn.impute.SimpleImputer())
     ]
     assert errors[0] < 0.9 * errors[1]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_wide_tables_are_drawn_towards_uncorrelated_columns():
+    """Regressions on more columns than their rows can tell apart must not be worse than a mean."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 60)) + 3.0 * rng.normal(size=(80, 60))
+    is_hidden = rng.random(X.shape) < 0.1
+    table = np.where(is_hidden, np.nan, X)
+    errors = {
+        imputer: np.square(imputer.fit_transform(table) - X)[is_hidden].mean()
+        for imputer in (
+            MixtureImputer(random_state=0),
+            sklearn.impute.SimpleImputer(),
+            MixtureImputer(LRVBGaussianMixture(covariance_type="tied")),
+        )
+    }
+    ours, by_mean, by_its_own_covariance = errors.values()
+    assert ours < 0.95 * by_mean < by_its_own_covariance
+
+
+def test_constant_columns_are_filled_with_their_value():
+    X = np.column_stack([holed(), np.full(120, 7.0), np.zeros(120)])
+    X[::4, 3:] = np.nan
+    for imputer in (MixtureImputer(random_state=0), MixtureImputer(sample_posterior=True, random_state=0)):
+        filled = imputer.fit_transform(X)
+        np.testing.assert_allclose(filled[:, 3:], np.broadcast_to([7.0, 0.0], (120, 2)), atol=1e-12)
+
+
+def test_weights_of_the_imputer_are_repetitions():
+    weights = np.random.default_rng(0).integers(0, 3, size=120)
+    weighted = MixtureImputer(random_state=0).fit(holed(), sample_weight=weights)
+    repeated = MixtureImputer(random_state=0).fit(np.repeat(holed(), weights, axis=0))
+    np.testing.assert_allclose(weighted.transform(holed()), repeated.transform(holed()), atol=1e-6)

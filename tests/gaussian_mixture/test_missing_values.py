@@ -444,7 +444,7 @@ def test_the_default_prior_is_that_of_estimates_by_em():
     holed_rows[X[:, 0] > 1.0, 1] = np.nan
     estimator = LRVBGaussianMixture(max_iter=1, tol=1e9).fit(holed_rows)
     np.testing.assert_allclose(estimator.mean_prior_, X.mean(axis=0), atol=0.1)
-    np.testing.assert_allclose(estimator.covariance_prior_, np.cov(X.T), atol=0.15)
+    np.testing.assert_allclose(estimator.covariance_prior_, np.cov(X.T), atol=0.2)
     assert abs(np.nanmean(holed_rows[:, 1]) + 1.0) > 0.5  # so it would have been biased
 
 

@@ -116,6 +116,9 @@ def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
     if frames is None:
         seen = np.asarray(rows.seen_weight)
         scale = np.sqrt(squares / np.where(seen > 0, seen, 1.0))
+        if rows.has_holes:
+            # The hidden values of a constant column begin with this variance, and lose a share of it a sweep.
+            scale = np.where(scale > 0, scale, prior.deviations)
         scale[scale == 0] = 1.0
         frames = prior.structure.scaled_frames(scale)
     start = VariationalPosterior(prior, counts, centers, frames)

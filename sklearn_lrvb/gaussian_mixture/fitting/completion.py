@@ -16,15 +16,17 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import statistics_residual
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
 from sklearn_lrvb.row_blocks import ArrayRows
 
-# Sweeps end when one gains less than so many nats a row, and at the latest after so many. They come closer by
-# the share of the information that is missing: a share of 0.7 takes some forty.
+# Steps end where a sweep would gain less than about so many nats a row, and at the latest after so many.
 _LEAST_GAIN = 1e-7
-_MAX_SWEEPS = 100
+_MAX_STEPS = 100
 
 # Number of features beyond which a column is completed by its mean alone, not by all other columns, since
 # that takes up to P^3 flops for every pattern of holes and sweep.
@@ -60,12 +62,7 @@ class Completion:
         """
         if not rows.has_holes:
             return None
-        posterior, before = _start(rows), -np.inf
-        for _ in range(_MAX_SWEEPS):
-            result = e_step(rows, posterior)
-            if result.lower_bound - before < _LEAST_GAIN * rows.total_weight:
-                break
-            posterior, before = posterior.m_step(result.moments), result.lower_bound
+        posterior = _fitted(rows, _start(rows))
         return cls(posterior, *_mean_and_root(rows, posterior))
 
     def completed_values(self, block):
@@ -121,6 +118,34 @@ def _start(rows):
         resolution=np.zeros(n_features),
     )
     return VariationalPosterior(prior, np.array([rows.total_weight]), np.zeros((1, n_features)), frames)
+
+
+def _fitted(rows, posterior):
+    """The posterior at the end of accelerated sweeps."""
+    acceleration, result = Acceleration(), e_step(rows, posterior)
+    for _ in range(_MAX_STEPS):
+        distance = posterior.deviation(statistics_residual(posterior, result.moments))
+        if 0.5 * distance**2 < _LEAST_GAIN * rows.total_weight:
+            break
+        acceleration.record(distance)
+        swept = posterior.m_step(result.moments)
+        posterior, result = _accelerated(rows, posterior, swept, result.lower_bound, acceleration)
+    return posterior
+
+
+def _accelerated(rows, posterior, swept, lower_bound, acceleration):
+    """The posterior after a step of the acceleration, or after a sweep where that lowers the bound."""
+    try:
+        proposed = acceleration.proposal(posterior, swept)
+    except DegenerateComponentError:
+        proposed = None
+    if proposed is not None:
+        result = e_step(rows, proposed)
+        if result.lower_bound >= lower_bound:
+            acceleration.accept()
+            return proposed, result
+        acceleration.reject()
+    return swept, e_step(rows, swept)
 
 
 def _are_constant(rows):

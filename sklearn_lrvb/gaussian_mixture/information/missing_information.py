@@ -12,7 +12,7 @@ need:
 * `missing_information`: the matrix, one Gram matrix of weight r_k r_l >= 0 for every pair of components
   (`covariance_structures.pairs`); or, for few rows, `missing_information_from_features`, one product of the
   features of all components;
-* `AmbiguousColumns` in `ambiguous_columns`: the columns of B, few where few rows are ambiguous.
+* `RowColumns` in `row_columns`: the columns of B, few where few rows are ambiguous.
 """
 
 import functools
@@ -131,7 +131,7 @@ class Ambiguity:
 
     @classmethod
     def among(cls, rows, posterior, frames=None):
-        """The rule by which everything that is left out is negligible together, by default in common frames."""
+        """The rule by which everything that is left out is negligible together; by default in `frames_of`."""
         n_numbers = rows.n_samples * posterior.n_components**2
         return cls(posterior, frames or frames_of(posterior, rows), NEGLIGIBLE_INFORMATION / n_numbers)
 
@@ -144,7 +144,7 @@ class Ambiguity:
         return expectation.responsibilities, information_of_rows(self.posterior, squared)
 
     def of_own_rows(self, block):
-        """`OwnRows` of a block whose frames are `OwnFrames`, their responsibilities and information, (K, n)."""
+        """`OwnRows` of a block in `OwnFrames`, and their responsibilities and information, (K, n) each."""
         expectation = expect(self.frames, block)
         squared = expectation.whitened.squares()
         return (
@@ -272,8 +272,8 @@ def missing_information_from_features(rows, posterior, hidden_values=True):
     It takes 2 (K f)^2 flops a row and a few calls a block of rows, where `missing_information` takes many
     calls for every pair of components. Components of their own precisions have f = F features each. Those
     that share one differ by features that are linear in y: they have f = 1 + P.
-    Where these lose digits, `missing_information` is used. Where rows have holes, complete ones are treated as
-    if they had some, too.
+    Where these lose digits, `missing_information` is used. Where rows have holes, complete ones are treated
+    as if they had some, too.
     """
     structure = posterior.structure
     if rows.has_holes:

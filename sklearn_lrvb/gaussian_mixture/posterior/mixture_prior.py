@@ -58,6 +58,14 @@ class MixturePrior:
         """Lower factor of C0, of a proper prior, in the shape of one group's map: (1, ...)."""
         return self.structure.cholesky(self.covariance[None])
 
+    @property
+    def deviations(self):
+        """Standard deviations of the features at the mean precision, (P,); zeros under the flat prior."""
+        if self.flat:
+            return np.zeros(len(self.mean))
+        variances = self.structure.diagonal(self.covariance) / self.degrees_of_freedom
+        return np.broadcast_to(np.sqrt(variances), self.mean.shape)
+
     def effective_degrees_of_freedom(self, counts):
         """c, with E Lambda = c A^-1, given expected counts: (..., K) -> (..., S)."""
         structure = self.structure
