@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.validation import checked_counts
 
 # Of the default mixture, an upper bound under its prior. Its precision is shared: on most real tables
 # (`benchmarks.accuracy.imputation`), filled values then had smaller errors than with a precision for each
@@ -29,7 +30,6 @@ _MAX_ITER = 500  # Columns that predict each other well take hundreds of steps, 
 # column, values that an estimate fills which is not drawn to uncorrelated columns are worse than means.
 _SHRINKAGES = (1 / 16, 1 / 4, 1.0, 4.0)
 _STEPS_TO_COMPARE = 10  # Of the fits by which one is chosen, whose bounds then hardly change.
-_LEAST_RELATIVE_DEVIATION = np.finfo(float).eps  # Of a column with a single value.
 
 
 class MixtureImputer(TransformerMixin, BaseEstimator):
@@ -272,15 +272,16 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
         """The mixture to fit."""
         if self.mixture is not None:
             return clone(self.mixture)
-        mixture = LRVBGaussianMixture(
-            n_components=min(_N_COMPONENTS, len(columns)),
+        prior, n_rows = _shrinking_prior(columns, sample_weight) if columns.size else ({}, len(columns))
+        return LRVBGaussianMixture(
+            n_components=min(_N_COMPONENTS, n_rows),
             covariance_type="tied",
             reg_covar=0.0,
             max_iter=_MAX_ITER,
             moves="merge",
             random_state=self.random_state,
+            **prior,
         )
-        return mixture.set_params(**_shrinking_prior(columns, sample_weight)) if columns.size else mixture
 
     def _indicator(self, is_missing):
         """The fitted indicator of missing values, or None."""
@@ -296,10 +297,10 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
 
 
 def _shrinking_prior(columns, sample_weight):
-    """The prior of the default mixture's precision: dict of constructor arguments."""
-    values = np.asarray(columns, dtype=np.float64)
-    counts = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    variances, n_columns = _variances(values, counts), values.shape[1]
+    """The prior of the default mixture, a dict of constructor arguments, and how many rows count."""
+    kept, weights = checked_counts(sample_weight, columns, has_holes=True)
+    values = np.asarray(columns if kept is None else columns[kept], dtype=np.float64)
+    variances, n_columns = _variances(values, weights), values.shape[1]
     priors = [
         {
             "covariance_prior": np.diag(share * n_columns * variances),
@@ -307,21 +308,26 @@ def _shrinking_prior(columns, sample_weight):
         }
         for share in _SHRINKAGES
     ]
-    return max(priors, key=lambda prior: _evidence(values, sample_weight, prior))
+    return max(priors, key=lambda prior: _evidence(columns, sample_weight, prior)), len(values)
 
 
-def _evidence(values, sample_weight, prior):
+def _evidence(columns, sample_weight, prior):
     """The lower bound of a single component under a prior of its precision."""
     single = LRVBGaussianMixture(covariance_type="tied", reg_covar=0.0, max_iter=_STEPS_TO_COMPARE, **prior)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return single.fit(values, sample_weight=sample_weight).lower_bound_
+        return single.fit(columns, sample_weight=sample_weight).lower_bound_
 
 
-def _variances(values, counts):
+def _variances(values, weights):
     """Variances of the columns' values, (P,); those of rounding where a column has a single value."""
+    counts = np.ones(len(values)) if weights is None else weights
     seen = counts[:, None] * ~np.isnan(values)
     totals = np.maximum(seen.sum(axis=0), np.finfo(float).tiny)
-    means = np.nansum(seen * values, axis=0) / totals
-    variances = np.nansum(seen * np.square(values - means), axis=0) / totals
-    return np.maximum(variances, np.square(_LEAST_RELATIVE_DEVIATION * np.maximum(np.abs(means), 1.0)))
+    with np.errstate(over="ignore", invalid="ignore"):  # The fit refuses numbers that are so large, by name.
+        means = np.nansum(seen * values, axis=0) / totals
+        variances = np.nansum(seen * np.square(values - means), axis=0) / totals
+        rounding = np.square(np.finfo(float).eps * means)
+    variances = np.maximum(variances, rounding)
+    # A column of zeros has no unit: any other column's is as good.
+    return np.where(variances > 0, variances, np.square(np.finfo(float).eps) * (variances.max() or 1.0))

@@ -263,3 +263,28 @@ def test_weights_of_the_imputer_are_repetitions():
     weighted = MixtureImputer(random_state=0).fit(holed(), sample_weight=weights)
     repeated = MixtureImputer(random_state=0).fit(np.repeat(holed(), weights, axis=0))
     np.testing.assert_allclose(weighted.transform(holed()), repeated.transform(holed()), atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-40, 1e40])
+def test_filled_values_have_the_unit_of_the_rows(unit):
+    ours = MixtureImputer(random_state=0)
+    np.testing.assert_allclose(
+        ours.fit_transform(unit * holed()) / unit, ours.fit_transform(holed()), rtol=1e-6
+    )
+
+
+def test_fewer_rows_that_count_than_components():
+    weights = np.zeros(120)
+    weights[:3] = 1.0
+    weighted = MixtureImputer(random_state=0).fit(holed(), sample_weight=weights)
+    assert weighted.mixture_.n_components == 3
+    assert not np.isnan(weighted.transform(holed())).any()
+
+
+@pytest.mark.parametrize(
+    ("sample_weight", "message"),
+    [(np.full(120, np.nan), "contains NaN"), (np.ones(119), "expected"), (np.zeros(120), "non-zero")],
+)
+def test_bad_weights_of_the_imputer(sample_weight, message):
+    with pytest.raises(ValueError, match=message):
+        MixtureImputer().fit(holed(), sample_weight=sample_weight)
