@@ -365,20 +365,17 @@ def test_component_order_does_not_matter(model):
 # Blocks, threads, kinds of arrays.
 
 
-@catalogue
-def test_threads_and_block_sizes_do_not_change_the_answer(model, monkeypatch):
+@models_in_turn(MODELS, "n_jobs", [1, 2])
+def test_threads_and_block_sizes_do_not_change_the_answer(model, n_jobs, monkeypatch):
     X = overlapping()
     weights = np.random.default_rng(0).uniform(0.2, 3.0, size=len(X)) if model["reg_covar"] else None
     whole = fitted(model) if weights is None else mixture(model).fit(X, sample_weight=weights)
     influence = whole.influence(X)
     monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 100)
-    blocks = mixture(model).fit(X, sample_weight=weights)
-    with parallel_config(backend="threading", n_jobs=2):
-        threads = mixture(model).fit(X, sample_weight=weights)
-    for other in (blocks, threads):
-        np.testing.assert_allclose(other.posterior_mean_, whole.posterior_mean_, rtol=1e-8, atol=1e-8)
-        np.testing.assert_allclose(other.posterior_std_, whole.posterior_std_, rtol=1e-8)
-        np.testing.assert_allclose(other.influence(X), influence, rtol=1e-6, atol=1e-9)
+    blocks = mixture(model, n_jobs=n_jobs).fit(X, sample_weight=weights)
+    np.testing.assert_allclose(blocks.posterior_mean_, whole.posterior_mean_, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(blocks.posterior_std_, whole.posterior_std_, rtol=1e-8)
+    np.testing.assert_allclose(blocks.influence(X), influence, rtol=1e-6, atol=1e-9)
 
 
 def test_the_number_of_threads_is_an_argument_or_joblibs(monkeypatch):

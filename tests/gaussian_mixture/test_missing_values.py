@@ -58,11 +58,14 @@ def log_densities(estimator, X):
 @catalogue
 def test_scores_are_marginal_densities_of_what_is_seen(model):
     estimator = fitted(model)
-    expected = log_densities(estimator, holed())
-    scores = np.logaddexp.reduce(expected, axis=1)
-    np.testing.assert_allclose(estimator.score_samples(holed()), scores, rtol=1e-10, atol=1e-10)
+    scores, some = estimator.score_samples(holed()), slice(None, None, 3)
+    expected = log_densities(estimator, holed()[some])
+    np.testing.assert_allclose(scores[some], np.logaddexp.reduce(expected, axis=1), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(
-        estimator.predict_proba(holed()), np.exp(expected - scores[:, None]), rtol=1e-8, atol=1e-11
+        estimator.predict_proba(holed())[some],
+        np.exp(expected - scores[some, None]),
+        rtol=1e-8,
+        atol=1e-11,
     )
     divergence = estimator._fitted.posterior.kl_divergence
     np.testing.assert_allclose(estimator.lower_bound_, scores.sum() - divergence, rtol=1e-11)
