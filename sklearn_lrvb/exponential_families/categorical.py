@@ -81,6 +81,10 @@ class Categorical(ExponentialFamily):
             raise ValueError(f"Probabilities must not be negative or NaN; got {np.min(probabilities):.4g}.")
         return np.log(np.maximum(probabilities, np.finfo(float).tiny))
 
+    def means_around(self, value: ArrayLike) -> NDArray[np.float64]:
+        """The probabilities given, scaled to a sum of one: (..., K) -> (..., K)."""
+        return self.mean_parameters(self.natural_parameters(value))
+
     def log_partition(self, natural: ArrayLike) -> NDArray[np.float64] | np.float64:
         """Log of the sum of exp(eta): (..., K) -> (...)."""
         return logsumexp(np.asarray(natural, dtype=float), axis=-1)

@@ -118,6 +118,11 @@ class Dirichlet(ExponentialFamily):
         """``log`` log pi, (K,)."""
         return {"log": (self.n_categories,)}
 
+    @property
+    def variable(self) -> str:
+        """``probability``."""
+        return "probability"
+
     def natural_parameters(self, concentration: ArrayLike) -> NDArray[np.float64]:
         """Natural parameters alpha - 1 from the concentration: (..., K) -> (..., K).
 

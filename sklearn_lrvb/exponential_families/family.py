@@ -273,6 +273,85 @@ class ExponentialFamily(ABC):
                [-1.,  1.]])
         """
 
+    @property
+    def variable(self) -> str:
+        """Name of x itself, by which a guess of it is given; by default that of the first statistic."""
+        return next(iter(self.statistics))
+
+    def means_around(self, value: ArrayLike) -> NDArray[np.float64]:
+        """Mean parameters for a guess of the variable, at which coordinate ascent may start.
+
+        Parameters
+        ----------
+        value : array-like of shape (..., shape of x)
+            The guess, inside the range of x. For categories it is their probabilities (..., K).
+
+        Returns
+        -------
+        means : ndarray of shape (..., D)
+            By default the statistics of the guess, as if x were known.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Categorical, UnivariateNormal
+        >>> UnivariateNormal().means_around(3.0)
+        array([3., 9.])
+        >>> Categorical(2).means_around([0.8, 0.2])
+        array([0.8, 0.2])
+        """
+        return self.statistics_of(value)
+
+    def variances(self, natural: ArrayLike) -> NDArray[np.float64]:
+        """Variances of the statistics, the diagonal of V: (..., D) -> (..., D).
+
+        By default those of `covariance`; families with many statistics have them without that matrix.
+
+        Parameters
+        ----------
+        natural : array-like of shape (..., D)
+            Natural parameters eta inside the domain.
+
+        Returns
+        -------
+        variances : ndarray of shape (..., D)
+            In squared units of the statistics.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> print(Gamma().variances(Gamma().natural_parameters(shape=3.0, rate=2.0))[0])
+        0.75
+        """
+        return np.einsum("...dd->...d", self.covariance(natural))
+
+    def covariance_product(self, natural: ArrayLike, vectors: ArrayLike) -> NDArray[np.float64]:
+        """V times vectors: (..., D), (..., D, m) -> (..., D, m).
+
+        By default with the matrix V itself; families with many statistics do without it.
+
+        Parameters
+        ----------
+        natural : array-like of shape (..., D)
+            Natural parameters eta inside the domain.
+        vectors : array-like of shape (..., D, m)
+            Columns, in the order of ``statistics``.
+
+        Returns
+        -------
+        product : ndarray of shape (..., D, m)
+            Changes of the mean parameters where the natural parameters change by the columns.
+
+        Examples
+        --------
+        How the mean of a gamma variable changes where its rate grows:
+
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> natural = Gamma().natural_parameters(shape=3.0, rate=2.0)
+        >>> print(Gamma().covariance_product(natural, [[-1.0], [0.0]])[0, 0])
+        -0.75
+        """
+        return self.covariance(natural) @ np.asarray(vectors, dtype=float)
+
     def location_deviations(self, natural: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Standard deviations of the statistics that are shifted with the data's origin; by default none.
 

@@ -30,7 +30,8 @@ def check_family(
     * the mean parameters are grad A and the covariance is hess A, by central differences and to their
       round-off;
     * the covariance is exactly symmetric and positive semidefinite;
-    * `location_deviations` are roots of its diagonal;
+    * `variances` and `location_deviations` are its diagonal and roots of it, and `covariance_product` is its
+      product with vectors;
     * shapes fit, and copies along leading axes broadcast;
     * the default member is proper, and natural parameters that are not finite are rejected;
     * the statistics of draws have that mean and covariance.
@@ -94,6 +95,8 @@ def check_family(
     _compare(mean, derivatives[0], allowed[0], "mean_parameters is not grad A", labels)
     identity = "covariance is not the Jacobian of mean_parameters"
     _compare(covariance, derivatives[1:], allowed[1:], identity, labels)
+    _compare(family.variances(natural), sd**2, tolerance * sd**2, "variances are not those of V", labels)
+    _check_covariance_product(family, natural, covariance, tolerance, labels)
     _check_location_deviations(family, natural, sd, tolerance)
     _check_copies(family, natural)
     if n_draws:
@@ -160,6 +163,18 @@ def _check_location_deviations(family, natural, sd, tolerance):
             raise AssertionError(f"location_deviations of {name!r} are {found}, expected {expected}")
 
 
+def _check_covariance_product(family, natural, covariance, tolerance, labels):
+    """V times all unit vectors together, and some alone: the product may leave out what is zero in all."""
+    n = family.n_statistics
+    sd = np.sqrt(np.diag(covariance))
+    allowed = tolerance * np.outer(sd, sd)
+    identity = "covariance_product is not the product with V"
+    _compare(family.covariance_product(natural, np.eye(n)), covariance, allowed, identity, labels)
+    for position in (0, n - 1):
+        alone = family.covariance_product(natural, np.eye(n)[:, [position]])
+        _compare(alone[:, 0], covariance[:, position], allowed[:, position], identity, labels)
+
+
 def _derivatives(family, natural, sd):
     """Derivatives of A (first row) and of the mean parameters, and their round-off: (1 + D, D) each."""
 
@@ -221,7 +236,13 @@ def _check_copies(family, natural):
     """Copies along leading axes give what each member gives alone, to round-off."""
     default = np.asarray(family.default_natural_parameters(), dtype=float)
     copies = np.stack([np.stack([natural, default, natural]), np.stack([default, natural, default])])
-    for method in (family.log_partition, family.mean_parameters, family.covariance):
+
+    def product(natural):
+        return family.covariance_product(natural, weights)
+
+    weights = np.linspace(-1.0, 2.0, 2 * len(natural)).reshape(len(natural), 2)
+    methods = (family.log_partition, family.mean_parameters, family.covariance, family.variances, product)
+    for method in methods:
         for position in np.ndindex(2, 3):
             together, alone = method(copies), method(copies[position])
             if np.shape(together) != (2, 3, *np.shape(alone)):

@@ -194,11 +194,40 @@ class Wishart(ExponentialFamily):
         covariance = np.empty((*lead, n_entries + 1, n_entries + 1))
         covariance[..., :-1, :-1] = degrees_of_freedom[..., None, None] * symmetric_kronecker_square(scale)
         covariance[..., :-1, -1] = covariance[..., -1, :-1] = crossed
-        explained = 2.0 * self.n_features / degrees_of_freedom
-        covariance[..., -1, -1] = explained + log_determinant_excess_variance(
-            degrees_of_freedom, self.n_features
-        )
+        covariance[..., -1, -1] = self._log_determinant_variance(degrees_of_freedom)
         return covariance
+
+    def variances(self, natural: ArrayLike) -> NDArray[np.float64]:
+        """nu (W_ii W_jj + W_ij^2) of Lambda_ij, and that of log|Lambda|."""
+        degrees_of_freedom, root, _ = self._scale(natural)
+        scale = symmetrized(root @ root.swapaxes(-1, -2))
+        diagonal = np.einsum("...pp->...p", scale)
+        of_entries = diagonal[..., :, None] * diagonal[..., None, :] + scale**2
+        of_entries *= degrees_of_freedom[..., None, None]
+        of_log_det = self._log_determinant_variance(degrees_of_freedom)[..., None]
+        return np.concatenate([of_entries.reshape(*degrees_of_freedom.shape, -1), of_log_det], axis=-1)
+
+    def covariance_product(self, natural: ArrayLike, vectors: ArrayLike) -> NDArray[np.float64]:
+        """With h = trace(B Lambda) + c log|Lambda|, Cov(Lambda, h) = 2 nu W B W + 2 c W.
+
+        It takes P^3 steps a column, instead of P^4.
+        """
+        degrees_of_freedom, root, _ = self._scale(natural)
+        scale = symmetrized(root @ root.swapaxes(-1, -2))[..., None, :, :]
+        columns = np.moveaxis(np.asarray(vectors, dtype=float), -1, -2)
+        n_features, of_log_det = self.n_features, columns[..., -1]
+        matrices = symmetrized(columns[..., :-1].reshape(*columns.shape[:-1], n_features, n_features))
+        freedom = 2.0 * degrees_of_freedom[..., None, None, None]
+        response = freedom * (scale @ matrices @ scale) + 2.0 * of_log_det[..., None, None] * scale
+        log_det = 2.0 * np.einsum("...pq,...pq->...", scale, matrices)
+        log_det = log_det + self._log_determinant_variance(degrees_of_freedom)[..., None] * of_log_det
+        flat = response.reshape(*response.shape[:-2], -1)
+        return np.moveaxis(np.concatenate([flat, log_det[..., None]], axis=-1), -2, -1)
+
+    def _log_determinant_variance(self, degrees_of_freedom):
+        """Var log|Lambda|: (...) -> (...)."""
+        explained = 2.0 * self.n_features / degrees_of_freedom
+        return explained + log_determinant_excess_variance(degrees_of_freedom, self.n_features)
 
     def check_domain(self, natural: NDArray[np.float64]) -> None:
         """The inverse scale must be positive definite and the degrees of freedom above P - 1."""

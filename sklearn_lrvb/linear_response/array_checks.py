@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sklearn_lrvb.symmetric_matrices import scaled_to_unit_diagonal, symmetrized
+from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
 # Largest asymmetry and negative eigenvalue that count as round-off, in units of V's standard deviations.
 SYMMETRY_TOLERANCE = 1e-8
@@ -102,4 +102,5 @@ def covariance_roots(name, stack, members=None):
             f"{which} must be a covariance, symmetric and positive semidefinite, but {what} in units of its "
             f"standard deviations (smallest variance {variances[first].min():.2g})."
         )
-    return scale[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    roots = np.sqrt(np.where(values > round_off(stack.shape[-1]), values, 0.0))
+    return scale[:, :, None] * vectors * roots[:, None, :]

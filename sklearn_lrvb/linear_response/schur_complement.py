@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import eigsh, splu
 
 from sklearn_lrvb.linear_response.array_checks import (
     SYMMETRY_TOLERANCE,
@@ -25,14 +24,12 @@ from sklearn_lrvb.linear_response.array_checks import (
 )
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
 from sklearn_lrvb.linear_response.covariance import linear_response_covariance
+from sklearn_lrvb.linear_response.definite_system import smallest_eigenpair, stable_factor
 from sklearn_lrvb.linear_response.factored_solvers import PrimalInformation
 from sklearn_lrvb.linear_response.observed_information import (
     IndefiniteInformationError,
     indefinite_information_error,
 )
-from sklearn_lrvb.symmetric_matrices import round_off
-
-_DENSE_BELOW = 100  # Size below which the eigenvalues of a sparse matrix are computed faster as a dense one.
 
 
 def schur_linear_response_covariance(
@@ -245,32 +242,9 @@ def _sparse_response(root, H_z):
             "pass (H_z + H_z.T) / 2."
         )
     scaled = sparse.csc_array(sparse.eye_array(root.shape[0]) - 0.5 * (coupled + coupled.T))
-    factor = _stable_factor(scaled)
+    factor = stable_factor(scaled)
     if factor is None:
-        value, vector = _smallest_eigenpair(scaled)
+        value, vector = smallest_eigenpair(scaled)
         deviations = np.sqrt(np.asarray(root.multiply(root).sum(axis=1)).ravel())
         raise indefinite_information_error(value, root @ vector / np.where(deviations > 0, deviations, 1.0))
     return lambda array: root @ factor.solve(_dense(root.T @ array))
-
-
-def _stable_factor(matrix):
-    """Sparse factorization of a symmetric matrix, or None where it is not positive definite."""
-    try:
-        factor = splu(
-            matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        )
-    except RuntimeError:  # SuperLU raises it for an exactly singular matrix.
-        return None
-    # Without exchanges of rows the pivots have the signs of the eigenvalues.
-    is_symmetric_order = np.array_equal(factor.perm_r, factor.perm_c)
-    is_positive = factor.U.diagonal().min() >= round_off(matrix.shape[0])
-    return factor if is_symmetric_order and is_positive else None
-
-
-def _smallest_eigenpair(matrix):
-    """Smallest eigenvalue of a sparse symmetric matrix and its eigenvector."""
-    if matrix.shape[0] < _DENSE_BELOW:
-        values, vectors = np.linalg.eigh(matrix.toarray())
-    else:
-        values, vectors = eigsh(matrix, k=1, which="SA", v0=np.ones(matrix.shape[0]))
-    return values[0], vectors[:, 0]

@@ -1,7 +1,7 @@
 """Factors of q, and the positions of their statistics in flat vectors.
 
-*Conventions.* The parameters of a factor are an array (D,), or (copies, D). The flat vector of a model runs
-factor by factor, then copy by copy, then through the family's statistics.
+*Conventions.* The parameters of a factor are an array (D,), or (copies, D), where copies may be several axes.
+The flat vector of a model runs factor by factor, then copy by copy, then through the family's statistics.
 """
 
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ class Factor:
     ----------
     family : ExponentialFamily
         The family of every member.
-    copies : int, default=None
-        Number of independent members. Their statistics then have a leading axis (copies, ...). None is one
-        member, without that axis.
+    copies : int or tuple of int, default=None
+        Number of independent members. Their statistics then have a leading axis (copies, ...), or leading
+        axes for a tuple such as (3, 4). None is one member, without that axis.
 
     Raises
     ------
     ValueError
-        ``family`` is no family, or ``copies`` no whole number of at least 1.
+        ``family`` is no family, or ``copies`` neither a whole number of at least 1 nor a tuple of these.
 
     Examples
     --------
@@ -38,23 +38,32 @@ class Factor:
     >>> factor = Factor(Categorical(3), copies=50)  # the indicators of 50 observations
     >>> factor.shape, factor.statistic_shape("indicator")
     ((50, 3), (50, 3))
+    >>> Factor(Categorical(3), copies=(50, 2)).statistic_shape("indicator")
+    (50, 2, 3)
     """
 
     family: ExponentialFamily
-    copies: int | None = None
+    copies: int | tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.family, ExponentialFamily):
             raise ValueError(
                 f"A factor's family is an ExponentialFamily, such as Gamma(); got {self.family!r}."
             )
-        if self.copies is not None:
-            require_count("A factor's copies", self.copies)
+        for count in self.copies if isinstance(self.copies, tuple) else self.lead:
+            require_count("A factor's copies", count)
 
     @property
     def lead(self) -> tuple[int, ...]:
-        """Leading axes of all arrays of the factor: () or (copies,)."""
-        return () if self.copies is None else (self.copies,)
+        """Leading axes of all arrays of the factor: () or (copies,), or the tuple of copies."""
+        if self.copies is None:
+            return ()
+        return self.copies if isinstance(self.copies, tuple) else (self.copies,)
+
+    @property
+    def n_members(self) -> int:
+        """Number of independent members, 1 where there are no copies."""
+        return prod(self.lead)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,12 +1,14 @@
 """The expected log joint, a multilinear function of the factors' mean parameters, and its derivatives.
 
 *Conventions.* ``means`` is a dict, name of the factor -> mean parameters in the factor's shape. Derivatives
-loop over the terms, never over copies.
+loop over the terms that have the factor, never over copies.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 
 @dataclass(frozen=True)
@@ -23,40 +25,99 @@ class LogJoint:
     factors: dict
     terms: tuple
 
+    @cached_property
+    def _terms_of(self):
+        """The terms that have a factor, each with its argument: dict, name -> list."""
+        terms = {name: [] for name in self.factors}
+        for term in self.terms:
+            for argument in term.arguments:
+                terms[argument.factor].append((term, argument))
+        return terms
+
+    @cached_property
+    def starts(self):
+        """Start of every factor's statistics in the flat vector of the model: dict."""
+        sizes = [factor.size for factor in self.factors.values()]
+        return dict(zip(self.factors, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
+
+    @cached_property
+    def size(self):
+        """Number of statistics of all factors."""
+        return sum(factor.size for factor in self.factors.values())
+
+    def has(self, name, statistic):
+        """Whether a statistic occurs in a term."""
+        return any(argument.statistic == statistic for _, argument in self._terms_of[name])
+
+    def coupled(self, name):
+        """Names of the factors that share a term with this one."""
+        terms = self._terms_of[name]
+        return {argument.factor for term, _ in terms for argument in term.arguments} - {name}
+
     def _reader(self, means):
-        """Function from an argument of a term to the mean of its statistic."""
-        return lambda argument: self.factors[argument.factor].entries(
-            means[argument.factor], argument.statistic
-        )
+        """Function from an argument of a term to the means of its entries."""
+        return lambda argument: argument.read(self.factors[argument.factor], means[argument.factor])
 
     def value(self, means):
         """E_q log p(x, theta) in nats, a float."""
-        total = np.zeros(())
-        for term in self.terms:
-            term.add_derivative(self._reader(means), (), total)
-        return float(total)
+        read = self._reader(means)
+        return float(sum(term.derivative(read, ())[1] for term in self.terms))
 
     def natural_parameters(self, means, name):
         """eta_j = d E_q log p / d m_j (Eq. nat_param_sum_of_theta_prods), in the factor's shape."""
-        factor = self.factors[name]
+        factor, read = self.factors[name], self._reader(means)
         natural = np.zeros(factor.shape)
-        for term in self.terms:
-            argument = term.find(name)
-            if argument is not None:
-                entries = factor.entries(natural, argument.statistic)
-                term.add_derivative(self._reader(means), (argument,), entries)
+        for term, argument in self._terms_of[name]:
+            argument.add(factor, natural, term.derivative(read, (argument,))[1])
         return natural
 
-    def hessian(self, means, row_name, column_name):
-        """H between two factors (Eq. h_definition), (size, size); it is zero within one factor."""
-        row, column = self.factors[row_name], self.factors[column_name]
-        hessian = np.zeros((*row.shape, *column.shape))
+    def hessian_entries(self):
+        """Largest number of entries of H above its diagonal blocks that are not zero."""
+        return sum(
+            int(np.prod([size for _, size in _axes_of(pair)])) for term in self.terms for pair in _pairs(term)
+        )
+
+    def hessian(self, means):
+        """H (Eq. h_definition), a sparse array of shape (size, size); it is zero within one factor."""
+        read = self._reader(means)
+        rows, columns, values = [], [], []
         for term in self.terms:
-            arguments = term.find(row_name), term.find(column_name)
-            if row_name != column_name and None not in arguments:
-                first, second = arguments
-                entries = hessian[row.index(first.statistic) + column.index(second.statistic)].reshape(
-                    row.statistic_shape(first.statistic) + column.statistic_shape(second.statistic)
-                )
-                term.add_derivative(self._reader(means), arguments, entries)
-        return hessian.reshape(row.size, column.size)
+            for pair in _pairs(term):
+                letters, derivative = term.derivative(read, pair)
+                shape = tuple(dict(_axes_of(pair)).values())
+                row, column = (self._positions(argument, letters) for argument in pair)
+                for part, entries in ((rows, row), (columns, column), (values, derivative)):
+                    part.append(np.broadcast_to(entries, shape).reshape(-1))
+        if not values:
+            return sparse.csr_array((self.size, self.size))
+        # Arrays are released as soon as possible: this is where linear response takes the most memory.
+        index = np.int32 if self.size < 2**31 else np.int64
+        rows = np.concatenate(rows, dtype=index)
+        columns = np.concatenate(columns, dtype=index)
+        values = np.concatenate(values)
+        upper = sparse.csr_array((values, (rows, columns)), shape=(self.size, self.size))
+        del rows, columns, values
+        upper.eliminate_zeros()
+        return upper + upper.T
+
+    def _positions(self, argument, letters):
+        """Positions of an argument's entries in the flat vector of the model, with axes for all letters."""
+        factor = self.factors[argument.factor]
+        index = np.int32 if self.size < 2**31 else np.int64
+        positions = argument.flat_positions(factor).astype(index) + index(self.starts[argument.factor])
+        order = sorted(range(len(argument.letters)), key=lambda axis: letters.index(argument.letters[axis]))
+        spread = tuple(slice(None) if letter in argument.letters else None for letter in letters)
+        return positions.transpose(order)[spread]
+
+
+def _pairs(term):
+    """Pairs of arguments of a term."""
+    arguments = term.arguments
+    return [(arguments[i], arguments[j]) for j in range(len(arguments)) for i in range(j)]
+
+
+def _axes_of(pair):
+    """Letters of two arguments, each once, with their sizes, in order."""
+    return list(
+        {letter: size for own in pair for letter, size in zip(own.letters, own.shape, strict=True)}.items()
+    )

@@ -4,12 +4,15 @@ import numbers
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import ExponentialFamily, NaturalParameterError
 from sklearn_lrvb.exponential_families.family import require_count
+from sklearn_lrvb.mean_field.ascent import CoordinateAscent
 from sklearn_lrvb.mean_field.factor import Factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
@@ -104,25 +107,39 @@ class MeanFieldModel:
         *,
         tol: float = 1e-8,
         max_iter: int = 1000,
+        n_init: int = 1,
+        random_state: int | RandomState | None = None,
+        accelerate: bool = True,
     ) -> MeanFieldPosterior:
         """Coordinate ascent: every factor in turn gets the best natural parameters given the others.
 
         Parameters
         ----------
         start : dict or MeanFieldPosterior, default=None
-            Natural parameters (D,) or (copies, D) by the name of the factor, or the posterior of an earlier
-            fit. Every sweep updates the factors without a start first, then those with one, each in the
-            order of ``factors``, so that the others follow from a start before it is overwritten. A factor
-            without a start begins at its family's default member. Where a model is symmetric in its
-            components, as a mixture is, the start must tell them apart: give
-            ``Categorical(K).natural_parameters(responsibilities)`` for the indicators.
+            By name, or the posterior of an earlier fit. Either natural parameters (D,) or (copies, D) by the
+            name of the factor, or a guess of the variable by its own name, such as "mu.value",
+            "pi.probability", or "z.indicator" for probabilities of the categories
+            (`ExponentialFamily.variable`). Every sweep updates the factors without a start first, then those
+            with one, each in the order of ``factors``, so that the others follow from a start before it is
+            overwritten. A factor without a start begins at its family's default member. Where a model is
+            symmetric in its components, as a mixture is, the start must tell them apart: give
+            ``{"z.indicator": responsibilities}``, or try several random starts by ``n_init``.
         tol : float, default=1e-8
             Stop when a sweep moves q by at most this many of its own standard deviations: the root of the
             sum of d eta . d m over the factors, about the root of twice the gain of the lower bound. The
             remaining distance is larger by 1/(1 - rate) where coordinate ascent is slow, see
             `MeanFieldPosterior.newton_decrement`. The default costs linear response none of its digits.
         max_iter : int, default=1000
-            Largest number of sweeps.
+            Largest number of sweeps, for every start.
+        n_init : int, default=1
+            Number of starts, of which the fit with the highest lower bound is returned. The first is
+            ``start``. In each of the others the variables are drawn from their families' default members,
+            those of the largest factor being used first.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the random starts; None uses numpy's global generator.
+        accelerate : bool, default=True
+            Whether to combine the last sweeps into a longer step (Anderson's acceleration) where that does
+            not lower the bound. It changes the number of sweeps, not the fixed points.
 
         Returns
         -------
@@ -138,7 +155,7 @@ class MeanFieldModel:
         Warns
         -----
         ConvergenceWarning
-            ``max_iter`` sweeps did not suffice.
+            ``max_iter`` sweeps did not suffice, or q is a saddle point of the lower bound.
         UserWarning
             A mean is so far from zero that the relative error of covariances may exceed 1e-6.
 
@@ -157,57 +174,119 @@ class MeanFieldModel:
         if not isinstance(tol, numbers.Real) or not tol >= 0:
             raise ValueError(f"tol={tol!r} must be a number of at least 0.")
         require_count("max_iter", max_iter)
-        start = _as_start(start)
-        natural = self._start(start)
-        means = {name: self._mean(name, natural[name]) for name in self.factors}
-        order = sorted(self.factors, key=lambda name: name in start)  # The sort keeps the order otherwise.
-        lower_bounds = []
+        require_count("n_init", n_init)
+        natural, means = self._start(_as_start(start))
+        rng = check_random_state(random_state) if n_init > 1 else None
+        order = sorted(self.factors, key=lambda name: name in natural or name in means)
+        best = self._ascend(natural, means, order, tol, max_iter, accelerate)
+        for _ in range(n_init - 1):
+            other = self._ascend({}, self._random_means(rng), self._largest_last(), tol, max_iter, accelerate)
+            best = max(best, other, key=lambda posterior: posterior.lower_bound)
+        self._warn(best, max_iter, tol)
+        return best
+
+    def _ascend(self, natural, means, order, tol, max_iter, accelerate):
+        """Coordinate ascent from natural parameters or means of some factors: a MeanFieldPosterior."""
+        natural = {name: natural.get(name, self._default(name)) for name in self.factors}
+        ascent = CoordinateAscent(self.log_joint, natural, order, self._update, means, accelerate)
         for _ in range(max_iter):
-            length = self._sweep(order, natural, means)
-            lower_bounds.append(self._lower_bound(natural, means))
+            length = ascent.sweep()
             if length <= tol:
                 break
-        else:
+        lower_bounds = np.array(ascent.lower_bounds)
+        for array in (*ascent.natural.values(), *ascent.means.values(), lower_bounds):
+            array.flags.writeable = False
+        return MeanFieldPosterior(
+            self.log_joint, ascent.natural, ascent.means, lower_bounds, bool(length <= tol), float(length)
+        )
+
+    def _warn(self, posterior, max_iter, tol):
+        if not posterior.converged:
             warn_caller(
                 f"Coordinate ascent has not converged: sweep {max_iter} (= max_iter) still moved q by "
-                f"{length:.1e} of its standard deviations, tol={tol:g}. Raise max_iter, or start from "
-                f"this posterior.",
+                f"{posterior.last_step:.1e} of its standard deviations, tol={tol:g}. Raise max_iter, or "
+                f"start from this posterior.",
                 ConvergenceWarning,
             )
-        lower_bounds = np.array(lower_bounds)
-        for array in (*natural.values(), *means.values(), lower_bounds):
-            array.flags.writeable = False
-        posterior = MeanFieldPosterior(self.log_joint, natural, means, lower_bounds, bool(length <= tol))
+        elif posterior.saddle is not None:
+            warn_caller(
+                f"Coordinate ascent has not ended at a maximum of the lower bound: {posterior.saddle}",
+                ConvergenceWarning,
+            )
         if posterior.lost_precision is not None:
             warn_caller(posterior.lost_precision)
-        return posterior
+
+    def _default(self, name):
+        factor = self.factors[name]
+        return np.broadcast_to(factor.family.default_natural_parameters(), factor.shape)
+
+    def _largest_last(self):
+        largest = max(self.factors, key=lambda name: self.factors[name].size)
+        return [*(name for name in self.factors if name != largest), largest]
+
+    def _random_means(self, rng):
+        """Statistics of draws from the default members: dict, name -> ndarray."""
+        means = {}
+        for name, factor in self.factors.items():
+            draws = factor.family.sample(self._default(name), 1, rng)[0]
+            means[name] = factor.family.statistics_of(draws)
+        return means
 
     def _start(self, start):
-        unknown = [name for name in start if name not in self.factors]
-        if unknown:
-            raise ValueError(
-                f"start names {unknown[0]!r}, which is no factor; the factors are {', '.join(self.factors)}."
-            )
-        natural = {}
-        for name, factor in self.factors.items():
-            family = factor.family
-            value = (
-                start[name]
-                if name in start
-                else np.broadcast_to(family.default_natural_parameters(), factor.shape)
-            )
-            natural[name] = np.asarray(value, dtype=float)
-            if natural[name].shape != factor.shape:
-                listed = ", ".join(f"{statistic} {shape}" for statistic, shape in family.statistics.items())
+        """Natural parameters, and means, of the factors that have a start: two dicts."""
+        natural, means = {}, {}
+        for key, value in start.items():
+            name, dot, statistic = key.partition(".") if isinstance(key, str) else (key, "", "")
+            if name not in self.factors:
                 raise ValueError(
-                    f"start[{name!r}] has shape {natural[name].shape}, expected {factor.shape}: natural "
-                    f"parameters, flat in the order {listed}"
-                    + ("." if factor.copies is None else f", one row for each of {factor.copies} copies.")
+                    f"start names {key!r}, which is no factor; the factors are {', '.join(self.factors)}."
                 )
-            try:
-                family.check(natural[name])
-            except NaturalParameterError as error:
-                raise ValueError(f"start[{name!r}]: {error}.") from None
+            if name in natural or name in means:
+                raise ValueError(f"start has two entries for the factor {name!r}.")
+            if dot:
+                means[name] = self._means_around(name, statistic, value)
+            else:
+                natural[name] = self._given_natural(name, value)
+        return natural, means
+
+    def _means_around(self, name, statistic, value):
+        """Mean parameters of a factor for a guess of its variable."""
+        factor = self.factors[name]
+        family = factor.family
+        if statistic != family.variable:
+            raise ValueError(
+                f"start[{name + '.' + statistic!r}]: a guess of {name!r} is given as "
+                f"{name + '.' + family.variable!r}, natural parameters as {name!r}."
+            )
+        value = np.asarray(value, dtype=float)
+        means = family.means_around(value)
+        if means.shape != factor.shape:
+            raise ValueError(
+                f"start[{name + '.' + statistic!r}] has shape {value.shape}, which does not fit the factor's "
+                f"copies {factor.lead} and its statistics {family.statistics}."
+            )
+        if not np.all(np.isfinite(means)):
+            raise ValueError(
+                f"start[{name + '.' + statistic!r}] is outside the range of {type(family).__name__} "
+                "variables, or at its edge."
+            )
+        return means
+
+    def _given_natural(self, name, value):
+        factor = self.factors[name]
+        family = factor.family
+        natural = np.asarray(value, dtype=float)
+        if natural.shape != factor.shape:
+            listed = ", ".join(f"{statistic} {shape}" for statistic, shape in family.statistics.items())
+            raise ValueError(
+                f"start[{name!r}] has shape {natural.shape}, expected {factor.shape}: natural "
+                f"parameters, flat in the order {listed}"
+                + ("." if factor.copies is None else f", one row for each of {factor.copies} copies.")
+            )
+        try:
+            family.check(natural)
+        except NaturalParameterError as error:
+            raise ValueError(f"start[{name!r}]: {error}.") from None
         return natural
 
     def _mean(self, name, natural):
@@ -224,30 +303,19 @@ class MeanFieldModel:
             )
         return mean
 
-    def _sweep(self, order, natural, means):
-        """Update every factor in place, and return how far q moved, in its standard deviations."""
-        squared_length = 0.0
-        for name in order:
-            factor = self.factors[name]
-            updated = self.log_joint.natural_parameters(means, name)
-            try:
-                factor.family.check(updated)
-            except NaturalParameterError as error:
-                raise ValueError(self._improper_update(name, updated, error)) from None
-            mean = self._mean(name, updated)
-            squared_length += np.vdot(updated - natural[name], mean - means[name])
-            natural[name], means[name] = updated, mean
-        return np.sqrt(max(squared_length, 0.0))
+    def _update(self, name, natural):
+        """Mean parameters of updated natural parameters. A ValueError where these leave the family."""
+        try:
+            self.factors[name].family.check(natural)
+        except NaturalParameterError as error:
+            raise ValueError(self._improper_update(name, natural, error)) from None
+        return self._mean(name, natural)
 
     def _improper_update(self, name, updated, error):
         factor, statistic = self.factors[name], error.statistic
         shown = _listed(factor.entries(updated, statistic)[error.copy])
         label = f"{name}.{statistic}"
-        occurs = any(
-            (argument.factor, argument.statistic) == (name, statistic)
-            for term in self.log_joint.terms
-            for argument in term.arguments
-        )
+        occurs = self.log_joint.has(name, statistic)
         remedy = (
             f"The terms in {label!r} do not keep it proper. (a) Add its prior term, if that is missing. (b) "
             "Check the signs of the coefficients."
@@ -258,14 +326,6 @@ class MeanFieldModel:
             f"The update of factor {name!r} leaves the {type(factor.family).__name__} family: {error}. "
             f"The natural parameter of {label!r} is {shown}. {remedy}"
         )
-
-    def _lower_bound(self, natural, means):
-        """The ELBO: the expected log joint plus the entropies A - eta . m."""
-        entropies = (
-            np.sum(factor.family.log_partition(natural[name])) - np.vdot(natural[name], means[name])
-            for name, factor in self.factors.items()
-        )
-        return self.log_joint.value(means) + sum(entropies)
 
 
 def _listed(entries):

@@ -1,30 +1,30 @@
 """The fitted q: moments, draws, V, H and the linear response covariance (Sections 3 and 4)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.linear_response import (
-    IndefiniteInformationError,
-    indefinite_information_error,
-    linear_response_covariance,
-    schur_linear_response_covariance,
-)
+from sklearn_lrvb.linear_response import IndefiniteInformationError, indefinite_information_error
+from sklearn_lrvb.linear_response.definite_system import NotPositiveDefiniteError
 from sklearn_lrvb.mean_field.factor import Factor, entry_label
 from sklearn_lrvb.mean_field.log_joint import LogJoint
+from sklearn_lrvb.mean_field.memory import require_memory
+from sklearn_lrvb.mean_field.response import LinearResponse, add_own_covariance
 from sklearn_lrvb.mean_field.term import resolve_statistic
 
 _WARN_FROM_ERROR = 1e-6  # Relative error of covariances, by the cancellation of raw moments, that warns.
+
+# An eigenvalue of the observed information, in units of the complete one, is as uncertain as q is far from
+# the fixed point, in its standard deviations. It counts as zero up to ``_FLAT_MARGIN`` times that distance,
+# where q is within ``_FLAT_FROM`` of the fixed point.
+_FLAT_MARGIN, _FLAT_FROM = 10.0, 1e-6
 _FAR_FROM_OPTIMUM = 0.1  # Newton decrement, in posterior standard deviations, that warns.
-_LARGEST_BYTES = 2e9  # Largest size of the dense matrices over the statistics that are in memory at once.
-_N_MATRICES = 4  # Number of such matrices.
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,8 @@ class MeanFieldPosterior:
         The lower bound on the log evidence after every sweep, in nats.
     converged : bool
         Whether the last sweep moved q by ``tol`` at most.
+    last_step : float
+        How far the last sweep moved q, in its standard deviations.
 
     Examples
     --------
@@ -66,7 +68,7 @@ class MeanFieldPosterior:
     mean_parameters: dict[str, NDArray[np.float64]]
     lower_bounds: NDArray[np.float64]
     converged: bool
-    _responses: dict = field(default_factory=dict, init=False, repr=False)
+    last_step: float = 0.0
 
     @property
     def factors(self) -> dict[str, Factor]:
@@ -86,7 +88,7 @@ class MeanFieldPosterior:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Labels of all statistics, such as "mu.value[0]" or "z.indicator[3,1]", factor by factor."""
-        return tuple(np.concatenate([factor.labels(name) for name, factor in self.factors.items()]))
+        return self._labels(self.factors)
 
     def mean(self, statistic: str) -> NDArray[np.float64]:
         """Mean of one statistic under q.
@@ -174,7 +176,7 @@ class MeanFieldPosterior:
         Raises
         ------
         MemoryError
-            Dense matrices of the statistics would take more than 2 GB.
+            It would take more than half of the machine's memory (or 2 GB).
 
         See Also
         --------
@@ -195,7 +197,7 @@ class MeanFieldPosterior:
         >>> print(posterior.names[0], V[0, 0].round(12), posterior.names[2], V[2, 2].round(12))
         a.value 0.5 b.value 1.0
         """
-        return self._mean_field_covariance(list(self.factors))
+        return self.covariance(*self.factors, method="mean_field")
 
     def expected_hessian(self) -> NDArray[np.float64]:
         """H, the Hessian of the expected log joint in all mean parameters (Eq. h_definition): (d, d).
@@ -210,7 +212,7 @@ class MeanFieldPosterior:
         Raises
         ------
         MemoryError
-            Dense matrices of the statistics would take more than 2 GB.
+            It would take more than half of the machine's memory (or 2 GB).
 
         Examples
         --------
@@ -229,51 +231,29 @@ class MeanFieldPosterior:
         >>> print(covariance[2, 2].round(12), (posterior.std("b.value") ** 2).round(12))
         2.0 2.0
         """
-        self._require_memory(list(self.factors))
-        return self._expected_hessian(list(self.factors), list(self.factors))
+        self._require_matrix([self._positions(name) for name in self.factors], "Hessian")
+        return self.log_joint.hessian(self.mean_parameters).toarray()
 
-    def _blocks(self, name):
-        return self.factors[name].covariance_blocks(self.natural_parameters[name])
-
-    def _mean_field_covariance(self, names):
-        self._require_memory(names)
-        return block_diag(*(block for name in names for block in self._blocks(name)))
-
-    def _require_memory(self, names):
-        """Raise a MemoryError where dense matrices over the statistics of these factors are too large."""
-        sizes = {name: self.factors[name].size for name in names}
-        n_statistics, largest = sum(sizes.values()), max(sizes, key=sizes.get)
-        n_bytes = 8.0 * _N_MATRICES * n_statistics**2
-        if n_bytes > _LARGEST_BYTES:
-            label = f"{largest}.{next(iter(self.factors[largest].family.statistics))}"
-            remedy = (
-                f"(a) Ask for fewer factors at once. (b) Ask for standard deviations alone: std({label!r})."
-                if largest == self._nuisance([])
-                else "Linear response eliminates one factor only, the largest that is not asked for. "
-                f"std({label!r}, method='mean_field') needs no such matrix."
-            )
-            raise MemoryError(
-                f"The covariance of {n_statistics} statistics ({sizes[largest]} of factor {largest!r}) would "
-                f"need {n_bytes / 1e9:.1f} GB, more than {_LARGEST_BYTES / 1e9:.0f} GB. {remedy}"
-            )
-
-    def _expected_hessian(self, rows, columns):
-        blocks = {}
-        for row in rows:
-            for column in columns:
-                known = blocks.get((column, row))
-                blocks[row, column] = (
-                    self.log_joint.hessian(self.mean_parameters, row, column) if known is None else known.T
-                )
-        return np.block([[blocks[row, column] for column in columns] for row in rows])
+    def _require_matrix(self, asked, what):
+        """Raise a MemoryError where a matrix over statistics, pairs (factor, positions), is too large."""
+        n_statistics = sum(len(positions) for _, positions in asked)
+        sizes = {name: sum(len(own) for other, own in asked if other == name) for name, _ in asked}
+        largest = max(sizes, key=sizes.get)
+        label = f"{largest}.{next(iter(self.factors[largest].family.statistics))}"
+        require_memory(
+            8.0 * n_statistics**2,
+            f"The {what} of {n_statistics} statistics ({sizes[largest]} of factor {largest!r})",
+            ["Ask for fewer factors at once.", f"Ask for standard deviations alone: std({label!r})."],
+        )
 
     def covariance(
         self, *statistics: str, method: Literal["lrvb", "mean_field"] = "lrvb"
     ) -> NDArray[np.float64]:
         """Posterior covariance of statistics.
 
-        The factor with the most statistics among those not asked for is eliminated (Eq. nuisance_lrvb_est).
-        A factor with a copy for every observation therefore needs no matrix of its size squared.
+        Factors that share no term with each other, the largest first, are eliminated at once, and of the
+        others all that few terms couple (Eq. nuisance_lrvb_est). A factor with a copy for every observation
+        therefore needs no matrix of its size squared. What is computed for one answer serves all others.
 
         Parameters
         ----------
@@ -296,7 +276,7 @@ class MeanFieldPosterior:
             q is no strict local optimum. It is a ValueError. Its ``direction`` is the way in which q leaves
             the fixed point, in mean-field standard deviations; its ``names`` label the entries of that.
         MemoryError
-            Dense matrices of the statistics would take more than 2 GB; says what to ask for instead.
+            It would take more than half of the machine's memory (or 2 GB); says what to ask for instead.
 
         Warns
         -----
@@ -330,20 +310,22 @@ class MeanFieldPosterior:
         if not statistics:
             raise ValueError(f"Name the statistics to report; all are {', '.join(self._all_statistics)}.")
         asked = [self._positions(text) for text in statistics]
-        names = list(dict.fromkeys(name for name, _ in asked))
+        self._require_matrix(asked, "covariance")
         if method == "lrvb":
             self._warn_if_far()
-            kept, covariance = self._linear_response(self._nuisance(names))
-        else:
-            kept, covariance = names, self._mean_field_covariance(names)
-        starts = self._starts(kept)
-        positions = np.concatenate([starts[name] + own for name, own in asked])
-        return covariance[np.ix_(positions, positions)]
+            covariance = self._linear_response.covariance(asked)
+            flat = self._unidentified(asked)
+            covariance[flat, :] = covariance[:, flat] = np.nan
+            return covariance
+        size = sum(len(positions) for _, positions in asked)
+        covariance = np.zeros((size, size))
+        add_own_covariance(covariance, asked, self.factors, self.natural_parameters)
+        return covariance
 
     def std(self, statistic: str, method: Literal["lrvb", "mean_field"] = "lrvb") -> NDArray[np.float64]:
         """Posterior standard deviations of one statistic.
 
-        The factor with the most statistics needs no matrix of its size squared.
+        No matrix of all statistics is needed.
 
         Parameters
         ----------
@@ -387,30 +369,16 @@ class MeanFieldPosterior:
         """
         _check_method(method)
         name, own = resolve_statistic(statistic, self.factors)
+        factor = self.factors[name]
+        positions = factor.positions(own)
         if method == "lrvb":
             self._warn_if_far()
-            variance = self._linear_response_variance(name)
+            variance = self._linear_response.variances(name, positions)
+            variance[self._unidentified([(name, positions)])] = np.nan
         else:
-            variance = np.einsum("nii->ni", self._blocks(name))
-        variance = self.factors[name].entries(variance.reshape(self.factors[name].shape), own)
+            variance = factor.family.variances(self.natural_parameters[name]).ravel()[positions]
         # Round-off can make the variance of a constant statistic negative.
-        return np.sqrt(np.maximum(variance, 0.0))
-
-    def _linear_response_variance(self, name):
-        """Diagonal of the linear response covariance of one factor.
-
-        The copies of the largest factor, z, interact through the others, alpha, alone: the covariance of z
-        is V_z + V_z H_z_alpha Sigma_alpha H_alpha_z V_z.
-        """
-        largest = self._nuisance([])
-        kept, covariance = self._linear_response(largest)
-        if name != largest:
-            start = self._starts(kept)[name]
-            return np.diag(covariance)[start : start + self.factors[name].size]
-        blocks = self._blocks(name)
-        coupling = self._expected_hessian([name], kept).reshape(*blocks.shape[:2], -1)
-        response = blocks @ coupling
-        return np.einsum("nii->ni", blocks) + np.sum((response @ covariance) * response, axis=-1)
+        return np.sqrt(np.maximum(variance, 0.0)).reshape(factor.statistic_shape(own))
 
     @property
     def _all_statistics(self):
@@ -423,42 +391,52 @@ class MeanFieldPosterior:
         name, statistic = resolve_statistic(text, self.factors)
         return name, self.factors[name].positions(statistic)
 
-    def _starts(self, names):
-        """Start of every factor's statistics in the flat vector of these factors in order: dict."""
-        sizes = [self.factors[name].size for name in names]
-        return dict(zip(names, np.cumsum([0, *sizes[:-1]]), strict=True))
+    @cached_property
+    def _linear_response(self):
+        distance = self._mean_field_decrement
+        response = LinearResponse(self.log_joint, self.natural_parameters, self.mean_parameters)
+        try:
+            response.factor(flat_below=_FLAT_MARGIN * distance if distance <= _FLAT_FROM else None)
+        except NotPositiveDefiniteError as error:
+            raise self._unstable(response, error) from None
+        return response
 
-    def _nuisance(self, asked):
-        """The factor z to eliminate, the largest that is not ``asked`` for; None where there is none."""
-        others = [name for name in self.factors if name not in asked]
-        if len(self.factors) == 1 or not others:
-            return None
-        return max(others, key=lambda name: self.factors[name].size)
+    def _unidentified(self, asked):
+        """Which of the statistics asked for, (factor, positions), change along flat directions."""
+        response = self._linear_response
+        if not response.n_flat:
+            return np.zeros(sum(len(positions) for _, positions in asked), dtype=bool)
+        flat = np.concatenate([~response.is_identified(name, positions) for name, positions in asked])
+        if flat.any():
+            largest = np.argsort(-np.linalg.norm(self.flat_directions, axis=0))[:4]
+            number = f"{response.n_flat} direction" + ("s" if response.n_flat > 1 else "")
+            warn_caller(
+                f"The log joint is flat along {number} of q, for example a rotation, to the precision of the "
+                f"fit (tol): {', '.join(self.names[i] for i in largest)}, ... (see flat_directions). "
+                f"{flat.sum()} of the {len(flat)} variances asked for are therefore nan. (a) Ask for what "
+                "does not change along them. (b) Add a prior that fixes them; if one does, lower tol."
+            )
+        return flat
 
-    def _linear_response(self, nuisance):
-        """The names of the other factors, alpha, and the linear response covariance of alpha."""
-        if nuisance not in self._responses:
-            kept = [name for name in self.factors if name != nuisance]
-            V, H = self._mean_field_covariance(kept), self._expected_hessian(kept, kept)
-            try:
-                self._responses[nuisance] = (
-                    kept,
-                    (
-                        linear_response_covariance(V, H)
-                        if nuisance is None
-                        else schur_linear_response_covariance(
-                            V, H, self._expected_hessian(kept, [nuisance]), self._blocks(nuisance)
-                        )
-                    ),
-                )
-            except IndefiniteInformationError as error:
-                raise self._unstable(kept, error) from None
-        return self._responses[nuisance]
+    @cached_property
+    def flat_directions(self) -> NDArray[np.float64]:
+        """Directions of q along which the log joint is flat, such as rotations: (n_flat, d), often (0, d).
 
-    def _unstable(self, kept, error):
+        In mean-field standard deviations of all statistics, in the order of `names`. They are left out of the
+        linear response: what changes along them has the standard deviation nan.
+        """
+        response = self._linear_response
+        everything = [self._positions(name) for name in self.factors]
+        return np.concatenate([response.along_flat(*asked) for asked in everything]).T
+
+    def _labels(self, names):
+        return tuple(np.concatenate([self.factors[name].labels(name) for name in names]))
+
+    def _unstable(self, response, error):
         """The solver's error in terms of the model: the statistics concerned, and the remedies."""
         remedies = [
-            "q is a saddle point, for example two components that coincide: choose another start.",
+            "q is a saddle point, for example two components that coincide: start elsewhere, or try several "
+            "random starts (n_init=10).",
             "The log joint is flat or improper along this direction: add the missing prior, or check "
             "the signs.",
         ]
@@ -468,17 +446,38 @@ class MeanFieldPosterior:
             remedies.append(self.lost_precision)
         return indefinite_information_error(
             error.smallest_eigenvalue,
-            error.direction,
+            response.direction(error.direction),
             subject="q",
             remedies=remedies,
-            names=tuple(np.concatenate([self.factors[name].labels(name) for name in kept])),
+            names=self._labels(response.joint),
         )
 
     # Distance to the optimum.
 
-    def _residual(self, name, means):
-        """The residual, the change of eta by an update at these means, in the factor's shape."""
-        return self.log_joint.natural_parameters(means, name) - self.natural_parameters[name]
+    def _residual(self, name):
+        """The residual, the change of eta by an update, in the factor's shape."""
+        return self.log_joint.natural_parameters(self.mean_parameters, name) - self.natural_parameters[name]
+
+    @cached_property
+    def saddle(self) -> str | None:
+        """Why q is no local maximum of the lower bound; None if it is one, or too large for finding out."""
+        try:
+            self._linear_response  # noqa: B018
+        except IndefiniteInformationError as error:
+            return str(error)
+        except MemoryError:
+            return None
+        return None
+
+    @cached_property
+    def _mean_field_decrement(self):
+        """Distance of an update of all factors in mean-field standard deviations, sqrt(r' V r)."""
+        squared = 0.0
+        for name, factor in self.factors.items():
+            residual = self._residual(name).reshape(*factor.shape, 1)
+            response = factor.family.covariance_product(self.natural_parameters[name], residual)
+            squared += np.vdot(residual, response)
+        return float(np.sqrt(max(squared, 0.0)))
 
     @cached_property
     def newton_decrement(self) -> float:
@@ -487,22 +486,11 @@ class MeanFieldPosterior:
         Half its square is the lower bound still to be gained, in nats. It is infinite where q is no strict
         local optimum.
         """
-        nuisance = self._nuisance([])
         try:
-            kept, covariance = self._linear_response(nuisance)
+            response = self._linear_response
         except IndefiniteInformationError:
             return np.inf
-        means, squared = self.mean_parameters, 0.0
-        if nuisance is not None:
-            # The own response of the eliminated factor removes its residual. The others' residuals change
-            # with its mean parameters, in which their eta is linear.
-            blocks = self._blocks(nuisance)
-            own = self._residual(nuisance, means).reshape(len(blocks), -1)
-            response = np.einsum("nij,nj->ni", blocks, own)
-            squared = np.vdot(own, response)
-            means = {**means, nuisance: means[nuisance] + response.reshape(means[nuisance].shape)}
-        residual = np.concatenate([self._residual(name, means).ravel() for name in kept])
-        return float(np.sqrt(max(squared + residual @ covariance @ residual, 0.0)))
+        return response.decrement({name: self._residual(name) for name in self.factors})
 
     def _warn_if_far(self):
         if _FAR_FROM_OPTIMUM < self.newton_decrement < np.inf:

@@ -1,15 +1,18 @@
 """Terms of a log joint that is linear in the statistics of every factor (Eq. nat_param_sum_of_theta_prods).
 
 A term is a coefficient array times one statistic of each of a few factors, summed over all axes. Its axes are
-named by letters as in ``numpy.einsum``: axes with the same letter have the same index.
+named by letters as in ``numpy.einsum``: axes with the same letter have the same index. `bound_term` has what
+becomes of it in a model.
 """
 
-import functools
 import string
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
+
+from sklearn_lrvb.mean_field.bound_term import Axis, BoundTerm, bound_argument
 
 
 class Term:
@@ -17,8 +20,10 @@ class Term:
 
     Parameters
     ----------
-    coefficient : float or array-like
-        A scalar stands for an array of that value. A read-only copy is kept.
+    coefficient : float, array-like or sparse matrix
+        A scalar stands for an array of that value. Of a sparse matrix (two axes) only the entries that are
+        not zero are ever stored or computed, for example an indicator matrix or a table of counts. A
+        read-only copy is kept.
     *statistics : str
         "factor.statistic" of different factors, or "factor" alone where its family has one statistic. A term
         without statistics is a constant of the log joint.
@@ -29,21 +34,28 @@ class Term:
         statistics share one. A scalar coefficient needs subscripts wherever that is ambiguous, that is with
         two or more statistics that have axes, or with a matrix: ",n,n" multiplies copy n of one and copy n
         of the other, ",n,m" all pairs; ",pp" is a trace, ",pq" a sum over all entries.
+    at : dict, name of a factor -> int array-like of shape (n,), default=None
+        Positions of copies: the factor's axis of copies is replaced by one of length n that runs over them,
+        as a[group[n]] in a textbook: with ``at={"a": group}``, ``Term(y, "a.value", subscripts="n,n")`` is
+        the sum of y[n] a[group[n]]. Copies may occur any number of times. Where copies have several axes,
+        give a tuple with an array for each of them.
 
     Attributes
     ----------
-    coefficient : ndarray
+    coefficient : ndarray, or scipy.sparse.coo_array
         As given, and read-only.
     statistics : tuple of str
         As given.
     subscripts : str or None
         As given.
+    at : dict
+        As given, as tuples of read-only arrays.
 
     Raises
     ------
     ValueError
-        The coefficient is no number, for example because it was forgotten. Whether a term fits the factors
-        is checked when the model is built.
+        The coefficient is no number, for example because it was forgotten, or positions are no whole
+        numbers. Whether a term fits the factors is checked when the model is built.
 
     Notes
     -----
@@ -59,93 +71,81 @@ class Term:
     >>> terms = [Term(-0.5 * n, "mu.square", "tau.value"), Term(s, "mu.value", "tau.value")]
     >>> terms[1]
     Term(mu.value * tau.value, coefficient of shape ())
+
+    Observations y with unit noise of groups with effects a, each observation in one group; the part that is
+    linear in a:
+
+    >>> group, y = [0, 0, 1, 2, 2, 2], [0.2, 0.4, 1.1, -0.3, 0.1, 0.5]
+    >>> Term(y, "a.value", subscripts="n,n", at={"a": group})
+    Term(a.value [n,n], coefficient of shape (6,), at a)
     """
 
-    def __init__(self, coefficient: ArrayLike, *statistics: str, subscripts: str | None = None) -> None:
+    def __init__(
+        self,
+        coefficient: "ArrayLike | sparse.sparray | sparse.spmatrix",
+        *statistics: str,
+        subscripts: str | None = None,
+        at: "Mapping[str, ArrayLike | tuple[ArrayLike, ...]] | None" = None,
+    ) -> None:
         if isinstance(coefficient, str):
             raise ValueError(
                 f"A term's coefficient comes first, as in Term(1.0, {coefficient!r}); it is missing."
             )
-        try:
-            self.coefficient = np.array(coefficient, dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"A term's coefficient is a number or an array of numbers; got {coefficient!r}."
-            ) from None
-        self.coefficient.flags.writeable = False
+        self.coefficient = _coefficient(coefficient)
         self.statistics = statistics
         self.subscripts = subscripts
+        self.at = _positions_of_copies(at)
 
     def __repr__(self) -> str:
         product = " * ".join(map(str, self.statistics)) or "constant"
         subscripts = f" [{self.subscripts}]" if self.subscripts is not None else ""
-        return f"Term({product}{subscripts}, coefficient of shape {self.coefficient.shape})"
+        shape = self.coefficient.shape
+        stored = f"{self.coefficient.nnz} entries" if sparse.issparse(self.coefficient) else "coefficient"
+        at = f", at {', '.join(self.at)}" if self.at else ""
+        return f"Term({product}{subscripts}, {stored} of shape {shape}{at})"
 
 
-@dataclass(frozen=True)
-class Argument:
-    """One statistic in a term, with a letter for each of its axes."""
-
-    factor: str
-    statistic: str
-    letters: str
-
-
-@dataclass(frozen=True)
-class BoundTerm:
-    """A term whose names, axes and sizes have been checked against the factors of a model.
-
-    Attributes
-    ----------
-    coefficient : ndarray
-    letters : str
-        The axes of the coefficient.
-    arguments : tuple of Argument
-    """
-
-    coefficient: np.ndarray
-    letters: str
-    arguments: tuple[Argument, ...]
-
-    def find(self, factor):
-        """The argument that is a statistic of this factor, or None."""
-        return next((argument for argument in self.arguments if argument.factor == factor), None)
-
-    def add_derivative(self, means, targets, derivative):
-        """Add the derivative in the target arguments' statistics, with the others at their means.
-
-        Parameters
-        ----------
-        means : callable, Argument -> ndarray
-        targets : tuple of Argument
-            Of different factors. The derivative in none is the value of the term.
-        derivative : ndarray
-            The axes of the targets, one target after the other. It is added to in place.
-        """
-        operands = [(self.letters, self.coefficient)]
-        operands += [(a.letters, means(a)) for a in self.arguments if a not in targets]
-        known = set("".join(letters for letters, _ in operands))
-        axes = "".join(target.letters for target in targets)
-        output = "".join(letter for letter in dict.fromkeys(axes) if letter in known)
-        broadcast = "".join(letter for letter in dict.fromkeys(axes) if letter not in known)
-        # A repeated letter makes the view a diagonal, as entries off it do not occur in the term.
-        view = np.einsum(f"{axes}->{broadcast}{output}", derivative) if axes else derivative
-        view += _contract(operands, output)
+def _coefficient(given):
+    """A read-only copy of the coefficient, as an array or as entries of a sparse matrix."""
+    if sparse.issparse(given):
+        matrix = sparse.coo_array(given, dtype=float, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrix.data.flags.writeable = False
+        return matrix
+    try:
+        array = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"A term's coefficient is a number or an array of numbers; got {given!r}.") from None
+    array.flags.writeable = False
+    return array
 
 
-def _contract(operands, output):
-    """einsum of (letters, array) pairs into the letters of ``output``."""
-    expression = ",".join(letters for letters, _ in operands) + "->" + output
-    arrays = [array for _, array in operands]
-    path = _contraction_path(expression, tuple(array.shape for array in arrays))
-    return np.einsum(expression, *arrays, optimize=list(path))
+def _positions_of_copies(at):
+    """``at`` with a tuple of int arrays for every factor."""
+    if at is None:
+        return {}
+    if not isinstance(at, Mapping):
+        raise ValueError(f"at is a dict, name of a factor -> positions of its copies; got {at!r}.")
+    return {
+        name: tuple(_whole_numbers(name, axis) for axis in (given if isinstance(given, tuple) else (given,)))
+        for name, given in at.items()
+    }
 
 
-@functools.lru_cache(maxsize=4096)
-def _contraction_path(expression, shapes):
-    """Order of the pairwise contractions, computed once for every expression and its sizes."""
-    arrays = [np.broadcast_to(0.0, shape) for shape in shapes]
-    return tuple(np.einsum_path(expression, *arrays, optimize="greedy")[0])
+def _whole_numbers(name, given):
+    try:
+        array = np.array(given)
+    except ValueError:
+        array = np.array(None)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"at[{name!r}] must be a vector of whole numbers, the copy of {name!r} for every entry, or a "
+            f"tuple of these for copies with several axes; got {given!r}."
+        )
+    array = array.astype(np.intp)
+    array.flags.writeable = False
+    return array
 
 
 def bind(term, number, factors):
@@ -173,14 +173,17 @@ def bind(term, number, factors):
 
 def _bind(term, factors):
     """`bind` without the position of the term in the errors."""
-    if not np.all(np.isfinite(term.coefficient)):
-        n_wrong = np.count_nonzero(~np.isfinite(term.coefficient))
-        raise ValueError(f"{n_wrong} of {term.coefficient.size} coefficients are nan or infinite.")
+    values = term.coefficient.data if sparse.issparse(term.coefficient) else term.coefficient
+    if not np.all(np.isfinite(values)):
+        n_wrong = np.count_nonzero(~np.isfinite(values))
+        raise ValueError(f"{n_wrong} of {values.size} coefficients are nan or infinite.")
     names = [resolve_statistic(name, factors) for name in term.statistics]
     _refuse_powers(names)
-    shapes = [factors[factor].statistic_shape(statistic) for factor, statistic in names]
-    matrices = [len(factors[factor].family.statistics[statistic]) > 1 for factor, statistic in names]
-    letters, *groups = _axes(term, shapes, matrices)
+    _check_positions(term.at, names, factors)
+    leads = [_lead(term.at.get(factor), factors[factor]) for factor, _ in names]
+    own = [factors[factor].family.statistics[statistic] for factor, statistic in names]
+    shapes = [(*lead, *shape) for lead, shape in zip(leads, own, strict=True)]
+    letters, *groups = _axes(term, shapes, [len(shape) > 1 for shape in own])
     sizes = _sizes(term, groups, shapes)
     if term.coefficient.ndim:
         _check_coefficient(term, letters, sizes, shapes)
@@ -191,8 +194,59 @@ def _bind(term, factors):
                 f"the scalar coefficient gives the axis {min(only)!r} no size, and no statistic has it."
             )
         letters = ""
-    arguments = tuple(Argument(*name, group) for name, group in zip(names, groups, strict=True))
-    return BoundTerm(term.coefficient, letters, arguments)
+    axes, letters, coefficient = _coefficient_axes(term.coefficient, letters, groups)
+    arguments = tuple(
+        bound_argument(factors[factor], factor, statistic, group, term.at.get(factor), axes)
+        for (factor, statistic), group in zip(names, groups, strict=True)
+    )
+    return BoundTerm(coefficient, letters, arguments)
+
+
+def _check_positions(at, names, factors):
+    """Check that ``at`` names factors of the term, and copies that they have."""
+    for name, positions in at.items():
+        if name not in [factor for factor, _ in names]:
+            raise ValueError(f"at names {name!r}, which is no factor of this term.")
+        lead = factors[name].lead
+        if len(positions) != len(lead):
+            raise ValueError(
+                f"at[{name!r}] has positions along {len(positions)} axes of copies, but {name!r} has "
+                f"{len(lead)}; Factor(family, copies=n) has copies."
+            )
+        lengths = {len(array) for array in positions}
+        if len(lengths) > 1:
+            raise ValueError(f"at[{name!r}] has arrays of different lengths, {sorted(lengths)}.")
+        for array, size in zip(positions, lead, strict=True):
+            wrong = array[(array < 0) | (array >= size)]
+            if wrong.size:
+                raise ValueError(
+                    f"at[{name!r}] has position {wrong[0]}, but the copies of {name!r} are 0 to {size - 1}."
+                )
+
+
+def _lead(positions, factor):
+    """Leading axes of a factor's statistics in the term: those of its copies, or one for positions."""
+    return factor.lead if positions is None else (len(positions[0]),)
+
+
+def _coefficient_axes(coefficient, letters, groups):
+    """The coefficient as a dense array, with its letters, and what other letters stand for: dict.
+
+    The entries of a sparse matrix are one axis, on which the two axes of the matrix depend.
+    """
+    if not sparse.issparse(coefficient):
+        return {}, letters, coefficient
+    rows, columns, data = coefficient.row, coefficient.col, coefficient.data
+    first, second = letters
+    if first == second:
+        on_diagonal = rows == columns
+        rows, columns, data = rows[on_diagonal], columns[on_diagonal], data[on_diagonal]
+    used = set("".join([letters, *groups]))
+    entry = next(letter for letter in string.ascii_letters if letter not in used)
+    axes = {
+        letter: Axis(entry, index.astype(np.intp)) for letter, index in ((first, rows), (second, columns))
+    }
+    return axes, entry, data
 
 
 def resolve_statistic(name, factors):

@@ -3,60 +3,40 @@
 *Conventions.* Sufficient statistics s of several q are compared in the frame of one of them, q_0, and in
 units of its mean-field standard deviations: x = T'(s - s_0), where R = T T' is the inverse of the complete
 information at q_0. In these coordinates a sweep contracts by a symmetric matrix, I - S, whose slowest
-directions are spanned by a few differences of successive x. `ascent` decides which proposals are taken.
+directions are spanned by a few differences of successive x (`anderson_mixing`). `ascent` decides which
+proposals are taken.
 """
 
 import numpy as np
-from scipy.linalg import lapack
 
+from sklearn_lrvb.anderson_mixing import AndersonMixing
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
     posterior_after_step,
     statistics_difference,
 )
 
-_MAX_DIFFERENCES = 10  # Number of differences that are combined, if they fit into ``_HISTORY_BYTES``.
-_HISTORY_BYTES = 2**26
-
-# Reciprocal condition number below which the differences count as linearly dependent.
-_DEPENDENT_BELOW = 1e-10
-_MAX_PAUSE = 7  # Largest number of plain sweeps after a rejected proposal.
 _RATE_STEPS = 5  # Number of steps over which the rate of convergence is estimated.
 _STALLED_STEPS = 10  # Number of steps in which the distance must halve; otherwise the sweeps have stalled.
 
 
-def _least_squares(columns, target):
-    """The coefficients of smallest norm that combine columns (D, m) to a target (D,), (m,)."""
-    # LAPACK is called directly, because its wrappers take longer than factoring some ten columns.
-    size, n_columns = columns.shape
-    right = np.zeros((max(size, n_columns), 1))
-    right[:size, 0] = target
-    pivots, n_work = np.zeros(n_columns, dtype=np.int32), 64 * (n_columns + 1) + size
-    solution = lapack.dgelsy(columns, right, pivots, _DEPENDENT_BELOW, n_work)[1]
-    return solution[:n_columns, 0]
-
-
 class Acceleration:
-    """Combinations of the last sweeps, proposed in place of the next one.
-
-    A rejected proposal is followed by plain sweeps, about twice as many each time. So the acceleration costs
-    little where it does not help.
-    """
+    """Combinations of the last sweeps (`AndersonMixing`), in the statistics of the mixture's posteriors."""
 
     def __init__(self):
         self._distances = []
-        self._pause = self._pause_left = 0
+        self._mixing = AndersonMixing()
         self._forget()
 
     def _forget(self):
         self._frame = None
         self._ahead = []  # Posteriors that the fit may be at next, and their points.
-        self._points, self._residuals = [], []
+        self._mixing.forget()
 
     def record(self, distance):
         """Note the distance of a state from the sweep's fixed point, in mean-field standard deviations."""
         self._distances.append(distance)
-        self._pause_left -= 1
+        self._mixing.step()
 
     @property
     def n_steps(self):
@@ -97,15 +77,9 @@ class Acceleration:
         point = known[0] if known else self._point(posterior)
         next_point = self._point(next_posterior)
         self._ahead = [(next_posterior, next_point)]
-        residual = next_point - point
-        kept = int(np.clip(_HISTORY_BYTES // (16 * len(point)), 2, _MAX_DIFFERENCES))
-        self._points = [*self._points[-kept:], point]
-        self._residuals = [*self._residuals[-kept:], residual]
-        if len(self._points) == 1 or self._pause_left > 0:
+        combined = self._mixing.combination(point, next_point - point)
+        if combined is None:
             return None
-        steps, changes = (np.diff(history, axis=0).T for history in (self._points, self._residuals))
-        coefficients = _least_squares(changes, residual)
-        combined = point + residual - (steps + changes) @ coefficients
         proposed = posterior_after_step(
             self._frame, self._complete.solve_root_transposed(combined[:, None])[:, 0]
         )
@@ -119,10 +93,9 @@ class Acceleration:
 
     def reject(self):
         """Discard the history after a proposal that was no improvement, and pause for some sweeps."""
-        self._pause = min(2 * self._pause + 1, _MAX_PAUSE)
-        self._pause_left = self._pause
+        self._mixing.reject()
         self._forget()
 
     def accept(self):
         """Allow proposals at every step again, after one that was an improvement."""
-        self._pause = 0
+        self._mixing.accept()

@@ -1,0 +1,66 @@
+"""Products with V of one factor, block diagonal over its members, that never form it as a whole.
+
+*Conventions.* ``natural`` are the factor's natural parameters. V is that of its flat vector, (size, size).
+"""
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_lrvb.mean_field.sparse_products import sparse_product
+from sklearn_lrvb.row_blocks import batches
+
+# Number of a member's statistics up to which its V is stored, instead of products computed by the family.
+_STORED_UP_TO = 40
+
+
+def covariance_product(factor, natural, columns, rows):
+    """Rows of V times sparse columns (size, m), for positions of the flat vector: a sparse array (n, m).
+
+    V itself is formed for members with few statistics only.
+    """
+    if factor.family.n_statistics <= _STORED_UP_TO:
+        return sparse.csr_array(_sparse_covariance(factor, natural) @ columns)[rows]
+    active, products = _products(factor, natural, columns, len(rows), lambda product: product[:, rows])
+    indices = np.tile(active.astype(np.int32), len(rows))
+    pointers = len(active) * np.arange(len(rows) + 1)
+    return sparse.csr_array((products.T.ravel(), indices, pointers), shape=(len(rows), columns.shape[1]))
+
+
+def covariance_form(factor, natural, columns):
+    """K' V K of sparse columns K (size, m): a sparse array (m, m)."""
+    if factor.family.n_statistics <= _STORED_UP_TO:
+        return sparse_product(columns, _sparse_covariance(factor, natural) @ columns)
+    n_active = np.unique(columns.indices).size
+    used = sparse.csc_array(columns)[:, np.unique(columns.indices)]
+    active, products = _products(factor, natural, columns, n_active, lambda product: product @ used)
+    form = sparse.coo_array(products)
+    entries = form.data, (active[form.row], active[form.col])
+    return sparse.csr_array(entries, shape=2 * (columns.shape[1],))
+
+
+def _sparse_covariance(factor, natural):
+    blocks = factor.covariance_blocks(natural)
+    pointers = np.arange(len(blocks) + 1)
+    return sparse.bsr_array((blocks, pointers[:-1], pointers), shape=2 * (factor.size,))
+
+
+def _products(factor, natural, columns, width, reduce):
+    """Columns that are not zero, (n,), and a function of V times each of them: (n, width)."""
+    columns, size = sparse.csc_array(columns), factor.family.n_statistics
+    active = np.flatnonzero(np.diff(columns.indptr))
+    reduced = np.empty((len(active), width))
+    for chunk in batches(len(active), 4 * 8 * factor.size):
+        vectors = columns[:, active[chunk]].toarray()
+        product = np.empty((vectors.shape[1], factor.size))
+        for member, own in enumerate(natural.reshape(-1, size)):
+            part = slice(member * size, (member + 1) * size)
+            product[:, part] = factor.family.covariance_product(own, vectors[part]).T
+        reduced[chunk] = reduce(product)
+    return active, reduced
+
+
+def covariance_of(factor, natural, rows, columns):
+    """V between statistics at positions of the flat vector, (len(rows), len(columns))."""
+    units = np.ones(len(columns)), (columns, np.arange(len(columns)))
+    matrix = sparse.csr_array(units, shape=(factor.size, len(columns)))
+    return covariance_product(factor, natural, matrix, rows).toarray()

@@ -1,0 +1,248 @@
+"""The linear response of a mean-field posterior, for any factors asked for, from one factorization.
+
+*Conventions.* The factors fall into two sets. No two *separate* factors share a term; the others are *joint*.
+With V_j and H_j,r of a separate factor j and the joint factors r, and a root R of their V (R R' = V_r),
+
+    S = I - R' (H_r + sum_j H_r,j V_j H_j,r) R
+
+is the observed information of the joint factors in units of the complete one (Eq. nuisance_lrvb_est), and
+Sigma_r = R S^-1 R' their linear response covariance. Any statistics a have a block of rows Y_a over the joint
+statistics: unit rows for joint ones, V_j H_j,r restricted to them for separate ones. The linear response
+covariance of a and b is then
+
+    C_ab + Y_a Sigma_r Y_b',
+
+where C_ab is V_j restricted to them if both belong to one separate factor, and zero otherwise.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_lrvb.linear_response.definite_system import DefiniteSystem
+from sklearn_lrvb.mean_field.block_root import BlockRoot
+from sklearn_lrvb.mean_field.member_covariances import covariance_form, covariance_of, covariance_product
+from sklearn_lrvb.mean_field.memory import require_memory
+from sklearn_lrvb.row_blocks import batches
+
+# Memory that H takes for each of its entries above the diagonal while it is built.
+_BYTES_PER_ENTRY = 75.0
+_ROOT_MATRICES = 4.0  # Number of arrays of the size of the joint members' covariance blocks.
+_DENSE_MATRICES = 3.5  # Number of dense matrices over the rows of S that are eliminated last.
+_DENSE_UP_TO = 4000  # Number of joint statistics up to which S is computed as a dense matrix.
+_DENSE_FROM = 0.2  # Share of entries that are not zero from which a product of matrices is computed densely.
+
+# Part of a statistic along a flat direction, in its standard deviations, from which it is not identified.
+_UNIDENTIFIED_FROM = 1e-4
+
+# A factor is separate if it has at least this share of the statistics that it shares terms with: a small one
+# would couple all of these to each other.
+_LEAST_SHARE = 0.25
+
+
+class LinearResponse:
+    """Linear response covariances of a posterior.
+
+    Parameters
+    ----------
+    log_joint : LogJoint
+    natural_parameters, mean_parameters : dict, name -> ndarray
+    """
+
+    def __init__(self, log_joint, natural_parameters, mean_parameters):
+        self._factors, self._natural = log_joint.factors, natural_parameters
+        separate = separate_factors(log_joint)
+        self.joint = [name for name in self._factors if name not in separate]
+        self._starts = dict(zip(self.joint, np.cumsum([0, *self._sizes()]), strict=False))
+        self._root = self._root_of_joint()
+        self._missing, self._couplings = self._eliminate(separate, log_joint, mean_parameters)
+
+    def _sizes(self):
+        return [self._factors[name].size for name in self.joint]
+
+    def _root_of_joint(self):
+        n_bytes = sum(8.0 * self._factors[name].size * self._factors[name].shape[-1] for name in self.joint)
+        require_memory(
+            _ROOT_MATRICES * n_bytes,
+            f"The covariance matrices of the members of {', '.join(map(repr, self.joint))}",
+            ["std(..., method='mean_field') needs none of them."],
+        )
+        return BlockRoot(
+            {name: self._factors[name].covariance_blocks(self._natural[name]) for name in self.joint}
+        )
+
+    def _eliminate(self, separate, log_joint, means):
+        """The information that the joint factors miss, in their mean parameters, and H_j,r: dict."""
+        require_memory(
+            _BYTES_PER_ENTRY * log_joint.hessian_entries(),
+            f"The {log_joint.hessian_entries()} second derivatives of the log joint",
+            [
+                "Give indicators and tables with many zeros as sparse coefficients, or index copies by `at`.",
+                "std(..., method='mean_field') needs none of them.",
+            ],
+        )
+        hessian, starts = log_joint.hessian(means), log_joint.starts
+        parts = [np.arange(starts[name], starts[name] + self._factors[name].size) for name in self.joint]
+        joint = np.concatenate([np.arange(0), *parts])
+        missing, couplings = hessian[joint][:, joint], {}
+        for name in separate:
+            coupling = hessian[starts[name] : starts[name] + self._factors[name].size][:, joint]
+            missing = missing + covariance_form(self._factors[name], self._natural[name], coupling)
+            couplings[name] = coupling
+        return sparse.csr_array(missing), couplings
+
+    def factor(self, flat_below):
+        """Factor S. Eigenvalues up to ``flat_below`` belong to flat directions, which are left out.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            q is no local optimum.
+        """
+        n_joint = self._missing.shape[0]
+        information = self._root.information(self._missing, dense=n_joint <= _DENSE_UP_TO)
+        n_dense = DefiniteSystem.n_dense_rows(information)
+        joint = ", ".join(map(repr, self.joint))
+        require_memory(
+            _DENSE_MATRICES * 8.0 * n_dense**2,
+            f"Linear response leaves {n_dense} statistics of {joint} coupled to most others: they",
+            [
+                "If few pairs of their copies meet in a term, say so by sparse coefficients or `at`.",
+                "std(..., method='mean_field') needs no such matrix.",
+            ],
+        )
+        self._system = DefiniteSystem(information, flat_below)
+
+    @property
+    def n_flat(self):
+        """Number of flat directions."""
+        return self._system.flat.shape[1]
+
+    def along_flat(self, name, positions):
+        """Changes of statistics along the flat directions, in mean-field standard deviations: (n, n_flat)."""
+        along = self.rows(name, positions) @ self._root.times(self._system.flat)
+        variances = self._factors[name].family.variances(self._natural[name]).ravel()[positions]
+        return along / np.sqrt(np.where(variances > 0, variances, 1.0))[:, None]
+
+    def is_identified(self, name, positions):
+        """Whether statistics of a factor do not change along a flat direction: bool (len(positions),)."""
+        return np.linalg.norm(self.along_flat(name, positions), axis=1) <= _UNIDENTIFIED_FROM
+
+    def direction(self, scaled):
+        """A direction over the rows of S as one of joint statistics, in mean-field standard deviations."""
+        deviations = self._root.deviations()
+        return self._root.times(scaled[:, None])[:, 0] / np.where(deviations > 0, deviations, 1.0)
+
+    def rows(self, name, positions):
+        """Y of some statistics of a factor: sparse array of shape (len(positions), n)."""
+        if name in self._couplings:
+            coupling = self._couplings[name]
+            return covariance_product(self._factors[name], self._natural[name], coupling, positions)
+        entries = np.ones(len(positions)), (np.arange(len(positions)), self._starts[name] + positions)
+        return sparse.csr_array(entries, shape=(len(positions), self._missing.shape[0]))
+
+    def covariance(self, asked):
+        """Covariance of statistics, given as pairs (factor, positions): (d, d)."""
+        rows = sparse.vstack([self.rows(name, positions) for name, positions in asked], format="csr")
+        covariance = np.empty(2 * (rows.shape[0],))
+        for chunk in batches(rows.shape[0], 8 * max(rows.shape)):
+            scaled = self._root.transposed_times(rows[chunk].toarray().T)
+            covariance[:, chunk] = rows @ self._root.times(self._system.solve(scaled))
+        own = [(name if name in self._couplings else None, positions) for name, positions in asked]
+        add_own_covariance(covariance, own, self._factors, self._natural)
+        return _symmetrized_in_place(covariance)
+
+    def variances(self, name, positions):
+        """Variances of some statistics of a factor: (len(positions),)."""
+        rows = self.rows(name, positions)
+        n_rows, n_joint = rows.shape
+        if n_rows > n_joint and n_joint <= _DENSE_UP_TO:
+            variances = _quadratic_forms(rows, self._joint_covariance)
+        else:
+            variances = np.empty(n_rows)
+            for chunk in batches(n_rows, 8 * max(n_joint, 1)):
+                scaled = self._root.transposed_times(rows[chunk].toarray().T)
+                variances[chunk] = self._system.quadratic_forms(scaled)
+        if name in self._couplings:
+            variances += self._factors[name].family.variances(self._natural[name]).ravel()[positions]
+        return variances
+
+    @cached_property
+    def _joint_covariance(self):
+        """Sigma_r, a dense array."""
+        return self._root.times(
+            self._system.solve(self._root.transposed_times(np.eye(self._missing.shape[0])))
+        )
+
+    def decrement(self, residuals):
+        """sqrt(r' Sigma r) of residuals r of the natural parameters: dict, name -> ndarray."""
+        own = 0.0
+        right = np.concatenate([np.zeros(0), *(residuals[name].ravel() for name in self.joint)])
+        for name, coupling in self._couplings.items():
+            factor, residual = self._factors[name], residuals[name].ravel()
+            column = sparse.csr_array(residual[:, None])
+            everything = np.arange(factor.size)
+            response = covariance_product(factor, self._natural[name], column, everything).toarray()
+            own += residual @ response[:, 0]
+            right = right + (coupling.T @ response)[:, 0]
+        scaled = self._root.transposed_times(right[:, None])
+        return float(np.sqrt(max(own + self._system.quadratic_forms(scaled)[0], 0.0)))
+
+
+def separate_factors(log_joint):
+    """Names of factors no two of which share a term, the largest first."""
+    chosen = []
+    for name in sorted(log_joint.factors, key=lambda name: -log_joint.factors[name].size):
+        others = log_joint.coupled(name)
+        n_others = sum(log_joint.factors[other].size for other in others)
+        if not others & set(chosen) and log_joint.factors[name].size >= _LEAST_SHARE * n_others:
+            chosen.append(name)
+    return chosen
+
+
+def _quadratic_forms(rows, covariance):
+    """y' Sigma y of every row of a sparse array: (m, n), (n, n) -> (m,).
+
+    Where rows have few entries, only those of Sigma are read that they need.
+    """
+    if rows.nnz > _DENSE_FROM * rows.shape[0] * rows.shape[1]:
+        forms = np.empty(rows.shape[0])
+        for chunk in batches(rows.shape[0], 16 * rows.shape[1]):
+            dense = rows[chunk].toarray()
+            forms[chunk] = np.einsum("ij,ij->i", dense @ covariance, dense)
+        return forms
+    counts = np.diff(rows.indptr)
+    forms = np.zeros(rows.shape[0])
+    for chunk in batches(rows.shape[0], 40 * int(np.mean(counts**2.0) + 1)):
+        own = rows[chunk]
+        number = counts[chunk]
+        partners = np.repeat(number, number)  # number of entries in the row of every entry
+        first = np.repeat(np.arange(len(own.data)), partners)
+        starts = np.repeat(np.repeat(own.indptr[:-1], number), partners)
+        within = np.arange(len(first)) - np.repeat(np.cumsum(partners) - partners, partners)
+        second = starts + within
+        products = own.data[first] * own.data[second] * covariance[own.indices[first], own.indices[second]]
+        forms[chunk] = np.bincount(np.repeat(np.arange(len(number)), number**2), products, len(number))
+    return forms
+
+
+def add_own_covariance(covariance, asked, factors, natural):
+    """Add V of the statistics asked for, pairs (factor or None, positions), to a matrix (d, d) in place."""
+    ends = np.cumsum([0, *(len(positions) for _, positions in asked)])
+    for first, (name, rows) in enumerate(asked):
+        for second, (other, columns) in enumerate(asked):
+            if name is not None and name == other:
+                block = covariance[ends[first] : ends[first + 1], ends[second] : ends[second + 1]]
+                for chunk in batches(len(columns), 8 * len(rows)):
+                    block[:, chunk] += covariance_of(factors[name], natural[name], rows, columns[chunk])
+
+
+def _symmetrized_in_place(matrix):
+    """The symmetric part of a matrix, which it replaces."""
+    for chunk in batches(len(matrix), 8 * len(matrix)):
+        rest = slice(chunk.start, None)
+        part = 0.5 * (matrix[chunk, rest] + matrix[rest, chunk].T)
+        matrix[chunk, rest] = part
+        matrix[rest, chunk] = part.T
+    return matrix
