@@ -4,12 +4,14 @@ import functools
 
 import numpy as np
 import worked_models
+from scipy import sparse
 
 from sklearn_lrvb.exponential_families import (
     Beta,
     Categorical,
     Dirichlet,
     Gamma,
+    GaussianChain,
     MultivariateNormal,
     UnivariateNormal,
     Wishart,
@@ -121,6 +123,57 @@ def group_means():
     ), None
 
 
+def local_level():
+    """Noisy observations of two random walks with one drift, of which some are not observed."""
+    rng = np.random.default_rng(6)
+    n_chains, n_steps = 2, 7
+    level = np.cumsum(0.5 * rng.normal(size=(n_chains, n_steps)), axis=1)
+    chain, step = np.nonzero(rng.random((n_chains, n_steps)) < 0.8)
+    y = level[chain, step] + 0.7 * rng.normal(size=len(step))
+    seen = np.zeros((n_chains, n_steps))
+    np.add.at(seen, (chain, step), 1.0)
+    total = np.zeros((n_chains, n_steps))
+    np.add.at(total, (chain, step), y)
+    neighbours = np.r_[1.0, np.full(n_steps - 2, 2.0), 1.0]
+    return MeanFieldModel(
+        {"level": Factor(GaussianChain(n_steps), n_chains), "noise": Gamma(), "drift": Gamma()},
+        [
+            Term(0.5 * len(y) + 1.0, "noise.log"),
+            Term(-0.5 * y @ y - 1.0, "noise.value"),
+            Term(total, "level.value", "noise.value", subscripts="ct,ct,"),
+            Term(-0.5 * seen, "level.square", "noise.value", subscripts="ct,ct,"),
+            Term(0.5 * n_chains * (n_steps - 1) + 1.0, "drift.log"),
+            Term(-1.0, "drift.value"),
+            Term(-0.5 * neighbours, "level.square", "drift.value", subscripts="t,ct,"),
+            Term(1.0, "level.product", "drift.value", subscripts=",ct,"),
+            Term(-0.05 * np.eye(1, n_steps)[0], "level.square", subscripts="t,ct"),
+        ],
+    ), None
+
+
+def crossed_groups():
+    """Counts of two crossed groupings, with rates of rows, of columns, and of their pairs."""
+    rng = np.random.default_rng(7)
+    row, column = rng.integers(3, size=15), rng.integers(2, size=15)
+    counts = rng.poisson(4.0, size=15).astype(float)
+    table = sparse.coo_array((counts, (row, column)), shape=(3, 2))
+    exposure = sparse.coo_array((np.ones(15), (row, column)), shape=(3, 2))
+    return MeanFieldModel(
+        {"row": Factor(Gamma(), 3), "column": Factor(Gamma(), 2), "cell": Factor(Gamma(), (3, 2))},
+        [
+            Term(table, "row.log", subscripts="rc,r"),
+            Term(counts, "column.log", subscripts="n,n", at={"column": column}),
+            Term(table, "cell.log"),
+            Term(-exposure, "row.value", "column.value", "cell.value", subscripts="rc,r,c,rc"),
+            *(Term(2.0, f"{name}.log") for name in ("row", "column", "cell")),
+            *(Term(-2.0, f"{name}.value") for name in ("row", "column", "cell")),
+            Term(
+                -0.1, "cell.value", "row.value", subscripts=",n,m", at={"cell": (row, column), "row": column}
+            ),
+        ],
+    ), None
+
+
 def one_factor():
     """A Wishart factor alone, without interactions."""
     return MeanFieldModel(
@@ -152,6 +205,8 @@ CATALOGUE = {
     "group means": group_means,
     "pumps": lambda: (worked_models.pumps_model(), None),
     "linkage": lambda: (worked_models.linkage_model(np.array([12, 2, 2, 4])), None),
+    "local level": local_level,
+    "crossed groups": crossed_groups,
     "one factor": one_factor,
 }
 

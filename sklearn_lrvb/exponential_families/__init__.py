@@ -13,6 +13,7 @@ from sklearn_lrvb.exponential_families.dirichlet import Dirichlet
 from sklearn_lrvb.exponential_families.family import ExponentialFamily, NaturalParameterError
 from sklearn_lrvb.exponential_families.family_check import check_family
 from sklearn_lrvb.exponential_families.gamma import Gamma
+from sklearn_lrvb.exponential_families.gaussian_chain import GaussianChain
 from sklearn_lrvb.exponential_families.multivariate_normal import MultivariateNormal
 from sklearn_lrvb.exponential_families.univariate_normal import UnivariateNormal
 from sklearn_lrvb.exponential_families.wishart import Wishart
@@ -23,6 +24,7 @@ __all__ = [
     "Dirichlet",
     "ExponentialFamily",
     "Gamma",
+    "GaussianChain",
     "MultivariateNormal",
     "NaturalParameterError",
     "UnivariateNormal",

@@ -259,7 +259,8 @@ class MeanFieldModel:
                 f"{name + '.' + family.variable!r}, natural parameters as {name!r}."
             )
         value = np.asarray(value, dtype=float)
-        means = family.means_around(value)
+        with np.errstate(all="ignore"):  # What is not finite is refused below.
+            means = family.means_around(value)
         if means.shape != factor.shape:
             raise ValueError(
                 f"start[{name + '.' + statistic!r}] has shape {value.shape}, which does not fit the factor's "

@@ -13,6 +13,7 @@ from sklearn_lrvb.exponential_families import (
     Dirichlet,
     ExponentialFamily,
     Gamma,
+    GaussianChain,
     MultivariateNormal,
     NaturalParameterError,
     UnivariateNormal,
@@ -24,6 +25,7 @@ from sklearn_lrvb.exponential_families.log_gamma import stirling_remainder
 
 normal, gamma, beta = UnivariateNormal(), Gamma(), Beta()
 trivariate, dirichlet = MultivariateNormal(3), Dirichlet(4)
+chain = GaussianChain(4)
 SCALE = np.array([[2.0, 0.5, -0.3], [0.5, 1.0, 0.2], [-0.3, 0.2, 3.0]])
 
 ORDINARY = [
@@ -34,6 +36,8 @@ ORDINARY = [
     (Wishart(1), Wishart(1).natural_parameters(1.7, [[0.5]])),
     (Wishart(3), Wishart(3).natural_parameters(4.5, SCALE)),
     (dirichlet, dirichlet.natural_parameters([0.3, 1.0, 4.0, 20.0])),
+    (chain, chain.natural_parameters([1.0, -2.0, 0.5, 0.0], [1.0, 2.0, 3.0, 2.0], [-0.8, 1.1, -1.5])),
+    (GaussianChain(2), GaussianChain(2).natural_parameters([0.3, 2.0], [1.0, 4.0], [1.5])),
     (Dirichlet(1), Dirichlet(1).natural_parameters([3.0])),
     (beta, beta.natural_parameters(0.5, 3.0)),
     (Categorical(4), np.array([0.0, 1.0, -2.0, 0.3])),
@@ -43,6 +47,7 @@ EXTREME = [
     (normal, normal.natural_parameters(1e4, 1.0)),
     (normal, normal.natural_parameters(-1e-5, 1e8)),
     (trivariate, trivariate.natural_parameters([100.0, -2.0, 0.5], np.diag([1e4, 1.0, 1e-4]))),
+    (chain, chain.natural_parameters(np.full(4, 50.0), [1.0, 1e4, 1e-2, 1e-4], [-50.0, 0.1, -5e-4])),
     (gamma, gamma.natural_parameters(0.01, 1e3)),
     (gamma, gamma.natural_parameters(1e6, 1e-3)),
     (Wishart(3), Wishart(3).natural_parameters(2.1, SCALE)),
@@ -160,6 +165,13 @@ def test_categorical_keeps_its_digits_near_certainty():
             "outer",
             "its diagonal holds -0.3",
         ),
+        (chain, [*np.zeros(4), -1.0, -1.0, 0.5, -1.0, *np.zeros(3)], "square", "its diagonal holds -1"),
+        (
+            GaussianChain(2),
+            [[0.0, 0.0, -0.5, -0.5, 0.5], [0.0, 0.0, -0.5, -0.5, 1.2]],
+            "product",
+            r"not positive definite to working precision: smallest pivot -0.44 \(copy 1\)",
+        ),
         (gamma, [1.0, 0.0], "value", "the rate -1 is not positive"),
         (gamma, [-1.0, -1.5], "log", "the shape -0.5 is not positive"),
         (Wishart(2), np.append(-np.eye(2), -1.1), "log_det", "0.8 are not above P - 1 = 1"),
@@ -219,6 +231,28 @@ def test_lists_and_single_precision(family, natural):
     draws = family.sample(natural.tolist(), 3, 0)
     np.testing.assert_array_equal(draws, family.sample(natural, 3, 0))
     np.testing.assert_array_equal(family.statistics_of(draws.tolist()), family.statistics_of(draws))
+
+
+def test_a_chain_is_a_multivariate_normal():
+    """Every step of two copies at once, which are one long chain within."""
+    rng = np.random.default_rng(0)
+    beside = rng.normal(size=(2, 5))
+    diagonal = np.abs(np.pad(beside, ((0, 0), (0, 1)))) + np.abs(np.pad(beside, ((0, 0), (1, 0)))) + 0.3
+    mean, family, whole = rng.normal(size=(2, 6)), GaussianChain(6), MultivariateNormal(6)
+    natural = family.natural_parameters(mean, diagonal, beside)
+    precision = np.einsum("ct,ts->cts", diagonal, np.eye(6))
+    precision[:, np.arange(5), np.arange(1, 6)] = precision[:, np.arange(1, 6), np.arange(5)] = beside
+    expected = whole.natural_parameters(mean, precision)
+    np.testing.assert_allclose(family.log_partition(natural), whole.log_partition(expected), rtol=1e-13)
+    moments = whole.mean_parameters(expected)
+    outer = moments[:, 6:].reshape(2, 6, 6)
+    band = [moments[:, :6], np.einsum("ctt->ct", outer), outer[:, np.arange(5), np.arange(1, 6)]]
+    np.testing.assert_allclose(family.mean_parameters(natural), np.concatenate(band, axis=1), rtol=1e-12)
+
+
+def test_chains_that_are_too_short():
+    with pytest.raises(ValueError, match=r"n_steps of at least 2; a single step is a UnivariateNormal\(\)"):
+        GaussianChain(1)
 
 
 def test_natural_parameters_of_lists():

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from mean_field_catalogue import built, fitted
+from mean_field_catalogue import CATALOGUE, built, fitted
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb.exponential_families import (
@@ -110,9 +111,10 @@ def test_lists_of_terms_that_are_none(terms, message):
         MeanFieldModel({"a": Gamma()}, terms)
 
 
-@pytest.mark.parametrize("copies", [0, -1, 2.0, True, "2"])
+@pytest.mark.parametrize("copies", [0, -1, 2.0, True, "2", (3, 0), (2.0,)])
 def test_copies(copies):
-    message = f"A factor's copies must be a whole number of at least 1; got {copies!r}."
+    wrong = copies[-1] if isinstance(copies, tuple) else copies
+    message = f"A factor's copies must be a whole number of at least 1; got {wrong!r}."
     with pytest.raises(ValueError, match=re.escape(message)):
         Factor(Gamma(), copies)
 
@@ -131,6 +133,108 @@ def test_copies(copies):
 def test_coefficients_that_are_no_numbers(coefficient, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         Term(coefficient)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"at": [0, 1]}, "at is a dict, name of a factor -> positions of its copies; got [0, 1]."),
+        ({"at": {"z": [0.0, 1.0]}}, "at['z'] must be a vector of whole numbers"),
+        ({"at": {"z": [[0, 1]]}}, "at['z'] must be a vector of whole numbers"),
+        ({"at": {"z": [[0], [0, 1]]}}, "at['z'] must be a vector of whole numbers"),
+        ({"at": {"z": "01"}}, "at['z'] must be a vector of whole numbers"),
+    ],
+)
+def test_positions_that_are_none(arguments, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Term(1.0, "z", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("term", "message"),
+    [
+        (Term(1.0, "z", at={"x": [0]}), "at names 'x', which is no factor of this term."),
+        (Term(1.0, "tau.value", at={"tau": [0]}), "but 'tau' has 0; Factor(family, copies=n) has copies."),
+        (Term(1.0, "z", at={"z": ([0], [0])}), "has positions along 2 axes of copies, but 'z' has 1"),
+        (Term(1.0, "z", at={"z": [0, 5]}), "at['z'] has position 5, but the copies of 'z' are 0 to 4."),
+        (Term(1.0, "z", at={"z": [-1]}), "at['z'] has position -1, but the copies of 'z' are 0 to 4."),
+        (Term(1.0, "w.log", at={"w": ([0], [0, 1])}), "at['w'] has arrays of different lengths, [1, 2]."),
+        (
+            Term(np.ones((5, 2)), "z", at={"z": [0, 1]}),
+            "the coefficient has shape (5, 2), expected axes (a=2, b=2)",
+        ),
+        (Term(sparse.coo_array([[np.inf, 0.0]]), "pi", subscripts="ik,k"), "1 of 1 coefficients are nan"),
+        (Term(sparse.coo_array(np.ones((2, 3))), "z"), "has shape (2, 3), expected axes (a=5, b=2)"),
+    ],
+)
+def test_positions_and_sparse_coefficients_that_do_not_fit(term, message):
+    factors = {**FACTORS, "w": Factor(Gamma(), (2, 3))}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        MeanFieldModel(factors, [term])
+
+
+def test_representation_of_terms():
+    assert repr(Term([1.0, 2.0], "a", subscripts="n,nk", at={"a": [3, 3]})) == (
+        "Term(a [n,nk], coefficient of shape (2,), at a)"
+    )
+    assert repr(Term(sparse.eye_array(3), "a")) == "Term(a, 3 entries of shape (3, 3))"
+
+
+def test_sparse_coefficients_and_positions_are_those_of_dense_indicators():
+    """Every way of writing the same sum, with repeated positions, two axes of copies, and a diagonal."""
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(2, size=7), rng.integers(3, size=7)
+    weights = rng.random(7)
+    factors = {"w": Factor(Gamma(), (2, 3)), "v": Factor(Gamma(), 2), "L": Wishart(3), "s": Gamma()}
+    onehot = np.zeros((7, 2, 3))
+    onehot[np.arange(7), first, second] = 1.0
+    row = np.eye(2)[first]
+    table = np.einsum("n,nij->ij", weights, onehot)
+    square = sparse.coo_array(rng.random((3, 3)))
+    both = {"w": (first, second), "v": first}
+    pairs = [
+        (
+            Term(-weights, "w.value", "v.value", "s.value", subscripts="n,n,n,", at=both),
+            Term(-np.einsum("n,nij,nk->ijk", weights, onehot, row), "w.value", "v.value", "s.value",
+                 subscripts="ijk,ij,k,"),
+        ),
+        (Term(-sparse.coo_array(table), "w.value", "v.value", subscripts="ij,ij,i"),
+         Term(-table, "w.value", "v.value", subscripts="ij,ij,i")),
+        (
+            Term(-sparse.coo_array(row * weights[:, None]), "w.value", "v.value", subscripts="ni,n,i",
+                 at={"w": (first, second)}),
+            Term(-np.einsum("n,nij,nk->ijk", weights, onehot, row), "w.value", "v.value",
+                 subscripts="ijk,ij,k"),
+        ),
+        (Term(-square, "L.value", "s.value", subscripts="pq,pq,"),
+         Term(-square.toarray(), "L.value", "s.value", subscripts="pq,pq,")),
+        (Term(-square, "L.value", "s.value", subscripts="pp,pp,"),
+         Term(-np.diag(square.toarray()), "L.value", "s.value", subscripts="p,pp,")),
+    ]  # fmt: skip
+    proper = [Term(-1.0, f"{name}.value") for name in ("w", "v", "s")]
+    proper += [Term(-np.eye(3), "L.value"), Term(1.0, "L.log_det")]
+    for found, expected in pairs:
+        fits = [MeanFieldModel(factors, [*proper, term]).fit(tol=1e-11) for term in (found, expected)]
+        assert fits[0].lower_bound == pytest.approx(fits[1].lower_bound, rel=1e-12)
+        np.testing.assert_allclose(*(fit.expected_hessian() for fit in fits), atol=1e-12)
+        np.testing.assert_allclose(*(fit.std("s.value") for fit in fits), rtol=1e-10)
+
+
+def test_copies_of_two_axes_are_those_of_one():
+    rng = np.random.default_rng(0)
+    rates = rng.random((2, 3)) + 1.0
+    together = {"w": Factor(Gamma(), (2, 3)), "s": Gamma()}, Term(-rates, "w.value", "s.value")
+    in_a_row = {"w": Factor(Gamma(), 6), "s": Gamma()}, Term(-rates.ravel(), "w.value", "s.value")
+    fits = [
+        MeanFieldModel(
+            factors, [term, *(Term(c, f"{n}.{t}") for c, t in ((-1.0, "value"), (1.0, "log")) for n in "ws")]
+        ).fit(tol=1e-11)
+        for factors, term in (together, in_a_row)
+    ]
+    np.testing.assert_allclose(fits[0].std("w.value").ravel(), fits[1].std("w.value"), rtol=1e-12)
+    np.testing.assert_allclose(fits[0].mean("w.log").ravel(), fits[1].mean("w.log"), rtol=1e-12)
+    assert fits[0].names[5] == "w.log[0,2]"
+    assert fits[0].sample(4, random_state=0)["w"].shape == (4, 2, 3)
 
 
 # Which axes of a scalar's statistics belong together.
@@ -320,6 +424,90 @@ def test_a_start_is_not_forgotten_where_its_factor_comes_first():
     np.testing.assert_array_equal(posterior.lower_bounds, expected.lower_bounds)
     np.testing.assert_array_equal(posterior.mean("z"), expected.mean("z"))
     assert abs(posterior.mean("mu.value")[0] - posterior.mean("mu.value")[1]).max() > 1
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_acceleration_changes_the_number_of_sweeps_alone(name):
+    model, start = built(name)
+    plain = model.fit(start, tol=1e-11, max_iter=20_000, accelerate=False)
+    assert fitted(name).lower_bound == pytest.approx(plain.lower_bound, rel=1e-13)
+    assert fitted(name).n_iter <= plain.n_iter
+    for factor, natural in plain.natural_parameters.items():
+        np.testing.assert_allclose(fitted(name).natural_parameters[factor], natural, rtol=1e-5, atol=1e-6)
+
+
+def poisson_mixture(rates=(3.0, 6.0, 10.0), n=200):
+    rng = np.random.default_rng(0)
+    k = len(rates)
+    x = rng.poisson(np.array(rates)[rng.integers(k, size=n)]).astype(float)
+    model = MeanFieldModel(
+        {"rate": Factor(Gamma(), k), "pi": Dirichlet(k), "z": Factor(Categorical(k), n)},
+        [
+            Term(x, "z", "rate.log", subscripts="n,nk,k"),
+            Term(-1.0, "z", "rate.value", subscripts=",nk,k"),
+            Term(1.0, "z", "pi", subscripts=",nk,k"),
+            Term(1.0, "rate.log"),
+            Term(-0.2, "rate.value"),
+        ],
+    )
+    side = np.digitize(x, np.quantile(x, np.arange(1, k) / k))
+    return model, {"z.indicator": np.eye(k)[side] + 0.1}
+
+
+def test_slow_ascents_are_accelerated():
+    model, start = poisson_mixture()
+    plain, fast = (model.fit(start, max_iter=5000, accelerate=accelerate) for accelerate in (False, True))
+    assert 15 * fast.n_iter < plain.n_iter
+    assert fast.lower_bound == pytest.approx(plain.lower_bound, abs=1e-8)
+    assert np.all(np.diff(fast.lower_bounds) >= -1e-11 * abs(fast.lower_bound))
+
+
+def test_random_starts():
+    """Components that coincide without a start; the best of several random ones tells them apart."""
+    model, _ = poisson_mixture(rates=(2.0, 20.0))
+    with pytest.warns(ConvergenceWarning, match="not ended at a maximum"):
+        symmetric = model.fit()
+    posterior = model.fit(n_init=3, random_state=0)
+    assert posterior.lower_bound > symmetric.lower_bound + 10
+    np.testing.assert_allclose(sorted(posterior.mean("rate.value")), [2.0, 20.0], rtol=0.15)
+    again = model.fit(n_init=3, random_state=0)
+    np.testing.assert_array_equal(again.natural_parameters["z"], posterior.natural_parameters["z"])
+    given = model.fit({"rate.value": [2.0, 20.0]}, n_init=2, random_state=0)
+    assert given.lower_bound >= posterior.lower_bound - 1e-8
+    with pytest.raises(ValueError, match="n_init must be a whole number of at least 1; got 0"):
+        model.fit(n_init=0)
+
+
+def test_guesses_of_the_variables():
+    """A guess of one factor is followed by the others, before it is updated itself."""
+    model, _ = built("pumps")
+    near = model.fit()
+    with pytest.warns(ConvergenceWarning):
+        swept = model.fit({"rates.value": near.mean("rates.value")}, max_iter=1)
+    update = model.log_joint.natural_parameters
+    means = {"rates": Gamma().statistics_of(near.mean("rates.value"))}
+    np.testing.assert_array_equal(swept.natural_parameters["beta"], update(means, "beta"))
+    assert model.fit({"rates.value": near.mean("rates.value")}).n_iter > 1
+    mixture, start = built("normal mixture")
+    probabilities = Categorical(2).mean_parameters(start["z"])
+    by_guess, by_natural = mixture.fit({"z.indicator": 3.0 * probabilities}), mixture.fit(start)
+    np.testing.assert_allclose(by_guess.lower_bounds, by_natural.lower_bounds, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ({"rates.log": np.ones(10)}, "start['rates.log']: a guess of 'rates' is given as 'rates.value'"),
+        ({"rates.value": np.ones(9)}, "start['rates.value'] has shape (9,), which does not fit"),
+        ({"rates.value": np.zeros(10)}, "start['rates.value'] is outside the range of Gamma variables"),
+        ({"beta.value": 1.0, "beta": [-1.0, 0.0]}, "start has two entries for the factor 'beta'."),
+        ({"x.value": 1.0}, "start names 'x.value', which is no factor; the factors are rates, beta."),
+        ({3: 1.0}, "start names 3, which is no factor; the factors are rates, beta."),
+    ],
+)
+def test_guesses_that_do_not_fit(start, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        built("pumps")[0].fit(start)
 
 
 def test_order_of_updates():
