@@ -174,6 +174,27 @@ def crossed_groups():
     ), None
 
 
+def factor_analysis(seed=0, n=60, n_features=5, n_components=2):
+    """Rows X = W x + noise: what is turned in x is turned back in W."""
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(n_features, n_components))
+    X = rng.normal(size=(n, n_components)) @ W.T + 0.5 * rng.normal(size=(n, n_features))
+    factors = {
+        "W": Factor(MultivariateNormal(n_components), n_features),
+        "x": Factor(MultivariateNormal(n_components), n),
+        "tau": Gamma(),
+    }
+    terms = [
+        Term(0.5 * X.size + 1.0, "tau.log"),
+        Term(-0.5 * np.sum(X**2) - 1.0, "tau.value"),
+        Term(X, "W.value", "x.value", "tau.value", subscripts="np,pk,nk,"),
+        Term(-0.5, "W.outer", "x.outer", "tau.value", subscripts=",pkl,nkl,"),
+        Term(-0.5, "x.outer", subscripts=",nkk"),
+        Term(-0.5, "W.outer", subscripts=",pkk"),
+    ]
+    return MeanFieldModel(factors, terms)
+
+
 def one_factor():
     """A Wishart factor alone, without interactions."""
     return MeanFieldModel(

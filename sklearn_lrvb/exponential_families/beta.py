@@ -1,5 +1,6 @@
 """Beta distribution of a probability v, with the sufficient statistics log v and log(1 - v)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.exponential_families.dirichlet import Dirichlet
+from sklearn_lrvb.exponential_families.quantiles import negative_gamma_quantile
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,27 @@ class Beta(Dirichlet):
                [2., 0.]])
         """
         return self.pack(np.subtract(a, 1.0), np.subtract(b, 1.0))
+
+    @property
+    def derived(self) -> dict[str, tuple[int, ...]]:
+        """Scalar ``probability`` v."""
+        return {"probability": ()}
+
+    def derived_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Those of the first of the two probabilities (v, 1 - v)."""
+        mean, cross_covariance, covariance = super().derived_moments(natural)
+        return mean[..., :1], cross_covariance[..., :1, :], covariance[..., :1, :1]
+
+    @property
+    def quantiles(self) -> dict[str, Callable]:
+        """Of beta variables, and of negative gamma variables for the logs."""
+        return {**super().quantiles, "log_complement": negative_gamma_quantile}
+
+    def derived_of(self, value: ArrayLike) -> NDArray[np.float64]:
+        """v itself: (...) -> (..., 1)."""
+        return np.asarray(value, dtype=float)[..., None]
 
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None

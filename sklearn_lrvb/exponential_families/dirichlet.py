@@ -5,6 +5,7 @@ categories. A beta distribution is the Dirichlet distribution of (v, 1 - v).
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, require_count
 from sklearn_lrvb.exponential_families.log_gamma import CANCELS_FROM, log_gamma_rise, stirling_remainder
+from sklearn_lrvb.exponential_families.quantiles import beta_quantile, negative_gamma_quantile
+from sklearn_lrvb.symmetric_matrices import symmetrized
 
 # Total concentration below which the log gamma functions are subtracted from each other: their own rounding,
 # which stays when their large parts cancel, is then less than 1e-12 in all. (`CANCELS_FROM` is lower, because
@@ -161,6 +164,31 @@ class Dirichlet(ExponentialFamily):
     def covariance(self, natural: ArrayLike) -> NDArray[np.float64]:
         """Cov(log pi): (..., K) -> (..., K, K)."""
         return covariance_of_log(self._concentration(natural))
+
+    @property
+    def derived(self) -> dict[str, tuple[int, ...]]:
+        """``probability`` pi (K,)."""
+        return {"probability": (self.n_categories,)}
+
+    def derived_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """E pi = p = alpha / alpha_0, (delta_kl - p_k) / alpha_0, and (diag(p) - p p') / (alpha_0 + 1)."""
+        concentration = 1.0 + np.asarray(natural, dtype=float)
+        total = concentration.sum(axis=-1)
+        mean = concentration / total[..., None]
+        identity, total = np.eye(self.n_categories), total[..., None, None]
+        covariance = mean[..., :, None] * (identity - mean[..., None, :]) / (total + 1.0)
+        return mean, (identity - mean[..., :, None]) / total, symmetrized(covariance)
+
+    @property
+    def quantiles(self) -> dict[str, Callable]:
+        """Of beta variables, and of negative gamma variables for the logs."""
+        return {"probability": beta_quantile, "log": negative_gamma_quantile}
+
+    def derived_of(self, value: ArrayLike) -> NDArray[np.float64]:
+        """The probabilities themselves: (..., K) -> (..., K)."""
+        return np.asarray(value, dtype=float)
 
     def check_domain(self, natural: NDArray[np.float64]) -> None:
         """Every concentration must be positive."""

@@ -11,6 +11,7 @@ of their natural parameter alone, and V is singular.
 
 import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from math import prod
 
@@ -352,6 +353,84 @@ class ExponentialFamily(ABC):
         """
         return self.covariance(natural) @ np.asarray(vectors, dtype=float)
 
+    @property
+    def derived(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of functions of x beside its statistics whose moments are known; by default none."""
+        return {}
+
+    def derived_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Moments of all derived functions g of x, flat in the order of `derived`, of length d.
+
+        Parameters
+        ----------
+        natural : array-like of shape (..., D)
+            Natural parameters eta inside the domain.
+
+        Returns
+        -------
+        mean : ndarray of shape (..., d)
+            E g, infinite where it does not exist.
+        cross_covariance : ndarray of shape (..., d, D)
+            Cov(g, T), the derivative of E g in the natural parameters; zero where E g is infinite.
+        covariance : ndarray of shape (..., d, d)
+            Cov(g), with infinite variances where they do not exist.
+
+        Raises
+        ------
+        NotImplementedError
+            The family has no derived functions.
+
+        Examples
+        --------
+        The probabilities of a Dirichlet distribution, the statistics of which are their logs:
+
+        >>> from sklearn_lrvb.exponential_families import Dirichlet
+        >>> mean, _, covariance = Dirichlet(2).derived_moments(Dirichlet(2).natural_parameters([3.0, 1.0]))
+        >>> mean, covariance
+        (array([0.75, 0.25]), array([[ 0.0375, -0.0375],
+               [-0.0375,  0.0375]]))
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no derived functions.")
+
+    @property
+    def quantiles(self) -> dict[str, Callable]:
+        """Quantile function of every statistic and derived function with a restricted range, by name.
+
+        From a standard normal variable, the mean and the standard deviation, as in `quantiles`; what is not
+        among them has normal quantiles.
+        """
+        return {}
+
+    def derived_of(self, value: ArrayLike) -> NDArray[np.float64]:
+        """Derived functions of x, flat: (..., shape of x) -> (..., d).
+
+        Parameters
+        ----------
+        value : array-like of shape (..., shape of x)
+            Values of x inside its range.
+
+        Returns
+        -------
+        derived : ndarray of shape (..., d)
+            In the order of `derived`.
+
+        Raises
+        ------
+        NotImplementedError
+            The family has no derived functions.
+
+        Examples
+        --------
+        Variance and standard deviation of a precision of 4:
+
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> Gamma().derived_of(4.0)
+        array([0.25, 0.5 ])
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no derived functions.")
+
     def location_deviations(self, natural: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Standard deviations of the statistics that are shifted with the data's origin; by default none.
 
@@ -388,11 +467,17 @@ class ExponentialFamily(ABC):
     @cached_property
     def slices(self) -> dict[str, slice]:
         """Slice of the flat vector of every statistic."""
-        slices, start = {}, 0
-        for name, shape in self.statistics.items():
-            slices[name] = slice(start, start + prod(shape))
-            start += prod(shape)
-        return slices
+        return _slices(self.statistics)
+
+    @cached_property
+    def n_derived(self) -> int:
+        """d, length of the flat vector of derived functions."""
+        return sum(prod(shape) for shape in self.derived.values())
+
+    @cached_property
+    def derived_slices(self) -> dict[str, slice]:
+        """Slice of the flat vector of derived functions of every one."""
+        return _slices(self.derived)
 
     @cached_property
     def owners(self) -> list[str]:
@@ -479,6 +564,15 @@ class ExponentialFamily(ABC):
             )
         refuse(natural, ~np.isfinite(natural), "the natural parameter {} is not finite", self.owners)
         self.check_domain(natural)
+
+
+def _slices(shapes):
+    """Slices of a flat vector of arrays of these shapes: dict."""
+    slices, start = {}, 0
+    for name, shape in shapes.items():
+        slices[name] = slice(start, start + prod(shape))
+        start += prod(shape)
+    return slices
 
 
 def require_count(what, value):

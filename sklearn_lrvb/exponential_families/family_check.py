@@ -13,6 +13,7 @@ from sklearn_lrvb.exponential_families.family import ExponentialFamily, NaturalP
 
 _N_STEPS = 7
 _SHRINKAGE = 0.5
+_EPS = np.finfo(float).eps
 
 
 def check_family(
@@ -32,6 +33,8 @@ def check_family(
     * the covariance is exactly symmetric and positive semidefinite;
     * `variances` and `location_deviations` are its diagonal and roots of it, and `covariance_product` is its
       product with vectors;
+    * the means of derived functions are those of draws, and their covariances with the statistics are the
+      derivatives of these means;
     * shapes fit, and copies along leading axes broadcast;
     * the default member is proper, and natural parameters that are not finite are rejected;
     * the statistics of draws have that mean and covariance.
@@ -88,7 +91,7 @@ def check_family(
     _check_domain(family, natural)
     _check_shapes(family, natural)
     mean, covariance = family.mean_parameters(natural), family.covariance(natural)
-    labels = [f"{name}[{i}]" for name, part in family.slices.items() for i in range(part.stop - part.start)]
+    labels = _labels(family.slices)
     sd = _standard_deviations(covariance, labels, tolerance)
     derivatives, rounding = _derivatives(family, natural, sd)
     allowed = rounding + tolerance * np.vstack([np.abs(mean) + sd, np.outer(sd, sd)])
@@ -101,6 +104,13 @@ def check_family(
     _check_copies(family, natural)
     if n_draws:
         _check_draws(family, natural, n_draws, random_state, labels)
+    if family.derived:
+        _check_derived(family, natural, sd, n_draws, random_state, tolerance)
+
+
+def _labels(slices):
+    """Labels of the entries of a flat vector."""
+    return [f"{name}[{i}]" for name, part in slices.items() for i in range(part.stop - part.start)]
 
 
 def _check_domain(family, natural):
@@ -175,6 +185,30 @@ def _check_covariance_product(family, natural, covariance, tolerance, labels):
         _compare(alone[:, 0], covariance[:, position], allowed[:, position], identity, labels)
 
 
+def _check_derived(family, natural, sd, n_draws, random_state, tolerance):
+    """E g (d,), that of draws, and Cov(g, T) (d, D), its derivative in the natural parameters."""
+    labels = _labels(family.derived_slices)
+    mean, cross, covariance = family.derived_moments(natural)
+    shapes, n = (mean.shape, cross.shape, covariance.shape), len(labels)
+    if shapes != ((n,), (n, len(natural)), (n, n)):
+        raise AssertionError(f"derived_moments has the shapes {shapes} for {n} functions")
+    for position in np.flatnonzero(sd > 0):
+        step = 1e-4 / sd[position] * np.eye(len(natural))[position]
+        moved = np.array([family.derived_moments(natural + sign * step)[0] for sign in (1, -1)])
+        exists = np.isfinite(mean) & np.isfinite(moved).all(axis=0)
+        found = cross[exists, position] / sd[position]
+        expected = (moved[0, exists] - moved[1, exists]) / 2e-4
+        allowed = tolerance * np.abs(expected) + (tolerance + _EPS / 1e-4) * np.abs(mean[exists])
+        identity = f"derived_moments: Cov(g, T) with statistic {position} is not the derivative of the mean"
+        _compare(found, expected, allowed, identity, [labels[i] for i in np.flatnonzero(exists)])
+    exists = np.isfinite(np.diag(covariance))
+    if n_draws and exists.any():
+        drawn = family.derived_of(family.sample(natural, n_draws, random_state))[:, exists]
+        allowed = 5 * np.sqrt(np.diag(covariance)[exists] / n_draws) + 1e-12 * np.abs(mean[exists])
+        identity = "the mean of derived_of draws is not that of derived_moments"
+        _compare(drawn.mean(axis=0), mean[exists], allowed, identity, labels)
+
+
 def _derivatives(family, natural, sd):
     """Derivatives of A (first row) and of the mean parameters, and their round-off: (1 + D, D) each."""
 
@@ -188,7 +222,7 @@ def _derivatives(family, natural, sd):
         while not all(_variance_holds(family, natural + s * step * direction, position, sd) for s in (-4, 4)):
             step *= 0.5
         derivatives[:, position] = _derivative(log_partition_and_mean, natural, step * direction) / step
-        rounding[:, position] = 100 * np.finfo(float).eps * np.abs(value) / step
+        rounding[:, position] = 100 * _EPS * np.abs(value) / step
     return derivatives, rounding
 
 

@@ -1,13 +1,39 @@
 """Gamma distribution of a positive number x, with the sufficient statistics x and log x."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import digamma
 
 from sklearn_lrvb.exponential_families.family import refuse
+from sklearn_lrvb.exponential_families.log_gamma import log_gamma_rise
+from sklearn_lrvb.exponential_families.quantiles import gamma_quantile, inverse_gamma_quantile
 from sklearn_lrvb.exponential_families.wishart import Wishart
+
+
+def _negative_moment(shape, rate, power):
+    """E x^-power, infinite where it does not exist; the arguments broadcast."""
+    exists = shape > power
+    log_moment = power * np.log(rate) - log_gamma_rise(np.where(exists, shape - power, 1.0), power)
+    return np.where(exists, np.exp(log_moment), np.inf)
+
+
+def _variance_quantile(normal, mean, deviation):
+    """Quantile of an inverse gamma variable of this mean and standard deviation."""
+    shape = 2.0 + (mean / deviation) ** 2
+    return inverse_gamma_quantile(normal, shape, mean * (shape - 1.0))
+
+
+def _standard_deviation_quantile(normal, mean, deviation):
+    """Quantile of the root of an inverse gamma variable, of this mean and standard deviation.
+
+    With b = shape - 1, 1 + (deviation / mean)^2 is 1 + 1/(4 b) + 1/(32 b^2) and smaller terms.
+    """
+    excess = 0.125 + (0.5 * mean / deviation) ** 2
+    return np.sqrt(inverse_gamma_quantile(normal, 1.0 + excess, (mean**2 + deviation**2) * excess))
 
 
 @dataclass(frozen=True)
@@ -67,6 +93,41 @@ class Gamma(Wishart):
         rate, shape = -natural[..., :1], 1.0 + natural[..., 1:]
         refuse(rate, ~(rate > 0), "the rate {} is not positive", ["value"])
         refuse(shape, ~(shape > 0), "the shape {} is not positive", ["log"])
+
+    @property
+    def derived(self) -> dict[str, tuple[int, ...]]:
+        """Scalars ``variance`` 1/x and ``standard_deviation`` x^(-1/2), where x is a precision."""
+        return {"variance": (), "standard_deviation": ()}
+
+    def derived_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """By E x^(-s) = rate^s Gamma(shape - s) / Gamma(shape), infinite unless the shape is above s."""
+        natural = np.asarray(natural, dtype=float)
+        rate, shape = -natural[..., :1], 1.0 + natural[..., 1:]
+        powers = np.array([1.0, 0.5])
+        mean = _negative_moment(shape, rate, powers)
+        exists = np.isfinite(mean)
+        finite = np.where(exists, mean, 0.0)
+        of_rate = -powers * finite / rate
+        of_shape = finite * (digamma(np.where(exists, shape - powers, 1.0)) - digamma(shape))
+        second = _negative_moment(shape[..., None], rate[..., None], powers[:, None] + powers)
+        covariance = second - finite[..., :, None] * finite[..., None, :]
+        return mean, np.stack([of_rate, of_shape], axis=-1), covariance
+
+    @property
+    def quantiles(self) -> dict[str, Callable]:
+        """Of gamma variables, of inverse gamma variables for variances, and of their roots."""
+        return {
+            "value": gamma_quantile,
+            "variance": _variance_quantile,
+            "standard_deviation": _standard_deviation_quantile,
+        }
+
+    def derived_of(self, value: ArrayLike) -> NDArray[np.float64]:
+        """(1/x, x^(-1/2)): (...) -> (..., 2)."""
+        value = np.asarray(value, dtype=float)
+        return np.stack([1.0 / value, value**-0.5], axis=-1)
 
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None

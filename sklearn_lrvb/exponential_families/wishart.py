@@ -229,6 +229,35 @@ class Wishart(ExponentialFamily):
         explained = 2.0 * self.n_features / degrees_of_freedom
         return explained + log_determinant_excess_variance(degrees_of_freedom, self.n_features)
 
+    @property
+    def derived(self) -> dict[str, tuple[int, ...]]:
+        """``covariance`` Lambda^-1 (P, P)."""
+        return {"covariance": (self.n_features, self.n_features)}
+
+    def derived_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Those of an inverse Wishart matrix: E Lambda^-1 = A / (nu - P - 1), infinite unless nu > P + 1."""
+        degrees_of_freedom, inverse_scale = self._split(natural)
+        lead, n_entries = degrees_of_freedom.shape, self.n_features**2
+        excess = (degrees_of_freedom - self.n_features - 1.0)[..., None, None]
+        flat = inverse_scale.reshape(*lead, n_entries)
+        mean = np.where(excess[..., 0] > 0, flat / np.where(excess[..., 0] > 0, excess[..., 0], 1.0), np.inf)
+        safe = np.where(excess > 0, excess, np.inf)
+        unit = np.eye(n_entries).reshape(2 * (self.n_features,) + (n_entries,))
+        symmetric_units = 0.5 * (unit + unit.swapaxes(0, 1)).reshape(n_entries, n_entries)
+        cross = np.concatenate([-2.0 * symmetric_units / safe, -2.0 * flat[..., None] / safe**2], axis=-1)
+        products = 2.0 * flat[..., :, None] * flat[..., None, :]
+        products = products + excess * symmetric_kronecker_square(inverse_scale)
+        exists = excess > 2.0
+        divisor = np.where(exists, (excess + 1.0) * excess**2 * (excess - 2.0), 1.0)
+        return mean, cross, np.where(exists, products / divisor, np.inf)
+
+    def derived_of(self, value: ArrayLike) -> NDArray[np.float64]:
+        """Lambda^-1, flat: (..., P, P) -> (..., P^2)."""
+        inverse = np.linalg.inv(np.asarray(value, dtype=float))
+        return inverse.reshape(*inverse.shape[:-2], -1)
+
     def check_domain(self, natural: NDArray[np.float64]) -> None:
         """The inverse scale must be positive definite and the degrees of freedom above P - 1."""
         degrees_of_freedom, inverse_scale = self._split(natural)

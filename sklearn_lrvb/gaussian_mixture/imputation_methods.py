@@ -14,9 +14,10 @@ from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.given_rows import require_table
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.imputations import imputations
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
-from sklearn_lrvb.gaussian_mixture.tables import required_pandas, table_like
+from sklearn_lrvb.gaussian_mixture.tables import table_like
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import imputation_deviations, imputed
 from sklearn_lrvb.gaussian_mixture.validation import checked_number, checked_targets, holding
+from sklearn_lrvb.summary_tables import required_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,7 +4,6 @@ They check their arguments here (`validation`) and compute in `uncertainty`.
 """
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.sampling_methods import SamplingMethods
-from sklearn_lrvb.gaussian_mixture.tables import required_pandas
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
 from sklearn_lrvb.gaussian_mixture.validation import (
     CORRECTIONS,
     checked_targets,
     holding,
 )
+from sklearn_lrvb.summary_tables import require_interval, required_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -523,13 +522,10 @@ class PosteriorMethods(SamplingMethods):
         """
         uncertainty = self._uncertainty
         targets = checked_targets(target)
-        if not isinstance(interval, Real) or not 0.0 < interval < 1.0:
-            raise ValueError(
-                f"interval must be a probability above 0 and below 1, such as 0.95, got {interval!r}."
-            )
+        require_interval(interval)
         holding(uncertainty.map.posterior.counts, min_count)
         pd = required_pandas("posterior_summary")
-        from sklearn_lrvb.gaussian_mixture.posterior_summary import PosteriorSummary
+        from sklearn_lrvb.summary_tables.posterior_summary import PosteriorSummary
 
         uncertainty.require_sizes(targets)
         corrected = None

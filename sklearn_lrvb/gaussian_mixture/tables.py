@@ -22,20 +22,3 @@ def table_like(X, values, keeps_index=True):
         return values
     adapter = _get_adapter_from_container(X)
     return adapter.create_container(values, X if keeps_index else values, columns=X.columns)
-
-
-def required_pandas(method):
-    """The module pandas, for a method that returns a data frame.
-
-    Raises
-    ------
-    ImportError
-        It is not installed.
-    """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ImportError(
-            f"{method} returns a pandas DataFrame and needs pandas: pip install pandas"
-        ) from None
-    return pd

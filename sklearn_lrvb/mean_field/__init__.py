@@ -4,9 +4,10 @@ A model is a dict of named factors and a list of the multilinear terms of its lo
 the lower bound, V, H and the linear response covariance follow from these alone.
 """
 
+from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters
 from sklearn_lrvb.mean_field.factor import Factor
 from sklearn_lrvb.mean_field.model import MeanFieldModel
 from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
 from sklearn_lrvb.mean_field.term import Term
 
-__all__ = ["Factor", "MeanFieldModel", "MeanFieldPosterior", "Term"]
+__all__ = ["Factor", "FunctionOfParameters", "MeanFieldModel", "MeanFieldPosterior", "Term"]

@@ -53,6 +53,10 @@ class Factor:
         for count in self.copies if isinstance(self.copies, tuple) else self.lead:
             require_count("A factor's copies", count)
 
+    def __str__(self) -> str:
+        copies = f"{' x '.join(map(str, self.lead))} " if self.lead else ""
+        return f"{copies}{self.family}"
+
     @property
     def lead(self) -> tuple[int, ...]:
         """Leading axes of all arrays of the factor: () or (copies,), or the tuple of copies."""

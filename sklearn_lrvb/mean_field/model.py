@@ -101,6 +101,10 @@ class MeanFieldModel:
         self.terms = terms
         self.log_joint = LogJoint(self.factors, bound)
 
+    def __repr__(self) -> str:
+        factors = ", ".join(f"{name}: {factor}" for name, factor in self.factors.items())
+        return f"MeanFieldModel({factors}; {len(self.terms)} terms)"
+
     def fit(
         self,
         start: "Mapping[str, ArrayLike] | MeanFieldPosterior | None" = None,

@@ -1,22 +1,30 @@
 """The fitted q: moments, draws, V, H and the linear response covariance (Sections 3 and 4)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
+from scipy.stats import norm
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.exponential_families import Categorical
 from sklearn_lrvb.linear_response import IndefiniteInformationError, indefinite_information_error
 from sklearn_lrvb.linear_response.definite_system import NotPositiveDefiniteError
+from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters, value_and_jacobian
 from sklearn_lrvb.mean_field.factor import Factor, entry_label
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.memory import require_memory
-from sklearn_lrvb.mean_field.response import LinearResponse, add_own_covariance
-from sklearn_lrvb.mean_field.term import resolve_statistic
+from sklearn_lrvb.mean_field.quantities import Quantity, own_covariances, resolve_quantity, resolve_single
+from sklearn_lrvb.mean_field.response import UNIDENTIFIED_FROM, LinearResponse
+from sklearn_lrvb.summary_tables import require_interval, required_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _WARN_FROM_ERROR = 1e-6  # Relative error of covariances, by the cancellation of raw moments, that warns.
 
@@ -27,7 +35,7 @@ _FLAT_MARGIN, _FLAT_FROM = 10.0, 1e-6
 _FAR_FROM_OPTIMUM = 0.1  # Newton decrement, in posterior standard deviations, that warns.
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MeanFieldPosterior:
     """The posterior q(theta) = prod_j q_j(theta_j), as `MeanFieldModel.fit` returns it.
 
@@ -96,7 +104,8 @@ class MeanFieldPosterior:
         Parameters
         ----------
         statistic : str
-            "factor.statistic", or "factor" where its family has one statistic.
+            "factor.statistic", or "factor" where its family has one statistic, or a derived function such as
+            "pi.probability" (`ExponentialFamily.derived`).
 
         Returns
         -------
@@ -120,8 +129,11 @@ class MeanFieldPosterior:
         >>> print(posterior.mean("b.value").round(6))
         2.0
         """
-        name, own = resolve_statistic(statistic, self.factors)
-        return self.factors[name].entries(self.mean_parameters[name], own)
+        quantity = resolve_single(statistic, self.factors)
+        name = quantity.name
+        if not quantity.is_derived:
+            return quantity.factor.entries(self.mean_parameters[name], quantity.label.partition(".")[2])
+        return quantity.means(self.natural_parameters[name], None).reshape(quantity.shape)
 
     def sample(self, n_draws: int, random_state: int | RandomState | None = None) -> dict[str, NDArray]:
         """Draws from q, in which factors, and copies of one factor, are independent of each other.
@@ -231,18 +243,19 @@ class MeanFieldPosterior:
         >>> print(covariance[2, 2].round(12), (posterior.std("b.value") ** 2).round(12))
         2.0 2.0
         """
-        self._require_matrix([self._positions(name) for name in self.factors], "Hessian")
+        self._require_matrix([resolve_quantity(name, self.factors) for name in self.factors], "Hessian")
         return self.log_joint.hessian(self.mean_parameters).toarray()
 
-    def _require_matrix(self, asked, what):
-        """Raise a MemoryError where a matrix over statistics, pairs (factor, positions), is too large."""
-        n_statistics = sum(len(positions) for _, positions in asked)
-        sizes = {name: sum(len(own) for other, own in asked if other == name) for name, _ in asked}
-        largest = max(sizes, key=sizes.get)
+    def _require_matrix(self, quantities, what):
+        """Raise a MemoryError where a matrix over quantities is too large."""
+        sizes = dict.fromkeys(self.factors, 0)
+        for quantity in quantities:
+            sizes[quantity.name] += len(quantity.positions)
+        n_entries, largest = sum(sizes.values()), max(sizes, key=sizes.get)
         label = f"{largest}.{next(iter(self.factors[largest].family.statistics))}"
         require_memory(
-            8.0 * n_statistics**2,
-            f"The {what} of {n_statistics} statistics ({sizes[largest]} of factor {largest!r})",
+            8.0 * n_entries**2,
+            f"The {what} of {n_entries} statistics ({sizes[largest]} of factor {largest!r})",
             ["Ask for fewer factors at once.", f"Ask for standard deviations alone: std({label!r})."],
         )
 
@@ -258,8 +271,9 @@ class MeanFieldPosterior:
         Parameters
         ----------
         *statistics : str
-            "factor.statistic", or "factor" for all of its statistics. Their entries stand one after the
-            other in the order of `names`.
+            "factor.statistic", or "factor" for all of its statistics, or a derived function of a family such
+            as "pi.probability" (`ExponentialFamily.derived`). The entries stand one after the other in the
+            order asked for, those of a factor in the order of `names`.
         method : {"lrvb", "mean_field"}, default="lrvb"
             Linear response (Eq. lrvb_est), or q's own covariance V.
 
@@ -309,17 +323,19 @@ class MeanFieldPosterior:
         _check_method(method)
         if not statistics:
             raise ValueError(f"Name the statistics to report; all are {', '.join(self._all_statistics)}.")
-        asked = [self._positions(text) for text in statistics]
-        self._require_matrix(asked, "covariance")
+        quantities = [resolve_quantity(text, self.factors) for text in statistics]
+        self._require_matrix(quantities, "covariance")
         if method == "lrvb":
             self._warn_if_far()
-            covariance = self._linear_response.covariance(asked)
-            flat = self._unidentified(asked)
+            covariance = self._linear_response.covariance(quantities)
+            flat = self._unidentified(quantities)
             covariance[flat, :] = covariance[:, flat] = np.nan
             return covariance
-        size = sum(len(positions) for _, positions in asked)
+        size = sum(len(quantity.positions) for quantity in quantities)
         covariance = np.zeros((size, size))
-        add_own_covariance(covariance, asked, self.factors, self.natural_parameters)
+        blocks = own_covariances(quantities, self.natural_parameters, Quantity.covariance)
+        for part, other, block in blocks:
+            covariance[part, other] = block
         return covariance
 
     def std(self, statistic: str, method: Literal["lrvb", "mean_field"] = "lrvb") -> NDArray[np.float64]:
@@ -330,7 +346,8 @@ class MeanFieldPosterior:
         Parameters
         ----------
         statistic : str
-            "factor.statistic", or "factor" where its family has one statistic.
+            "factor.statistic", or "factor" where its family has one statistic, or a derived function such as
+            "tau.standard_deviation" (`ExponentialFamily.derived`).
         method : {"lrvb", "mean_field"}, default="lrvb"
             Linear response (Eq. lrvb_est), or under q itself.
 
@@ -368,28 +385,187 @@ class MeanFieldPosterior:
         1.4142 1.0
         """
         _check_method(method)
-        name, own = resolve_statistic(statistic, self.factors)
-        factor = self.factors[name]
-        positions = factor.positions(own)
+        quantity = resolve_single(statistic, self.factors)
         if method == "lrvb":
             self._warn_if_far()
-            variance = self._linear_response.variances(name, positions)
-            variance[self._unidentified([(name, positions)])] = np.nan
+            variance = self._linear_response.variances(quantity)
+            variance[self._unidentified([quantity])] = np.nan
         else:
-            variance = factor.family.variances(self.natural_parameters[name]).ravel()[positions]
+            variance = quantity.variances(self.natural_parameters[quantity.name])
         # Round-off can make the variance of a constant statistic negative.
-        return np.sqrt(np.maximum(variance, 0.0)).reshape(factor.statistic_shape(own))
+        return np.sqrt(np.maximum(variance, 0.0)).reshape(quantity.shape)
+
+    def function(
+        self, function: Callable, *statistics: str, method: Literal["lrvb", "mean_field"] = "lrvb"
+    ) -> FunctionOfParameters:
+        """A function of parameters, with its standard deviation by the delta method.
+
+        It is evaluated at the posterior means, and taken to be linear around them. For probabilities,
+        variances and other functions of one variable of which a family knows the moments, `mean` and `std`
+        need no such approximation (`ExponentialFamily.derived`).
+
+        Parameters
+        ----------
+        function : callable
+            From arrays in the shapes of the statistics, one argument for each, to a number or an array.
+        *statistics : str
+            "factor.statistic" or "factor.derived", the arguments in order.
+        method : {"lrvb", "mean_field"}, default="lrvb"
+            Linear response (Eq. lrvb_est), or q's own covariance V.
+
+        Returns
+        -------
+        result : FunctionOfParameters
+            ``value``, ``std`` and ``covariance``.
+
+        Raises
+        ------
+        ValueError
+            The function is not finite, or an argument is unknown or infinite.
+        IndefiniteInformationError, MemoryError
+            As in `covariance`.
+
+        Warns
+        -----
+        UserWarning
+            As in `covariance`; the standard deviations of entries that change along a flat direction are nan.
+
+        Examples
+        --------
+        The difference of two correlated numbers, which depends on both:
+
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+        >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
+        ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
+        ...     Term(-1.0, "a.value", "b.value"), Term(1.0, "b.value"),
+        ... ]
+        >>> posterior = MeanFieldModel({"a": UnivariateNormal(), "b": UnivariateNormal()}, log_joint).fit()
+        >>> posterior.function(lambda a, b: a - b, "a.value", "b.value")
+        -3 +- 2.2
+        >>> posterior.function(lambda a, b: a - b, "a.value", "b.value", method="mean_field")
+        -3 +- 1.2
+        """
+        _check_method(method)
+        if not statistics:
+            raise ValueError(f"Name the function's arguments; all are {', '.join(self._all_statistics)}.")
+        quantities = [resolve_single(text, self.factors) for text in statistics]
+        self._require_matrix(quantities, "covariance")
+        means = [np.array(self.mean(text)) for text in statistics]
+        deviations = [
+            np.sqrt(np.maximum(quantity.variances(self.natural_parameters[quantity.name]), 0.0))
+            for quantity in quantities
+        ]
+        for text, mean, deviation in zip(statistics, means, deviations, strict=True):
+            if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(deviation))):
+                raise ValueError(f"The mean or the variance of {text!r} is infinite under q.")
+        deviations = [
+            deviation.reshape(quantity.shape)
+            for quantity, deviation in zip(quantities, deviations, strict=True)
+        ]
+        value, jacobian = value_and_jacobian(function, means, deviations)
+        if method == "lrvb":
+            self._warn_if_far()
+            covariance = jacobian @ self._linear_response.covariance(quantities) @ jacobian.T
+            flat = self._changes_along_flat(
+                quantities, jacobian, np.concatenate([d.ravel() for d in deviations])
+            )
+            covariance[flat, :] = covariance[:, flat] = np.nan
+        else:
+            covariance = jacobian @ self.covariance(*statistics, method="mean_field") @ jacobian.T
+        std = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(value.shape)
+        return FunctionOfParameters(value, std, covariance)
+
+    def summary(self, *statistics: str, interval: float = 0.95) -> "pd.DataFrame":
+        """Means, standard deviations and credible intervals, as a table.
+
+        Parameters
+        ----------
+        *statistics : str
+            "factor.statistic" or "factor.derived". By default the variables of all factors, such as
+            "mu.value" and "pi.probability", except categories (`ExponentialFamily.variable`).
+        interval : float, default=0.95
+            Probability of the central credible interval, above 0 and below 1.
+
+        Returns
+        -------
+        summary : pandas.DataFrame
+            A row for every entry, with the columns
+
+            * mean: the posterior mean;
+            * sd: its standard deviation by linear response;
+            * mean_field_sd: that under q, and ratio: sd over mean_field_sd;
+            * lower, upper: ends of the central interval, quantiles of a variable of this mean and standard
+              deviation: beta for probabilities, gamma for rates and precisions, inverse gamma for variances,
+              else normal.
+
+            It is displayed with two digits of every standard deviation, and holds all digits.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        ValueError
+            Unknown statistic, or no probability.
+        IndefiniteInformationError, MemoryError
+            As in `std`.
+
+        Warns
+        -----
+        UserWarning
+            As in `std`.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+        >>> terms = [Term(24.0, "tau.log"), Term(-50.0, "tau.value")]  # tau ~ gamma(shape 25, rate 50)
+        >>> posterior = MeanFieldModel({"tau": Gamma()}, terms).fit()
+        >>> posterior.summary("tau.value", "tau.standard_deviation")
+                                mean    sd mean_field_sd ratio lower upper
+        tau.value               0.50  0.10          0.10  1.00  0.32  0.71
+        tau.standard_deviation  1.44  0.15          0.15  1.00  1.18  1.76
+        """
+        require_interval(interval)
+        pd = required_pandas("summary")
+        from sklearn_lrvb.summary_tables.posterior_summary import PosteriorSummary
+
+        end = norm.ppf(0.5 + 0.5 * interval)
+        parts = []
+        for text in statistics or self._variables:
+            quantity = resolve_single(text, self.factors)
+            mean = np.ravel(self.mean(text)).astype(float)
+            sd, mean_field_sd = (np.ravel(self.std(text, method)) for method in ("lrvb", "mean_field"))
+            comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
+            columns = {
+                "mean": mean,
+                "sd": sd,
+                "mean_field_sd": mean_field_sd,
+                "ratio": np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=comparable),
+                "lower": quantity.quantiles(-end, mean, sd),
+                "upper": quantity.quantiles(end, mean, sd),
+            }
+            parts.append(pd.DataFrame(columns, quantity.labels()))
+        return PosteriorSummary(pd.concat(parts))
+
+    @property
+    def _variables(self):
+        """Names of the variables of all factors that are not categories."""
+        return [
+            f"{name}.{factor.family.variable}"
+            for name, factor in self.factors.items()
+            if not isinstance(factor.family, Categorical)
+        ]
+
+    def __repr__(self) -> str:
+        factors = ", ".join(f"{name}: {factor}" for name, factor in self.factors.items())
+        state = "converged" if self.converged else "not converged"
+        bound = f"lower bound {self.lower_bound:.6g}"
+        return f"MeanFieldPosterior({factors}; {state} after {self.n_iter} sweeps, {bound})"
 
     @property
     def _all_statistics(self):
         return [f"{name}.{own}" for name, factor in self.factors.items() for own in factor.family.statistics]
-
-    def _positions(self, text):
-        """The factor of "factor.statistic" or "factor", and the positions in its flat vector."""
-        if isinstance(text, str) and text in self.factors:
-            return text, np.arange(self.factors[text].size)
-        name, statistic = resolve_statistic(text, self.factors)
-        return name, self.factors[name].positions(statistic)
 
     @cached_property
     def _linear_response(self):
@@ -401,12 +577,28 @@ class MeanFieldPosterior:
             raise self._unstable(response, error) from None
         return response
 
-    def _unidentified(self, asked):
-        """Which of the statistics asked for, (factor, positions), change along flat directions."""
+    def _unidentified(self, quantities):
+        """Which entries of quantities change along flat directions, with a warning where some do."""
         response = self._linear_response
         if not response.n_flat:
-            return np.zeros(sum(len(positions) for _, positions in asked), dtype=bool)
-        flat = np.concatenate([~response.is_identified(name, positions) for name, positions in asked])
+            return np.zeros(sum(len(quantity.positions) for quantity in quantities), dtype=bool)
+        flat = np.concatenate([~response.is_identified(quantity) for quantity in quantities])
+        self._warn_of_flat(flat)
+        return flat
+
+    def _changes_along_flat(self, quantities, jacobian, deviations):
+        """The same of functions of quantities: (m, n) -> bool (m,)."""
+        response = self._linear_response
+        if not response.n_flat:
+            return np.zeros(len(jacobian), dtype=bool)
+        along = np.concatenate([response.along_flat(quantity) for quantity in quantities])
+        scaled = jacobian * deviations
+        flat = np.linalg.norm(scaled @ along, axis=1) > UNIDENTIFIED_FROM * np.linalg.norm(scaled, axis=1)
+        self._warn_of_flat(flat)
+        return flat
+
+    def _warn_of_flat(self, flat):
+        response = self._linear_response
         if flat.any():
             largest = np.argsort(-np.linalg.norm(self.flat_directions, axis=0))[:4]
             number = f"{response.n_flat} direction" + ("s" if response.n_flat > 1 else "")
@@ -416,7 +608,6 @@ class MeanFieldPosterior:
                 f"{flat.sum()} of the {len(flat)} variances asked for are therefore nan. (a) Ask for what "
                 "does not change along them. (b) Add a prior that fixes them; if one does, lower tol."
             )
-        return flat
 
     @cached_property
     def flat_directions(self) -> NDArray[np.float64]:
@@ -426,8 +617,8 @@ class MeanFieldPosterior:
         linear response: what changes along them has the standard deviation nan.
         """
         response = self._linear_response
-        everything = [self._positions(name) for name in self.factors]
-        return np.concatenate([response.along_flat(*asked) for asked in everything]).T
+        everything = [resolve_quantity(name, self.factors) for name in self.factors]
+        return np.concatenate([response.along_flat(quantity) for quantity in everything]).T
 
     def _labels(self, names):
         return tuple(np.concatenate([self.factors[name].labels(name) for name in names]))

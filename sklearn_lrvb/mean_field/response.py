@@ -22,8 +22,9 @@ from scipy import sparse
 
 from sklearn_lrvb.linear_response.definite_system import DefiniteSystem
 from sklearn_lrvb.mean_field.block_root import BlockRoot
-from sklearn_lrvb.mean_field.member_covariances import covariance_form, covariance_of, covariance_product
+from sklearn_lrvb.mean_field.member_covariances import covariance_form, covariance_product
 from sklearn_lrvb.mean_field.memory import require_memory
+from sklearn_lrvb.mean_field.quantities import own_covariances
 from sklearn_lrvb.row_blocks import batches
 
 # Memory that H takes for each of its entries above the diagonal while it is built.
@@ -31,10 +32,11 @@ _BYTES_PER_ENTRY = 75.0
 _ROOT_MATRICES = 4.0  # Number of arrays of the size of the joint members' covariance blocks.
 _DENSE_MATRICES = 3.5  # Number of dense matrices over the rows of S that are eliminated last.
 _DENSE_UP_TO = 4000  # Number of joint statistics up to which S is computed as a dense matrix.
+_PAIRS_BYTES = 2**26  # Memory for pairs of entries of some rows.
 _DENSE_FROM = 0.2  # Share of entries that are not zero from which a product of matrices is computed densely.
 
 # Part of a statistic along a flat direction, in its standard deviations, from which it is not identified.
-_UNIDENTIFIED_FROM = 1e-4
+UNIDENTIFIED_FROM = 1e-4
 
 # A factor is separate if it has at least this share of the statistics that it shares terms with: a small one
 # would couple all of these to each other.
@@ -119,43 +121,50 @@ class LinearResponse:
         """Number of flat directions."""
         return self._system.flat.shape[1]
 
-    def along_flat(self, name, positions):
-        """Changes of statistics along the flat directions, in mean-field standard deviations: (n, n_flat)."""
-        along = self.rows(name, positions) @ self._root.times(self._system.flat)
-        variances = self._factors[name].family.variances(self._natural[name]).ravel()[positions]
+    def along_flat(self, quantity):
+        """Changes of a quantity along the flat directions, in mean-field standard deviations: (n, n_flat)."""
+        along = self.rows(quantity) @ self._root.times(self._system.flat)
+        variances = quantity.variances(self._natural[quantity.name])
         return along / np.sqrt(np.where(variances > 0, variances, 1.0))[:, None]
 
-    def is_identified(self, name, positions):
-        """Whether statistics of a factor do not change along a flat direction: bool (len(positions),)."""
-        return np.linalg.norm(self.along_flat(name, positions), axis=1) <= _UNIDENTIFIED_FROM
+    def is_identified(self, quantity):
+        """Whether the entries of a quantity do not change along a flat direction: bool (n,)."""
+        return np.linalg.norm(self.along_flat(quantity), axis=1) <= UNIDENTIFIED_FROM
 
     def direction(self, scaled):
         """A direction over the rows of S as one of joint statistics, in mean-field standard deviations."""
         deviations = self._root.deviations()
         return self._root.times(scaled[:, None])[:, 0] / np.where(deviations > 0, deviations, 1.0)
 
-    def rows(self, name, positions):
-        """Y of some statistics of a factor: sparse array of shape (len(positions), n)."""
+    def rows(self, quantity):
+        """Y of a quantity: sparse array of shape (n, number of joint statistics)."""
+        name, natural = quantity.name, self._natural[quantity.name]
         if name in self._couplings:
-            coupling = self._couplings[name]
-            return covariance_product(self._factors[name], self._natural[name], coupling, positions)
-        entries = np.ones(len(positions)), (np.arange(len(positions)), self._starts[name] + positions)
-        return sparse.csr_array(entries, shape=(len(positions), self._missing.shape[0]))
+            return quantity.product(natural, self._couplings[name])
+        own = sparse.coo_array(quantity.coefficients(natural))
+        shape = own.shape[0], self._missing.shape[0]
+        return sparse.csr_array((own.data, (own.row, self._starts[name] + own.col)), shape=shape)
 
-    def covariance(self, asked):
-        """Covariance of statistics, given as pairs (factor, positions): (d, d)."""
-        rows = sparse.vstack([self.rows(name, positions) for name, positions in asked], format="csr")
+    def _own_covariance(self, quantity, natural, other):
+        """What does not depend on the response of the joint statistics, between quantities of a factor."""
+        if quantity.name in self._couplings:
+            return quantity.covariance(natural, other)
+        return quantity.unexplained_covariance(natural, other)
+
+    def covariance(self, quantities):
+        """Covariance of quantities, one after the other: (d, d)."""
+        rows = sparse.vstack([self.rows(quantity) for quantity in quantities], format="csr")
         covariance = np.empty(2 * (rows.shape[0],))
         for chunk in batches(rows.shape[0], 8 * max(rows.shape)):
             scaled = self._root.transposed_times(rows[chunk].toarray().T)
             covariance[:, chunk] = rows @ self._root.times(self._system.solve(scaled))
-        own = [(name if name in self._couplings else None, positions) for name, positions in asked]
-        add_own_covariance(covariance, own, self._factors, self._natural)
+        for part, other, block in own_covariances(quantities, self._natural, self._own_covariance):
+            covariance[part, other] += block
         return _symmetrized_in_place(covariance)
 
-    def variances(self, name, positions):
-        """Variances of some statistics of a factor: (len(positions),)."""
-        rows = self.rows(name, positions)
+    def variances(self, quantity):
+        """Variances of the entries of a quantity: (n,)."""
+        rows = self.rows(quantity)
         n_rows, n_joint = rows.shape
         if n_rows > n_joint and n_joint <= _DENSE_UP_TO:
             variances = _quadratic_forms(rows, self._joint_covariance)
@@ -164,8 +173,11 @@ class LinearResponse:
             for chunk in batches(n_rows, 8 * max(n_joint, 1)):
                 scaled = self._root.transposed_times(rows[chunk].toarray().T)
                 variances[chunk] = self._system.quadratic_forms(scaled)
-        if name in self._couplings:
-            variances += self._factors[name].family.variances(self._natural[name]).ravel()[positions]
+        natural = self._natural[quantity.name]
+        if quantity.name in self._couplings:
+            variances += quantity.variances(natural)
+        elif quantity.is_derived:
+            variances += np.diag(quantity.unexplained_covariance(natural, quantity))
         return variances
 
     @cached_property
@@ -214,7 +226,9 @@ def _quadratic_forms(rows, covariance):
         return forms
     counts = np.diff(rows.indptr)
     forms = np.zeros(rows.shape[0])
-    for chunk in batches(rows.shape[0], 40 * int(np.mean(counts**2.0) + 1)):
+    batch = np.cumsum(40.0 * counts**2) // _PAIRS_BYTES
+    ends = [0, *(1 + np.flatnonzero(np.diff(batch))), len(counts)]
+    for chunk in map(slice, ends[:-1], ends[1:]):
         own = rows[chunk]
         number = counts[chunk]
         partners = np.repeat(number, number)  # number of entries in the row of every entry
@@ -225,17 +239,6 @@ def _quadratic_forms(rows, covariance):
         products = own.data[first] * own.data[second] * covariance[own.indices[first], own.indices[second]]
         forms[chunk] = np.bincount(np.repeat(np.arange(len(number)), number**2), products, len(number))
     return forms
-
-
-def add_own_covariance(covariance, asked, factors, natural):
-    """Add V of the statistics asked for, pairs (factor or None, positions), to a matrix (d, d) in place."""
-    ends = np.cumsum([0, *(len(positions) for _, positions in asked)])
-    for first, (name, rows) in enumerate(asked):
-        for second, (other, columns) in enumerate(asked):
-            if name is not None and name == other:
-                block = covariance[ends[first] : ends[first + 1], ends[second] : ends[second + 1]]
-                for chunk in batches(len(columns), 8 * len(rows)):
-                    block[:, chunk] += covariance_of(factors[name], natural[name], rows, columns[chunk])
 
 
 def _symmetrized_in_place(matrix):

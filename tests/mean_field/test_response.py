@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from mean_field_catalogue import CATALOGUE, built, fitted, mixture_terms
+from mean_field_catalogue import CATALOGUE, built, factor_analysis, fitted, mixture_terms
 from scipy import sparse
 
 from sklearn_lrvb.exponential_families import (
@@ -59,27 +59,6 @@ def crossed_effects(n_rows, n_columns, n_observations, seed=0, dense=False):
             Term(-0.5, f"{name}.square", f"tau_{name}.value"),
             Term(-1.0, f"tau_{name}.value"),
         ]
-    return MeanFieldModel(factors, terms)
-
-
-def factor_analysis(seed=0, n=60, n_features=5, n_components=2):
-    """Rows X = W x + noise: what is turned in x is turned back in W."""
-    rng = np.random.default_rng(seed)
-    W = rng.normal(size=(n_features, n_components))
-    X = rng.normal(size=(n, n_components)) @ W.T + 0.5 * rng.normal(size=(n, n_features))
-    factors = {
-        "W": Factor(MultivariateNormal(n_components), n_features),
-        "x": Factor(MultivariateNormal(n_components), n),
-        "tau": Gamma(),
-    }
-    terms = [
-        Term(0.5 * X.size + 1.0, "tau.log"),
-        Term(-0.5 * np.sum(X**2) - 1.0, "tau.value"),
-        Term(X, "W.value", "x.value", "tau.value", subscripts="np,pk,nk,"),
-        Term(-0.5, "W.outer", "x.outer", "tau.value", subscripts=",pkl,nkl,"),
-        Term(-0.5, "x.outer", subscripts=",nkk"),
-        Term(-0.5, "W.outer", subscripts=",pkk"),
-    ]
     return MeanFieldModel(factors, terms)
 
 

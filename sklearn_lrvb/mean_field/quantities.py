@@ -1,0 +1,201 @@
+"""What a posterior is asked for: entries of statistics, or of functions that a family derives from x.
+
+*Conventions.* A derived function g of a factor's variable counts as a further statistic, of which the log
+joint has no term. Its covariance with the statistics T under q is Cov(g, T); what T does not explain of it,
+Cov(g) - Cov(g, T) V^+ Cov(T, g), is the same under linear response.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_lrvb.exponential_families.quantiles import normal_quantile
+from sklearn_lrvb.mean_field.factor import Factor, entry_label
+from sklearn_lrvb.mean_field.member_covariances import covariance_of, covariance_product
+from sklearn_lrvb.row_blocks import batches
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """Entries of a factor's statistics, or of its derived functions.
+
+    Attributes
+    ----------
+    name : str
+        Of the factor.
+    factor : Factor
+    label : str
+        "factor.statistic", or "factor" for all statistics.
+    shape : tuple of int
+        Of the entries, copies first.
+    positions : int ndarray of shape (n,)
+        In the factor's flat vector of statistics, or in that of derived functions, copy by copy.
+    is_derived : bool
+    """
+
+    name: str
+    factor: Factor
+    label: str
+    shape: tuple[int, ...]
+    positions: np.ndarray
+    is_derived: bool
+
+    def labels(self):
+        """Labels of the entries, such as "mu.value[0]": (n,)."""
+        if self.label == self.name:
+            return self.factor.labels(self.name)
+        return np.array([entry_label(self.label, index) for index in np.ndindex(*self.shape)], dtype=object)
+
+    def quantiles(self, normal, mean, deviation):
+        """Quantiles at a standard normal number: (n,), nan where there is no standard deviation."""
+        quantile = self.factor.family.quantiles.get(self.label.partition(".")[2], normal_quantile)
+        quantiles = np.where(deviation == 0, mean, np.nan)
+        known = np.isfinite(mean) & (deviation > 0) & np.isfinite(deviation)
+        quantiles[known] = quantile(np.full(known.sum(), normal), mean[known], deviation[known])
+        return quantiles
+
+    def means(self, natural, means):
+        """Means under q, (n,)."""
+        if self.is_derived:
+            means, _, _ = self.factor.family.derived_moments(natural)
+        return means.reshape(-1)[self.positions]
+
+    def variances(self, natural):
+        """Variances under q, (n,)."""
+        if not self.is_derived:
+            return self.factor.family.variances(natural).reshape(-1)[self.positions]
+        covariance = self.factor.family.derived_moments(natural)[2]
+        return np.einsum("...dd->...d", covariance).reshape(-1)[self.positions]
+
+    def covariance(self, natural, other):
+        """Covariance under q with another quantity of the factor, (n, m)."""
+        if not self.is_derived and not other.is_derived:
+            return covariance_of(self.factor, natural, self.positions, other.positions)
+        if self.is_derived and other.is_derived:
+            return self._between(self.factor.family.derived_moments(natural)[2], other)
+        if other.is_derived:
+            return other.covariance(natural, self).T
+        return self._spread(self.factor.family.derived_moments(natural)[1])[:, other.positions].toarray()
+
+    def unexplained_covariance(self, natural, other):
+        """The part of `covariance` that the statistics do not explain, (n, m)."""
+        if not (self.is_derived and other.is_derived):
+            return np.zeros((len(self.positions), len(other.positions)))
+        _, cross, covariance = self.factor.family.derived_moments(natural)
+        explained = _regression(self.factor, natural, cross) @ cross.swapaxes(-1, -2)
+        return self._between(covariance - explained, other)
+
+    def coefficients(self, natural):
+        """The linear function of the statistics that explains the quantity best: sparse (n, size)."""
+        if self.is_derived:
+            return self._spread(
+                _regression(self.factor, natural, self.factor.family.derived_moments(natural)[1])
+            )
+        entries = np.ones(len(self.positions)), (np.arange(len(self.positions)), self.positions)
+        return sparse.csr_array(entries, shape=(len(self.positions), self.factor.size))
+
+    def product(self, natural, columns):
+        """Cov(quantity, T) times sparse columns (size, m): a sparse array (n, m)."""
+        if self.is_derived:
+            return self._spread(self.factor.family.derived_moments(natural)[1]) @ columns
+        return covariance_product(self.factor, natural, columns, self.positions)
+
+    def _members(self):
+        """Member, and number within it, of every entry of a derived function."""
+        return np.divmod(self.positions, self.factor.family.n_derived)
+
+    def _spread(self, blocks):
+        """Rows of a block diagonal matrix, from blocks (..., d, D) of all members: sparse (n, size)."""
+        member, own = self._members()
+        n_statistics = self.factor.family.n_statistics
+        rows = blocks.reshape(-1, *blocks.shape[-2:])[member, own]
+        columns = member[:, None] * n_statistics + np.arange(n_statistics)
+        pointers = n_statistics * np.arange(len(member) + 1)
+        return sparse.csr_array(
+            (rows.ravel(), columns.ravel(), pointers), shape=(len(member), self.factor.size)
+        )
+
+    def _between(self, blocks, other):
+        """Entries of a block diagonal matrix, from blocks (..., d, d) of all members: (n, m)."""
+        (member, own), (other_member, others_own) = self._members(), other._members()
+        blocks = blocks.reshape(-1, *blocks.shape[-2:])
+        entries = blocks[member[:, None], own[:, None], others_own]
+        return np.where(member[:, None] == other_member, entries, 0.0)
+
+
+def _regression(factor, natural, cross):
+    """Cov(g, T) V^+ of every member: (..., d, D) -> (..., d, D)."""
+    covariance = factor.family.covariance(natural)
+    scale = np.sqrt(np.einsum("...dd->...d", covariance))
+    scale = np.where(scale > 0, scale, 1.0)
+    correlations = covariance / (scale[..., :, None] * scale[..., None, :])
+    inverse = np.linalg.pinv(correlations, hermitian=True)
+    return (cross / scale[..., None, :]) @ inverse / scale[..., None, :]
+
+
+def own_covariances(quantities, natural, between):
+    """Yield the blocks of a matrix over quantities that are not zero, some columns at a time.
+
+    Parameters
+    ----------
+    quantities : list of Quantity
+    natural : dict, name of the factor -> ndarray
+    between : callable, (Quantity, natural parameters, Quantity) -> ndarray
+
+    Yields
+    ------
+    rows, columns : slice
+    block : ndarray
+    """
+    ends = np.cumsum([0, *(len(quantity.positions) for quantity in quantities)])
+    parts = [slice(*ends[i : i + 2]) for i in range(len(quantities))]
+    for part, quantity in zip(parts, quantities, strict=True):
+        for other_part, other in zip(parts, quantities, strict=True):
+            if quantity.name == other.name:
+                for chunk in batches(len(other.positions), 8 * len(quantity.positions)):
+                    columns = slice(other_part.start + chunk.start, other_part.start + chunk.stop)
+                    some = replace(other, positions=other.positions[chunk])
+                    yield part, columns, between(quantity, natural[quantity.name], some)
+
+
+def resolve_quantity(text, factors):
+    """The `Quantity` of "factor.statistic", "factor.derived function", or "factor" for all of its statistics.
+
+    Raises
+    ------
+    ValueError
+        There is none of this name.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"a statistic is named by a string, such as 'factor.statistic'; got {text!r}.")
+    name, dot, own = text.partition(".")
+    if name not in factors:
+        raise ValueError(f"there is no factor {name!r}; the factors are {', '.join(factors)}.")
+    factor, family = factors[name], factors[name].family
+    if not dot:
+        return Quantity(name, factor, name, (factor.size,), np.arange(factor.size), False)
+    if own in family.statistics:
+        return Quantity(name, factor, text, factor.statistic_shape(own), factor.positions(own), False)
+    if own not in family.derived:
+        known = ", ".join(f"{name}.{statistic}" for statistic in (*family.statistics, *family.derived))
+        raise ValueError(f"{text!r} names no statistic of {type(family).__name__}; it has {known}.")
+    positions = np.arange(factor.n_members * family.n_derived).reshape(factor.n_members, -1)
+    positions = positions[:, family.derived_slices[own]].ravel()
+    return Quantity(name, factor, text, (*factor.lead, *family.derived[own]), positions, True)
+
+
+def resolve_single(text, factors):
+    """`resolve_quantity` of one statistic, which "factor" is where its family has no other."""
+    quantity = resolve_quantity(text, factors)
+    if quantity.label != quantity.name:
+        return quantity
+    statistics = list(quantity.factor.family.statistics)
+    if len(statistics) > 1:
+        known = ", ".join(
+            f"{text}.{statistic}" for statistic in (*statistics, *quantity.factor.family.derived)
+        )
+        raise ValueError(
+            f"{text!r} names no statistic of {type(quantity.factor.family).__name__}; it has {known}."
+        )
+    return resolve_quantity(f"{text}.{statistics[0]}", factors)
