@@ -147,10 +147,9 @@ class DefiniteSystem:
     def solve(self, right):
         """S^-1 b: (n, m) -> (n, m)."""
         first, last = self._first, self._last
-        solution = np.empty(right.shape)
         if not first.size:
-            solution[last] = self._solve_last(right)
-            return solution
+            return self._solve_last(right) if last.size else np.empty(right.shape)
+        solution = np.empty(right.shape)
         of_first = self._sparse.solve(np.ascontiguousarray(right[first]))
         if last.size:
             solution[last] = self._solve_last(right[last] - self._coupling @ of_first)

@@ -5,9 +5,47 @@ the lower bound, V, H and the linear response covariance follow from these alone
 """
 
 from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters
+from sklearn_lrvb.mean_field.densities import (
+    Density,
+    Linear,
+    bernoulli_likelihood,
+    beta_prior,
+    categorical_likelihood,
+    categorical_prior,
+    dirichlet_prior,
+    exponential_likelihood,
+    gamma_prior,
+    multivariate_normal_likelihood,
+    normal_likelihood,
+    normal_prior,
+    poisson_likelihood,
+    random_walk_prior,
+    wishart_prior,
+)
 from sklearn_lrvb.mean_field.factor import Factor
 from sklearn_lrvb.mean_field.model import MeanFieldModel
 from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
 from sklearn_lrvb.mean_field.term import Term
 
-__all__ = ["Factor", "FunctionOfParameters", "MeanFieldModel", "MeanFieldPosterior", "Term"]
+__all__ = [
+    "Density",
+    "Factor",
+    "FunctionOfParameters",
+    "Linear",
+    "MeanFieldModel",
+    "MeanFieldPosterior",
+    "Term",
+    "bernoulli_likelihood",
+    "beta_prior",
+    "categorical_likelihood",
+    "categorical_prior",
+    "dirichlet_prior",
+    "exponential_likelihood",
+    "gamma_prior",
+    "multivariate_normal_likelihood",
+    "normal_likelihood",
+    "normal_prior",
+    "poisson_likelihood",
+    "random_walk_prior",
+    "wishart_prior",
+]

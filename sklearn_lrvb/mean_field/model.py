@@ -13,6 +13,7 @@ from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import ExponentialFamily, NaturalParameterError
 from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.ascent import CoordinateAscent
+from sklearn_lrvb.mean_field.densities import Density, terms_of
 from sklearn_lrvb.mean_field.factor import Factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
@@ -27,16 +28,17 @@ class MeanFieldModel:
     factors : dict, name -> Factor or ExponentialFamily
         The factors of q. Coordinate ascent updates them in this order, those with a start last. A family
         alone is one member of it; ``Factor(family, copies=n)`` is n independent members.
-    terms : list of Term
+    terms : list of Term or Density
         Their sum is the log joint of data and parameters (Eq. nat_param_sum_of_theta_prods), prior included.
         A constant of the densities that is left out is missing from the lower bound and changes nothing else.
+        Densities such as ``gamma_prior("tau", 2.0, 1.0)`` stand for their terms, with all constants.
 
     Attributes
     ----------
     factors : dict, name -> Factor
         As given, with families made factors of one member.
     terms : tuple of Term
-        As given.
+        As given, with densities replaced by their terms.
 
     Raises
     ------
@@ -81,7 +83,9 @@ class MeanFieldModel:
     1.14 +- 0.31
     """
 
-    def __init__(self, factors: Mapping[str, Factor | ExponentialFamily], terms: Iterable[Term]) -> None:
+    def __init__(
+        self, factors: Mapping[str, Factor | ExponentialFamily], terms: "Iterable[Term | Density]"
+    ) -> None:
         if not isinstance(factors, Mapping) or not factors:
             raise ValueError(
                 f"factors must be a dict, name -> Factor or family, with at least one; got {factors!r}."
@@ -92,13 +96,14 @@ class MeanFieldModel:
         if not terms:
             raise ValueError("terms must be a list of at least one Term; got none.")
         self.factors = {name: _as_factor(name, factor) for name, factor in factors.items()}
-        bound = tuple(bind(term, number, self.factors) for number, term in enumerate(terms))
+        single = terms_of(terms, self.factors)
+        bound = tuple(bind(term, number, self.factors, of) for number, of, term in single)
         for name in self.factors:
             if all(term.find(name) is None for term in bound):
                 raise ValueError(
                     f"Factor {name!r} occurs in no term, so that nothing keeps it proper: add its prior."
                 )
-        self.terms = terms
+        self.terms = tuple(term for _, _, term in single)
         self.log_joint = LogJoint(self.factors, bound)
 
     def __repr__(self) -> str:

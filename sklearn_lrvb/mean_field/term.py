@@ -148,15 +148,17 @@ def _whole_numbers(name, given):
     return array
 
 
-def bind(term, number, factors):
+def bind(term, number, factors, of):
     """Check a term against the factors of a model, and resolve its names and axes: BoundTerm.
 
     Parameters
     ----------
     term : Term
     number : int
-        Position of the term in the model's list, for error messages.
+        Position in the model's list of the item that the term comes from, for error messages.
     factors : dict, name -> Factor
+    of : Term or Density
+        This item.
 
     Raises
     ------
@@ -168,7 +170,7 @@ def bind(term, number, factors):
             raise ValueError("it is not a Term; write Term(coefficient, 'factor.statistic', ...).")
         return _bind(term, factors)
     except ValueError as error:
-        raise ValueError(f"terms[{number}] = {term!r}: {error}") from None
+        raise ValueError(f"terms[{number}] = {of!r}: {error}") from None
 
 
 def _bind(term, factors):

@@ -1,0 +1,281 @@
+"""Prior densities of factors."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from sklearn_lrvb.exponential_families import Beta, Categorical, Dirichlet, Gamma, GaussianChain, Wishart
+from sklearn_lrvb.mean_field.densities.density import Density, described, member_terms, required_factor
+from sklearn_lrvb.mean_field.densities.normal_terms import LOG_2_PI
+from sklearn_lrvb.mean_field.term import Term
+
+
+def _prior(text, name, family, natural):
+    def build(factors):
+        factor = required_factor(factors, name, family)
+        return member_terms(name, factor, natural(factor.family))
+
+    return Density(text, build)
+
+
+def gamma_prior(name: str, shape: ArrayLike, rate: "ArrayLike | str") -> Density:
+    """Gamma density of a factor, or of all its copies.
+
+    Parameters
+    ----------
+    name : str
+        A factor of the family `Gamma`.
+    shape : array-like of shape (copies...)
+        Positive; it broadcasts over copies.
+    rate : array-like of shape (copies...), or str
+        Positive; or the name of another `Gamma` factor, one for all copies or one for each.
+
+    Returns
+    -------
+    density : Density
+        To stand in the list of a model's terms.
+
+    Examples
+    --------
+    The hierarchical prior of the rates of ten pumps:
+
+    >>> from sklearn_lrvb.mean_field import gamma_prior
+    >>> [gamma_prior("rates", shape=1.802, rate="beta"), gamma_prior("beta", shape=0.1, rate=1.0)]
+    [gamma_prior('rates', shape=1.802, rate='beta'), gamma_prior('beta', shape=0.1, rate=1.0)]
+    """
+    text = described("gamma_prior", name, shape=shape, rate=rate)
+    if not isinstance(rate, str):
+        return _prior(text, name, Gamma, lambda family: family.natural_parameters(shape, rate))
+
+    def build(factors):
+        factor, of_rate = required_factor(factors, name, Gamma), required_factor(factors, rate, Gamma)
+        shapes = np.broadcast_to(np.asarray(shape, dtype=float), factor.lead)
+        letters = "abcdef"[: len(factor.lead)]
+        if of_rate.lead not in ((), factor.lead):
+            raise ValueError(
+                f"{rate!r} has copies {of_rate.lead}, expected none or {factor.lead} as {name!r}."
+            )
+        of_rate_letters = letters if of_rate.lead else ""
+        return [
+            Term(shapes - 1.0, f"{name}.log"),
+            Term(shapes, f"{rate}.log", subscripts=f"{letters},{of_rate_letters}"),
+            Term(-1.0, f"{name}.value", f"{rate}.value", subscripts=f",{letters},{of_rate_letters}"),
+            Term(-np.sum(gammaln(shapes))),
+        ]
+
+    return Density(text, build)
+
+
+def beta_prior(name: str, a: ArrayLike, b: ArrayLike) -> Density:
+    """Beta density of a factor, or of all its copies.
+
+    Parameters
+    ----------
+    name : str
+        A factor of the family `Beta`.
+    a, b : array-like of shape (copies...)
+        The two shapes, positive; they broadcast over copies.
+
+    Returns
+    -------
+    density : Density
+        To stand in the list of a model's terms.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.mean_field import beta_prior
+    >>> beta_prior("p", a=1.0, b=1.0)
+    beta_prior('p', a=1.0, b=1.0)
+    """
+    text = described("beta_prior", name, a=a, b=b)
+    return _prior(text, name, Beta, lambda family: family.natural_parameters(a, b))
+
+
+def dirichlet_prior(name: str, concentration: ArrayLike) -> Density:
+    """Dirichlet density of a factor, or of all its copies.
+
+    Parameters
+    ----------
+    name : str
+        A factor of the family `Dirichlet`.
+    concentration : array-like of shape (copies..., K)
+        Positive; a number stands for all categories and copies.
+
+    Returns
+    -------
+    density : Density
+        To stand in the list of a model's terms.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.mean_field import dirichlet_prior
+    >>> dirichlet_prior("topics", 0.1)
+    dirichlet_prior('topics', 0.1)
+    """
+
+    def natural(family):
+        given = np.asarray(concentration, dtype=float)
+        return family.natural_parameters(given * np.ones(family.n_categories) if given.ndim == 0 else given)
+
+    return _prior(described("dirichlet_prior", name, concentration), name, Dirichlet, natural)
+
+
+def wishart_prior(name: str, degrees_of_freedom: ArrayLike, inverse_scale: ArrayLike) -> Density:
+    """Wishart density of a precision matrix, or of all copies of one.
+
+    Parameters
+    ----------
+    name : str
+        A factor of the family `Wishart`.
+    degrees_of_freedom : array-like of shape (copies...)
+        Above P - 1.
+    inverse_scale : array-like of shape (copies..., P, P)
+        Symmetric positive definite; the mean is ``degrees_of_freedom`` times its inverse.
+
+    Returns
+    -------
+    density : Density
+        To stand in the list of a model's terms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb.mean_field import wishart_prior
+    >>> wishart_prior("Lambda", 4.0, np.eye(2))
+    wishart_prior('Lambda', 4.0, array(2, 2))
+    """
+    text = described("wishart_prior", name, degrees_of_freedom, inverse_scale)
+    return _prior(
+        text, name, Wishart, lambda family: family.natural_parameters(degrees_of_freedom, inverse_scale)
+    )
+
+
+def random_walk_prior(
+    name: str,
+    precision: "str | float",
+    *,
+    start_mean: float = 0.0,
+    start_precision: float,
+    memory: float = 1.0,
+) -> Density:
+    """Density of a chain whose steps are normal: x_t+1 ~ normal(memory x_t, 1/precision).
+
+    Parameters
+    ----------
+    name : str
+        A factor of the family `GaussianChain`.
+    precision : str or float
+        One over the variance of a step: the name of a `Gamma` factor, or known.
+    start_mean : float, default=0.0
+        Mean of the first x.
+    start_precision : float
+        One over the variance of the first x.
+    memory : float, default=1.0
+        Known; 1 is a random walk, and less an autoregression around zero.
+
+    Returns
+    -------
+    density : Density
+        To stand in the list of a model's terms.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.mean_field import random_walk_prior
+    >>> random_walk_prior("level", precision="drift", start_precision=1e-6)
+    random_walk_prior('level', precision='drift', start_precision=1e-06)
+    """
+
+    def build(factors):
+        factor = required_factor(factors, name, GaussianChain)
+        n_steps, n_chains = factor.family.n_steps, factor.n_members
+        letters = "abcdef"[: len(factor.lead)]
+        n_moves = n_chains * (n_steps - 1.0)
+        squares = np.r_[memory**2, np.full(n_steps - 2, 1.0 + memory**2), 1.0]
+        first = np.eye(1, n_steps)[0]
+        terms = [
+            Term(-0.5 * start_precision * first, f"{name}.square", subscripts=f"t,{letters}t"),
+            Term(start_precision * start_mean * first, f"{name}.value", subscripts=f"t,{letters}t"),
+            Term(0.5 * n_chains * (np.log(start_precision) - LOG_2_PI - start_precision * start_mean**2)),
+            Term(-0.5 * n_moves * LOG_2_PI),
+        ]
+        if not isinstance(precision, str):
+            return [
+                *terms,
+                Term(0.5 * n_moves * np.log(precision)),
+                Term(-0.5 * precision * squares, f"{name}.square", subscripts=f"t,{letters}t"),
+                Term(precision * memory, f"{name}.product", subscripts=f",{letters}t"),
+            ]
+        of = required_factor(factors, precision, Gamma)
+        if of.lead not in ((), factor.lead):
+            raise ValueError(
+                f"{precision!r} has copies {of.lead}, expected none or {factor.lead} as {name!r}."
+            )
+        own = letters if of.lead else ""
+        log = np.full(of.lead, 0.5 * n_moves / of.n_members)
+        return [
+            *terms,
+            Term(log, f"{precision}.log"),
+            Term(-0.5 * squares, f"{name}.square", f"{precision}.value", subscripts=f"t,{letters}t,{own}"),
+            Term(memory, f"{name}.product", f"{precision}.value", subscripts=f",{letters}t,{own}"),
+        ]
+
+    return Density(
+        described("random_walk_prior", name, precision=precision, start_precision=start_precision), build
+    )
+
+
+def categorical_prior(name: str, probabilities: "str | ArrayLike", *, at: ArrayLike | None = None) -> Density:
+    """Probabilities of the categories of a factor, such as the components that rows belong to.
+
+    Parameters
+    ----------
+    name : str
+        A factor of the family `Categorical`.
+    probabilities : str, or array-like of shape (copies..., K)
+        The name of a `Dirichlet` factor, one for all copies or one for each, or known probabilities.
+    at : int array-like of shape (copies,), default=None
+        The copy of the Dirichlet factor that every copy of the categories has, such as the document of every
+        word of a topic model.
+
+    Returns
+    -------
+    density : Density
+        To stand in the list of a model's terms.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.mean_field import categorical_prior
+    >>> categorical_prior("z", "weights")
+    categorical_prior('z', 'weights')
+    """
+
+    def build(factors):
+        factor = required_factor(factors, name, Categorical)
+        if not isinstance(probabilities, str):
+            given = np.asarray(probabilities, dtype=float)
+            if not np.allclose(given.sum(axis=-1), 1.0):
+                raise ValueError(
+                    f"Probabilities must have the sum 1; got {np.ravel(given.sum(axis=-1))[0]:.4g}."
+                )
+            return member_terms(name, factor, factor.family.natural_parameters(given))
+        of = required_factor(factors, probabilities, Dirichlet)
+        letters = "abcdef"[: len(factor.lead)]
+        if at is not None:
+            return [
+                Term(
+                    1.0,
+                    f"{name}.indicator",
+                    f"{probabilities}.log",
+                    subscripts=",nk,nk",
+                    at={probabilities: at},
+                )
+            ]
+        if of.lead not in ((), factor.lead):
+            raise ValueError(
+                f"{probabilities!r} has copies {of.lead} and {name!r} {factor.lead}: say by at=... which of "
+                f"them every copy of {name!r} has."
+            )
+        own = letters if of.lead else ""
+        return [Term(1.0, f"{name}.indicator", f"{probabilities}.log", subscripts=f",{letters}k,{own}k")]
+
+    return Density(described("categorical_prior", name, probabilities), build)

@@ -1,0 +1,399 @@
+"""Densities by name: their terms are the log densities, with all constants, at any values of the factors."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sklearn_lrvb.exponential_families import (
+    Beta,
+    Categorical,
+    Dirichlet,
+    Gamma,
+    GaussianChain,
+    MultivariateNormal,
+    UnivariateNormal,
+    Wishart,
+)
+from sklearn_lrvb.mean_field import (
+    Factor,
+    Linear,
+    MeanFieldModel,
+    Term,
+    bernoulli_likelihood,
+    beta_prior,
+    categorical_likelihood,
+    categorical_prior,
+    dirichlet_prior,
+    exponential_likelihood,
+    gamma_prior,
+    multivariate_normal_likelihood,
+    normal_likelihood,
+    normal_prior,
+    poisson_likelihood,
+    random_walk_prior,
+    wishart_prior,
+)
+
+N = 6
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(N, 2)), RNG.normal(size=N)
+GROUP, WEIGHTS, SLOPE = (
+    np.array([0, 2, 1, 0, 2, 2]),
+    np.array([1.0, 2.0, 0.0, 0.5, 1.0, 1.0]),
+    RNG.normal(size=N),
+)
+COUNTS = np.array([0.0, 3.0, 1.0, 7.0, 2.0, 0.0])
+FACTORS = {
+    "mu": UnivariateNormal(),
+    "a": Factor(UnivariateNormal(), 3),
+    "x": Factor(UnivariateNormal(), N),
+    "m": Factor(UnivariateNormal(), 2),
+    "beta": MultivariateNormal(2),
+    "slopes": Factor(MultivariateNormal(2), 3),
+    "centres": Factor(MultivariateNormal(2), 2),
+    "level": GaussianChain(N),
+    "levels": Factor(GaussianChain(4), 2),
+    "tau": Gamma(),
+    "taus": Factor(Gamma(), 3),
+    "scales": Factor(Gamma(), 2),
+    "rates": Factor(Gamma(), N),
+    "pairs": Factor(Gamma(), (3, 2)),
+    "Lambda": Wishart(2),
+    "Lambdas": Factor(Wishart(2), 2),
+    "p": Beta(),
+    "ps": Factor(Beta(), 2),
+    "pi": Dirichlet(2),
+    "pis": Factor(Dirichlet(2), 3),
+    "topics": Factor(Dirichlet(4), 2),
+    "z": Factor(Categorical(2), N),
+}
+A = np.array([[2.0, 0.3], [0.3, 1.0]])
+
+
+def normal(x, mean, precision):
+    return stats.norm(mean, np.asarray(precision) ** -0.5).logpdf(x)
+
+
+def vector(x, mean, precision):
+    return stats.multivariate_normal(mean, np.linalg.inv(precision)).logpdf(x)
+
+
+CASES = {
+    "gamma": (
+        gamma_prior("taus", [1.0, 2.0, 3.0], 0.5),
+        lambda d: stats.gamma([1, 2, 3], scale=2).logpdf(d["taus"]),
+    ),
+    "gamma, shared rate": (
+        gamma_prior("pairs", 2.5, "tau"),
+        lambda d: stats.gamma(2.5, scale=1 / d["tau"]).logpdf(d["pairs"]),
+    ),
+    "gamma, own rates": (
+        gamma_prior("a_taus", 2.5, "taus"),
+        lambda d: stats.gamma(2.5, scale=1 / d["taus"]).logpdf(d["a_taus"]),
+    ),
+    "beta": (beta_prior("ps", 2.0, [1.0, 3.0]), lambda d: stats.beta(2.0, [1.0, 3.0]).logpdf(d["ps"])),
+    "dirichlet": (
+        dirichlet_prior("pis", 0.7),
+        lambda d: [stats.dirichlet([0.7, 0.7]).logpdf(p / p.sum()) for p in d["pis"]],
+    ),
+    "dirichlet, vector": (
+        dirichlet_prior("topics", [1.0, 2.0, 0.5, 1.0]),
+        lambda d: [stats.dirichlet([1.0, 2.0, 0.5, 1.0]).logpdf(p / p.sum()) for p in d["topics"]],
+    ),
+    "wishart": (
+        wishart_prior("Lambdas", 4.0, A),
+        lambda d: [stats.wishart(4.0, np.linalg.inv(A)).logpdf(L) for L in d["Lambdas"]],
+    ),
+    "normal": (normal_prior("a", [0.0, 1.0, 2.0], 4.0), lambda d: normal(d["a"], [0.0, 1.0, 2.0], 4.0)),
+    "normal, unknown": (normal_prior("a", "mu", "tau"), lambda d: normal(d["a"], d["mu"], d["tau"])),
+    "normal, own precisions": (normal_prior("a", 0.5, "taus"), lambda d: normal(d["a"], 0.5, d["taus"])),
+    "normal, known precision": (
+        normal_prior("x", ["mu", 1.0, Linear("a", SLOPE, at=GROUP)], 2.0),
+        lambda d: normal(d["x"], d["mu"] + 1.0 + SLOPE * d["a"][GROUP], 2.0),
+    ),
+    "normal, one": (normal_prior("mu", 0.3, "tau"), lambda d: normal(d["mu"], 0.3, d["tau"])),
+    "normal, regression": (
+        normal_prior("x", Linear("beta", X), "tau"),
+        lambda d: normal(d["x"], X @ d["beta"], d["tau"]),
+    ),
+    "vector": (normal_prior("slopes", [1.0, 2.0], A), lambda d: vector(d["slopes"], [1.0, 2.0], A)),
+    "vector, ridge": (
+        normal_prior("beta", 0.5, 3.0),
+        lambda d: vector(d["beta"], [0.5, 0.5], 3.0 * np.eye(2)),
+    ),
+    "vector, wishart": (
+        normal_prior("slopes", [1.0, 2.0], "Lambda"),
+        lambda d: vector(d["slopes"], [1.0, 2.0], d["Lambda"]),
+    ),
+    "vectors, wisharts": (
+        normal_prior("centres", 0.2, "Lambdas"),
+        lambda d: [vector(m, [0.2, 0.2], L) for m, L in zip(d["centres"], d["Lambdas"], strict=True)],
+    ),
+    "vector, gamma": (normal_prior("slopes", 0.1, "tau"), lambda d: normal(d["slopes"], 0.1, d["tau"])),
+    "vectors, gammas": (
+        normal_prior("slopes", 0.1, "taus"),
+        lambda d: normal(d["slopes"], 0.1, d["taus"][:, None]),
+    ),
+    "vector, relevance": (normal_prior("beta", 0.1, "scales"), lambda d: normal(d["beta"], 0.1, d["scales"])),
+    "vectors, shared relevance": (
+        normal_prior("slopes", 0.1, "scales"),
+        lambda d: normal(d["slopes"], 0.1, d["scales"]),
+    ),
+    "vectors, own relevance": (
+        normal_prior("slopes", 0.1, "pairs"),
+        lambda d: normal(d["slopes"], 0.1, d["pairs"]),
+    ),
+    "random walk": (
+        random_walk_prior("levels", "tau", start_mean=1.0, start_precision=0.5),
+        lambda d: [
+            normal(d["levels"][:, 0], 1.0, 0.5),
+            *normal(d["levels"][:, 1:], d["levels"][:, :-1], d["tau"]).T,
+        ],
+    ),
+    "random walks": (
+        random_walk_prior("levels", "scales", start_precision=0.5),
+        lambda d: [
+            normal(d["levels"][:, 0], 0.0, 0.5),
+            *normal(d["levels"][:, 1:], d["levels"][:, :-1], d["scales"][:, None]).T,
+        ],
+    ),
+    "autoregression": (
+        random_walk_prior("level", 3.0, start_precision=0.5, memory=0.8),
+        lambda d: np.append(
+            normal(d["level"][1:], 0.8 * d["level"][:-1], 3.0), normal(d["level"][0], 0.0, 0.5)
+        ),
+    ),
+    "likelihood": (normal_likelihood(Y, "mu", "tau"), lambda d: normal(Y, d["mu"], d["tau"])),
+    "likelihood, weights": (
+        normal_likelihood(Y, [Linear("beta", X), "mu", 0.5 * Y], "tau", weights=WEIGHTS),
+        lambda d: WEIGHTS * normal(Y, X @ d["beta"] + d["mu"] + 0.5 * Y, d["tau"]),
+    ),
+    "likelihood, groups": (
+        normal_likelihood(
+            Y,
+            [Linear("a", at=GROUP), Linear("slopes", X, at=GROUP), Linear("mu", SLOPE)],
+            "taus",
+            precision_at=GROUP,
+            weights=WEIGHTS,
+        ),
+        lambda d: (
+            WEIGHTS
+            * normal(
+                Y, d["a"][GROUP] + np.sum(X * d["slopes"][GROUP], axis=1) + SLOPE * d["mu"], d["taus"][GROUP]
+            )
+        ),
+    ),
+    "likelihood, known noise": (
+        normal_likelihood(Y, "x", np.arange(1.0, N + 1)),
+        lambda d: normal(Y, d["x"], np.arange(1.0, N + 1)),
+    ),
+    "likelihood, chain": (
+        normal_likelihood(Y, ["level", Linear("beta", X)], "rates"),
+        lambda d: normal(Y, d["level"] + X @ d["beta"], d["rates"]),
+    ),
+    "likelihood, mixture": (
+        normal_likelihood(Y, ["m", Linear("centres", X)], "scales", given="z", weights=WEIGHTS),
+        lambda d: (
+            WEIGHTS * normal(Y, (d["m"] + X @ d["centres"].T)[np.arange(N), d["z"]], d["scales"][d["z"]])
+        ),
+    ),
+    "likelihood, shared noise": (
+        normal_likelihood(Y, ["m", "mu"], "tau", given="z"),
+        lambda d: normal(Y, d["m"][d["z"]] + d["mu"], d["tau"]),
+    ),
+    "rows": (
+        multivariate_normal_likelihood(X, "beta", "Lambda", weights=WEIGHTS),
+        lambda d: WEIGHTS * vector(X, d["beta"], d["Lambda"]),
+    ),
+    "rows, mixture": (
+        multivariate_normal_likelihood(X, "centres", "Lambdas", given="z"),
+        lambda d: [vector(x, d["centres"][z], d["Lambdas"][z]) for x, z in zip(X, d["z"], strict=True)],
+    ),
+    "rows, shared matrix": (
+        multivariate_normal_likelihood(X, "centres", "Lambda", given="z"),
+        lambda d: [vector(x, d["centres"][z], d["Lambda"]) for x, z in zip(X, d["z"], strict=True)],
+    ),
+    "categories": (categorical_prior("z", "pi"), lambda d: np.log(d["pi"][d["z"]])),
+    "categories at": (categorical_prior("z", "pis", at=GROUP), lambda d: np.log(d["pis"][GROUP, d["z"]])),
+    "categories, known": (categorical_prior("z", [0.3, 0.7]), lambda d: np.log(np.array([0.3, 0.7])[d["z"]])),
+    "words": (
+        categorical_likelihood([3, 0, 1, 1, 2, 3], "topics", given="z", weights=WEIGHTS),
+        lambda d: WEIGHTS * np.log(d["topics"][d["z"], [3, 0, 1, 1, 2, 3]]),
+    ),
+    "answers": (
+        categorical_likelihood([1, 0, 1, 1, 0, 0], "pis", at=GROUP),
+        lambda d: np.log(d["pis"][GROUP, [1, 0, 1, 1, 0, 0]]),
+    ),
+    "one answer": (categorical_likelihood([1, 0, 1], "pi"), lambda d: np.log(d["pi"][[1, 0, 1]])),
+    "counts": (
+        poisson_likelihood(COUNTS, "rates", exposure=2.0),
+        lambda d: stats.poisson(2.0 * d["rates"]).logpmf(COUNTS),
+    ),
+    "counts at": (
+        poisson_likelihood(COUNTS, "taus", at=GROUP, weights=WEIGHTS),
+        lambda d: WEIGHTS * stats.poisson(d["taus"][GROUP]).logpmf(COUNTS),
+    ),
+    "counts, mixture": (
+        poisson_likelihood(COUNTS, "scales", given="z"),
+        lambda d: stats.poisson(d["scales"][d["z"]]).logpmf(COUNTS),
+    ),
+    "times": (
+        exponential_likelihood(COUNTS, "tau", weights=WEIGHTS),
+        lambda d: WEIGHTS * stats.expon(scale=1 / d["tau"]).logpdf(COUNTS),
+    ),
+    "events": (
+        bernoulli_likelihood([0, 1, 1, 0, 1, 1], "p"),
+        lambda d: stats.bernoulli(d["p"]).logpmf([0, 1, 1, 0, 1, 1]),
+    ),
+    "events, mixture": (
+        bernoulli_likelihood([0, 1, 1, 0, 1, 1], "ps", given="z"),
+        lambda d: stats.bernoulli(d["ps"][d["z"]]).logpmf([0, 1, 1, 0, 1, 1]),
+    ),
+}
+FACTORS["a_taus"] = Factor(Gamma(), 3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_terms_are_the_log_density(name):
+    density, expected = CASES[name]
+    everywhere = [
+        Term(0.0 if shape == () else np.zeros(Factor.statistic_shape(_factor(f), s)), f"{f}.{s}")
+        for f in FACTORS
+        for s, shape in _factor(f).family.statistics.items()
+    ]
+    model = MeanFieldModel(FACTORS, [density, *everywhere])
+    rng = np.random.RandomState(1)
+    for _ in range(2):
+        draws = {
+            f: of.family.sample(np.broadcast_to(of.family.default_natural_parameters(), of.shape), 1, rng)[0]
+            for f, of in model.factors.items()
+        }
+        statistics = {f: model.factors[f].family.statistics_of(draw) for f, draw in draws.items()}
+        found, wanted = model.log_joint.value(statistics), np.sum(expected(draws))
+        assert found == pytest.approx(wanted, rel=1e-10, abs=1e-10)
+
+
+def _factor(name):
+    return FACTORS[name] if isinstance(FACTORS[name], Factor) else Factor(FACTORS[name])
+
+
+def test_the_bound_of_an_exact_posterior_is_the_evidence():
+    """One factor, so that q is the posterior: the lower bound is log p(y)."""
+    y = np.array([1.0, 2.5, 0.3])
+    posterior = MeanFieldModel(
+        {"mu": UnivariateNormal()}, [normal_prior("mu", 1.0, 0.5), normal_likelihood(y, "mu", 2.0)]
+    ).fit()
+    exact = stats.multivariate_normal(np.ones(3), 0.5 * np.eye(3) + 2.0).logpdf(y)
+    assert posterior.lower_bound == pytest.approx(exact, rel=1e-12)
+    counts = MeanFieldModel(
+        {"rate": Gamma()}, [gamma_prior("rate", 2.0, 3.0), poisson_likelihood([4], "rate")]
+    ).fit()
+    assert counts.lower_bound == pytest.approx(stats.nbinom(2.0, 3.0 / 4.0).logpmf(4), rel=1e-12)
+
+
+def test_rows_that_need_no_row_of_their_own_are_summed():
+    """The terms of a regression have the size of its coefficients, not of the data."""
+    density = normal_likelihood(np.zeros(1000), Linear("beta", np.ones((1000, 2))), "tau")
+    terms = density.terms({"beta": Factor(MultivariateNormal(2)), "tau": Factor(Gamma())})
+    assert max(term.coefficient.size for term in terms) == 4
+
+
+def test_a_weight_of_two_is_a_row_twice():
+    def fit(y, group, weights=None):
+        factors = {"a": Factor(UnivariateNormal(), 3), "tau": Gamma()}
+        likelihood = normal_likelihood(y, Linear("a", at=group), "tau", weights=weights)
+        return MeanFieldModel(
+            factors, [likelihood, normal_prior("a", 0.0, 0.1), gamma_prior("tau", 2.0, 1.0)]
+        ).fit()
+
+    weighted, repeated = (
+        fit(Y, GROUP, [1, 2, 0, 1, 3, 1]),
+        fit(*(np.repeat(v, [1, 2, 0, 1, 3, 1]) for v in (Y, GROUP))),
+    )
+    assert weighted.lower_bound == pytest.approx(repeated.lower_bound, rel=1e-12)
+    np.testing.assert_allclose(weighted.std("a.value"), repeated.std("a.value"), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("density", "message"),
+    [
+        (lambda: gamma_prior("nu", 1.0, 1.0), "there is no factor 'nu'; the factors are mu, a, x"),
+        (lambda: gamma_prior("mu", 1.0, 1.0), "'mu' is of the family UnivariateNormal(), expected Gamma."),
+        (lambda: gamma_prior("tau", -1.0, 1.0), "the shape -1 is not positive"),
+        (
+            lambda: gamma_prior("taus", 1.0, "scales"),
+            "'scales' has copies (2,), expected none or (3,) as 'taus'.",
+        ),
+        (lambda: dirichlet_prior("pi", 0.0), "the concentration 0 is not positive"),
+        (lambda: normal_prior("beta", "mu", "tau"), "The mean of the vector 'beta' must be known here"),
+        (lambda: normal_prior("beta", 0.0, "taus"), "'taus' has copies (3,), expected none"),
+        (lambda: normal_prior("a", 0.0, "scales"), "'scales' has copies (2,) for 3 rows: say by at=..."),
+        (lambda: normal_likelihood([[1.0]], "mu", "tau"), "the data must be a vector of finite numbers"),
+        (lambda: normal_likelihood([np.nan], "mu", "tau"), "the data must be a vector of finite numbers"),
+        (lambda: normal_likelihood(Y, "a", "tau"), "'a' has copies (3,) for 6 rows: say by at=..."),
+        (
+            lambda: normal_likelihood(Y, "beta", "tau"),
+            "'beta' is a vector of 2 coefficients: give it a design (n, P).",
+        ),
+        (
+            lambda: normal_likelihood(Y, Linear("beta", X[:3]), "tau"),
+            "the design of 'beta' has shape (3, 2), expected (6, 2).",
+        ),
+        (
+            lambda: normal_likelihood(Y, Linear("a", at=GROUP[:2]), "tau"),
+            "at of 'a' has shape (2,), expected a copy for each of 6 rows.",
+        ),
+        (
+            lambda: normal_likelihood(Y, Linear("a", at=GROUP + 1), "tau"),
+            "at['a'] has position 3, but the copies of 'a' are 0 to 2.",
+        ),
+        (
+            lambda: normal_likelihood(Y, ["mu", Linear("mu", SLOPE)], "tau"),
+            "'mu' occurs twice in a normal density",
+        ),
+        (lambda: normal_likelihood(Y, "mu", 0.0), "The precision must be positive and finite; got 0."),
+        (
+            lambda: normal_likelihood(Y, "mu", "tau", weights=[1.0]),
+            "weights must be 6 finite numbers of at least 0",
+        ),
+        (
+            lambda: normal_likelihood(Y, "mu", "tau", weights=-WEIGHTS),
+            "weights must be 6 finite numbers of at least 0",
+        ),
+        (
+            lambda: normal_likelihood(Y[:3], "m", "tau", given="z"),
+            "'z' has copies (6,), expected one for each of 3 rows.",
+        ),
+        (
+            lambda: normal_likelihood(Y[:4], "level", "tau"),
+            "the chain 'level' has 6 steps and copies (), expected one step",
+        ),
+        (lambda: categorical_prior("z", [0.5, 0.6]), "Probabilities must have the sum 1; got 1.1."),
+        (lambda: categorical_prior("z", "pis"), "say by at=... which of them every copy of 'z' has."),
+        (lambda: categorical_likelihood([0, 2], "pi"), "the data of 'pi' are categories 0 to 1."),
+        (lambda: poisson_likelihood([0.5], "tau"), "whole numbers of at least 0"),
+        (lambda: poisson_likelihood([1], "tau", exposure=0.0), "The exposure must be positive; got 0."),
+        (lambda: exponential_likelihood([-1.0], "tau"), "are not negative; got -1."),
+        (lambda: bernoulli_likelihood([2], "p"), "are zeros and ones."),
+        (
+            lambda: multivariate_normal_likelihood(np.zeros((2, 3)), "beta", "Lambda"),
+            "'beta' has 2 features, but X has 3.",
+        ),
+        (
+            lambda: multivariate_normal_likelihood(np.zeros(3), "beta", "Lambda"),
+            "must be a matrix of finite numbers",
+        ),
+    ],
+)
+def test_densities_that_do_not_fit(density, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        MeanFieldModel(FACTORS, [density()])
+
+
+def test_errors_name_the_density_and_its_place():
+    with pytest.raises(
+        ValueError, match=re.escape("terms[1] = gamma_prior('tau', shape=-1.0, rate=1.0): the shape")
+    ):
+        MeanFieldModel({"tau": Gamma()}, [Term(1.0, "tau.log"), gamma_prior("tau", -1.0, 1.0)])
