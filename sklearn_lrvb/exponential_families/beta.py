@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
 
 from sklearn_lrvb.exponential_families.dirichlet import Dirichlet
 from sklearn_lrvb.exponential_families.quantiles import negative_gamma_quantile
@@ -83,6 +84,20 @@ class Beta(Dirichlet):
     def derived_of(self, value: ArrayLike) -> NDArray[np.float64]:
         """v itself: (...) -> (..., 1)."""
         return np.asarray(value, dtype=float)[..., None]
+
+    def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
+        """Log-odds of v: (...) -> (..., 1)."""
+        return (logit(value))[..., None]
+
+    def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
+        """v of log-odds: (..., 1) -> (...)."""
+        return expit(coordinates)[..., 0]
+
+    def coordinate_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Those of the log-odds, the difference of the statistics."""
+        return self._linear_coordinates(natural, np.array([[1.0, -1.0]]))
 
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None

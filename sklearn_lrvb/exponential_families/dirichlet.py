@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma, gammaln, logsumexp, zeta
+from scipy.special import digamma, gammaln, logsumexp, softmax, zeta
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, require_count
@@ -198,6 +198,24 @@ class Dirichlet(ExponentialFamily):
     def default_natural_parameters(self) -> NDArray[np.float64]:
         """Those of the uniform distribution on the simplex, (K,)."""
         return np.zeros(self.n_categories)
+
+    def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
+        """Logs of the probabilities over the last one: (..., K) -> (..., K - 1)."""
+        logs = np.log(value)
+        return logs[..., :-1] - logs[..., -1:]
+
+    def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
+        """The probabilities of these log-odds: (..., K - 1) -> (..., K)."""
+        coordinates = np.asarray(coordinates, dtype=float)
+        logs = np.concatenate([coordinates, np.zeros((*coordinates.shape[:-1], 1))], axis=-1)
+        return softmax(logs, axis=-1)
+
+    def coordinate_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Those of the logs of the probabilities over the last one, differences of statistics."""
+        n_free = self.n_categories - 1
+        return self._linear_coordinates(natural, np.eye(n_free, n_free + 1) - np.eye(1, n_free + 1, n_free))
 
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None

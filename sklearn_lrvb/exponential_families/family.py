@@ -431,6 +431,108 @@ class ExponentialFamily(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no derived functions.")
 
+    def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
+        """Coordinates u of the variable that may be any real numbers: (..., shape of x) -> (..., c).
+
+        Draws by linear response need them: draws of u from q get its covariance by a linear map, and are
+        mapped back (`MeanFieldPosterior.sample`).
+
+        Parameters
+        ----------
+        natural : ndarray of shape (copies..., D)
+            Natural parameters, at which a family may choose its coordinates.
+        value : array-like of shape (..., copies..., shape of x)
+            Values of x inside its range.
+
+        Returns
+        -------
+        coordinates : ndarray of shape (..., copies..., c)
+            One to one with x.
+
+        Raises
+        ------
+        NotImplementedError
+            The family has no coordinates, as for categories.
+
+        Examples
+        --------
+        A positive number has its log:
+
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> natural = Gamma().natural_parameters(shape=3.0, rate=2.0)
+        >>> Gamma().coordinates_of(natural, 1.0)
+        array([0.])
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no coordinates that may be any real numbers.")
+
+    def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
+        """The inverse of `coordinates_of`: (..., c) -> (..., shape of x).
+
+        Parameters
+        ----------
+        natural : ndarray of shape (copies..., D)
+            The same natural parameters.
+        coordinates : array-like of shape (..., copies..., c)
+            Any real numbers.
+
+        Returns
+        -------
+        value : ndarray of shape (..., copies..., shape of x)
+            Inside the range of x.
+
+        Raises
+        ------
+        NotImplementedError
+            As in `coordinates_of`.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Beta
+        >>> print(Beta().from_coordinates(Beta().natural_parameters(a=2.0, b=1.0), [0.0]))
+        0.5
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no coordinates that may be any real numbers.")
+
+    def coordinate_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Moments of the coordinates under q, in the form of `derived_moments`.
+
+        Parameters
+        ----------
+        natural : array-like of shape (..., D)
+            Natural parameters eta inside the domain.
+
+        Returns
+        -------
+        mean : ndarray of shape (..., c)
+            E u.
+        cross_covariance : ndarray of shape (..., c, D)
+            Cov(u, T), the derivative of E u in the natural parameters.
+        covariance : ndarray of shape (..., c, c)
+            Cov(u).
+
+        Raises
+        ------
+        NotImplementedError
+            As in `coordinates_of`.
+
+        Examples
+        --------
+        Mean and variance of the log of a gamma variable:
+
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> mean, _, variance = Gamma().coordinate_moments(Gamma().natural_parameters(shape=3.0, rate=2.0))
+        >>> print(f"{mean[0]:.4f} {variance[0, 0]:.4f}")
+        0.2296 0.3949
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no coordinates that may be any real numbers.")
+
+    def _linear_coordinates(self, natural, matrix):
+        """`coordinate_moments` of a linear function of the statistics, given by a matrix (c, D)."""
+        cross_covariance = matrix @ self.covariance(natural)
+        return self.mean_parameters(natural) @ matrix.T, cross_covariance, cross_covariance @ matrix.T
+
     def location_deviations(self, natural: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Standard deviations of the statistics that are shifted with the data's origin; by default none.
 

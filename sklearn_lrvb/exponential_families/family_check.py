@@ -105,7 +105,10 @@ def check_family(
     if n_draws:
         _check_draws(family, natural, n_draws, random_state, labels)
     if family.derived:
-        _check_derived(family, natural, sd, n_draws, random_state, tolerance)
+        labels = _labels(family.derived_slices)
+        functions = "derived_of", "derived_moments", family.derived_of, family.derived_moments
+        _check_functions(family, natural, functions, labels, sd, n_draws, random_state, tolerance)
+    _check_coordinates(family, natural, n_draws, random_state, tolerance)
 
 
 def _labels(slices):
@@ -185,27 +188,51 @@ def _check_covariance_product(family, natural, covariance, tolerance, labels):
         _compare(alone[:, 0], covariance[:, position], allowed[:, position], identity, labels)
 
 
-def _check_derived(family, natural, sd, n_draws, random_state, tolerance):
-    """E g (d,), that of draws, and Cov(g, T) (d, D), its derivative in the natural parameters."""
-    labels = _labels(family.derived_slices)
-    mean, cross, covariance = family.derived_moments(natural)
+def _check_coordinates(family, natural, n_draws, random_state, tolerance):
+    """Coordinates, if the family has any: their inverse, and their moments."""
+    draws = family.sample(natural, 5, random_state)
+    try:
+        coordinates = family.coordinates_of(natural, draws)
+    except NotImplementedError:
+        return
+    if not np.allclose(family.from_coordinates(natural, coordinates), draws, rtol=1e-8):
+        raise AssertionError("from_coordinates is not the inverse of coordinates_of")
+    labels = [f"coordinate {i}" for i in range(coordinates.shape[-1])]
+
+    def of_draws(value):
+        return family.coordinates_of(natural, value)
+
+    functions = "coordinates_of", "coordinate_moments", of_draws, family.coordinate_moments
+    # Natural parameters choose the coordinates, so that the means are no function of them alone.
+    unmoved = np.zeros(len(natural))
+    _check_functions(family, natural, functions, labels, unmoved, n_draws, random_state, tolerance)
+
+
+def _check_functions(family, natural, functions, labels, sd, n_draws, random_state, tolerance):
+    """E g (d,), that of draws, and Cov(g, T) (d, D), its derivative in the natural parameters.
+
+    ``functions`` are the names of two methods, the function of draws, and that of the natural parameters
+    which returns the moments. Derivatives are compared for the statistics with a positive ``sd``.
+    """
+    of_draws, of_moments, function, moments = functions
+    mean, cross, covariance = moments(natural)
     shapes, n = (mean.shape, cross.shape, covariance.shape), len(labels)
     if shapes != ((n,), (n, len(natural)), (n, n)):
-        raise AssertionError(f"derived_moments has the shapes {shapes} for {n} functions")
+        raise AssertionError(f"{of_moments} has the shapes {shapes} for {n} functions")
     for position in np.flatnonzero(sd > 0):
         step = 1e-4 / sd[position] * np.eye(len(natural))[position]
-        moved = np.array([family.derived_moments(natural + sign * step)[0] for sign in (1, -1)])
+        moved = np.array([moments(natural + sign * step)[0] for sign in (1, -1)])
         exists = np.isfinite(mean) & np.isfinite(moved).all(axis=0)
         found = cross[exists, position] / sd[position]
         expected = (moved[0, exists] - moved[1, exists]) / 2e-4
         allowed = tolerance * np.abs(expected) + (tolerance + _EPS / 1e-4) * np.abs(mean[exists])
-        identity = f"derived_moments: Cov(g, T) with statistic {position} is not the derivative of the mean"
+        identity = f"{of_moments}: Cov(g, T) with statistic {position} is not the derivative of the mean"
         _compare(found, expected, allowed, identity, [labels[i] for i in np.flatnonzero(exists)])
     exists = np.isfinite(np.diag(covariance))
     if n_draws and exists.any():
-        drawn = family.derived_of(family.sample(natural, n_draws, random_state))[:, exists]
+        drawn = function(family.sample(natural, n_draws, random_state))[:, exists]
         allowed = 5 * np.sqrt(np.diag(covariance)[exists] / n_draws) + 1e-12 * np.abs(mean[exists])
-        identity = "the mean of derived_of draws is not that of derived_moments"
+        identity = f"the mean of {of_draws} draws is not that of {of_moments}"
         _compare(drawn.mean(axis=0), mean[exists], allowed, identity, labels)
 
 

@@ -129,6 +129,20 @@ class Gamma(Wishart):
         value = np.asarray(value, dtype=float)
         return np.stack([1.0 / value, value**-0.5], axis=-1)
 
+    def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
+        """log x: (...) -> (..., 1)."""
+        return (np.log(value))[..., None]
+
+    def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
+        """exp u: (..., 1) -> (...)."""
+        return np.exp(coordinates)[..., 0]
+
+    def coordinate_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Those of log x, which is a statistic."""
+        return self._linear_coordinates(natural, np.array([[0.0, 1.0]]))
+
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
     ) -> NDArray:

@@ -201,6 +201,20 @@ class GaussianChain(ExponentialFamily):
         chain, lead = self._chain(natural)
         return {"value": np.sqrt(chain.variance).reshape(*lead, self.n_steps)}
 
+    def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
+        """x itself."""
+        return np.asarray(value, dtype=float)
+
+    def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
+        """x itself."""
+        return np.asarray(coordinates, dtype=float)
+
+    def coordinate_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Those of x."""
+        return self._linear_coordinates(natural, np.eye(self.n_steps, self.n_statistics))
+
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
     ) -> NDArray:

@@ -190,6 +190,20 @@ class MultivariateNormal(ExponentialFamily):
         deviations = np.linalg.norm(self._frame(natural)[0], axis=-1)
         return {statistic: deviations.reshape((*deviations.shape[:-1], *shape))}
 
+    def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
+        """x itself."""
+        return np.asarray(value, dtype=float)
+
+    def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
+        """x itself."""
+        return np.asarray(coordinates, dtype=float)
+
+    def coordinate_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Those of x."""
+        return self._linear_coordinates(natural, np.eye(self.n_features, self.n_statistics))
+
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
     ) -> NDArray:

@@ -61,6 +61,14 @@ class UnivariateNormal(MultivariateNormal):
         """
         return self.pack(np.multiply(precision, mean), np.multiply(-0.5, precision))
 
+    def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
+        """x itself: (...) -> (..., 1)."""
+        return (np.asarray(value, dtype=float))[..., None]
+
+    def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
+        """x itself: (..., 1) -> (...)."""
+        return np.asarray(coordinates, dtype=float)[..., 0]
+
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
     ) -> NDArray:

@@ -271,6 +271,58 @@ class Wishart(ExponentialFamily):
         degrees_of_freedom = self.n_features + 1.0
         return np.append(-0.5 * degrees_of_freedom * np.eye(self.n_features), 0.0)
 
+    def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
+        """Bartlett's triangle T, logs of its diagonal first: Lambda = L T T' L' with L L' = A^-1."""
+        frame = np.linalg.cholesky(self._scale_matrix(natural))
+        whitened = np.linalg.solve(frame, np.asarray(value, dtype=float))
+        whitened = np.linalg.solve(frame, whitened.swapaxes(-1, -2))
+        triangle = np.linalg.cholesky(symmetrized(whitened))
+        row, column = np.tril_indices(self.n_features, k=-1)
+        diagonal = np.log(np.einsum("...pp->...p", triangle))
+        return np.concatenate([diagonal, triangle[..., row, column]], axis=-1)
+
+    def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
+        """Lambda of Bartlett's triangle: (..., P (P + 1) / 2) -> (..., P, P)."""
+        coordinates, n_features = np.asarray(coordinates, dtype=float), self.n_features
+        triangle = np.zeros((*coordinates.shape[:-1], n_features, n_features))
+        np.einsum("...pp->...p", triangle)[...] = np.exp(coordinates[..., :n_features])
+        row, column = np.tril_indices(n_features, k=-1)
+        triangle[..., row, column] = coordinates[..., n_features:]
+        factor = np.linalg.cholesky(self._scale_matrix(natural)) @ triangle
+        return symmetrized(factor @ factor.swapaxes(-1, -2))
+
+    def coordinate_moments(
+        self, natural: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Those of Bartlett's triangle: independent entries, T_ii^2 chi squared and T_ij standard normal.
+
+        As A changes by -2 H, L becomes L (I + M) with M_ii = (L' H L)_ii, and 2 (L' H L)_ij below, which
+        moves E log T_ii by M_ii, and E T_ij by M_ij E T_jj.
+        """
+        degrees_of_freedom, _ = self._split(natural)
+        lead, n_features = degrees_of_freedom.shape, self.n_features
+        half = _half_degrees_of_freedom(degrees_of_freedom, n_features)
+        row, column = np.tril_indices(n_features, k=-1)
+        mean_log = 0.5 * (digamma(half) + _LOG_2)
+        mean = np.concatenate([mean_log, np.zeros((*lead, len(row)))], axis=-1)
+        frame = np.linalg.cholesky(self._scale_matrix(natural))
+        # (L' H L)_ij is the sum of L_ki H_kl L_lj, with the symmetric part of H.
+        products = np.einsum("...ki,...lj->...ijkl", frame, frame)
+        products = 0.5 * (products + products.swapaxes(-1, -2)).reshape(*lead, n_features, n_features, -1)
+        diagonal_mean = np.exp(0.5 * _LOG_2 + gammaln(half + 0.5) - gammaln(half))
+        below = 2.0 * products[..., row, column, :] * diagonal_mean[..., column, None]
+        of_scale = np.concatenate([np.einsum("...iik->...ik", products), below], axis=-2)
+        variances = 0.25 * zeta(2.0, half)
+        of_freedom = np.concatenate([2.0 * variances, np.zeros((*lead, len(row)))], axis=-1)
+        variances = np.concatenate([variances, np.ones((*lead, len(row)))], axis=-1)
+        covariance = variances[..., None] * np.eye(variances.shape[-1])
+        return mean, np.concatenate([of_scale, of_freedom[..., None]], axis=-1), covariance
+
+    def _scale_matrix(self, natural):
+        """A^-1: (..., P, P)."""
+        _, root, _ = self._scale(natural)
+        return symmetrized(root @ root.swapaxes(-1, -2))
+
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
     ) -> NDArray:

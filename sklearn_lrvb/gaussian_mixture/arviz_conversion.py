@@ -3,42 +3,12 @@
 xarray, which every ArviZ brings, is imported where it is used: it is not among the library's dependencies.
 """
 
-import importlib.util
-
 import numpy as np
+
+from sklearn_lrvb.reports import dataset
 
 # Axes of one precision or covariance, by their number.
 _AXES_OF_ONE = ((), ("feature",), ("feature", "other_feature"))
-
-
-def require_arviz():
-    """Raise ImportError where no ArviZ is installed."""
-    if not _is_installed("arviz_base") and not _is_installed("arviz"):
-        raise ImportError('to_arviz needs ArviZ: pip install "sklearn-lrvb[arviz]"')
-
-
-def _is_installed(name):
-    return importlib.util.find_spec(name) is not None
-
-
-def in_arviz(groups):
-    """Groups in the container of the installed ArviZ.
-
-    Parameters
-    ----------
-    groups : dict of xarray.Dataset, by name
-
-    Returns
-    -------
-    data : xarray.DataTree where arviz-base is installed; otherwise arviz.InferenceData
-    """
-    if _is_installed("arviz_base"):
-        import xarray as xr
-
-        return xr.DataTree.from_dict(groups)
-    import arviz
-
-    return arviz.InferenceData(**groups)
 
 
 def posterior_groups(draws, structure, feature_names):
@@ -62,7 +32,7 @@ def posterior_groups(draws, structure, feature_names):
     if "other_feature" in of_precisions:
         coords["other_feature"] = list(feature_names)
     return {
-        "posterior": _dataset({name: (axes[name], values) for name, values in draws.items()}, coords, True)
+        "posterior": dataset({name: (axes[name], values) for name, values in draws.items()}, coords, True)
     }
 
 
@@ -79,27 +49,9 @@ def row_groups(log_likelihood, X, sample_weight, row_numbers, feature_names):
     """
     of_rows = {"row": row_numbers}
     groups = {
-        "log_likelihood": _dataset({"X": (("row",), log_likelihood)}, of_rows, True),
-        "observed_data": _dataset(
-            {"X": (("row", "feature"), X)}, {**of_rows, "feature": list(feature_names)}
-        ),
+        "log_likelihood": dataset({"X": (("row",), log_likelihood)}, of_rows, True),
+        "observed_data": dataset({"X": (("row", "feature"), X)}, {**of_rows, "feature": list(feature_names)}),
     }
     if sample_weight is not None:
-        groups["constant_data"] = _dataset({"sample_weight": (("row",), sample_weight)}, of_rows)
+        groups["constant_data"] = dataset({"sample_weight": (("row",), sample_weight)}, of_rows)
     return groups
-
-
-def _dataset(variables, coords, is_drawn=False):
-    """xarray.Dataset of variables (axes, values); drawn ones are those of one chain."""
-    import xarray as xr
-
-    from sklearn_lrvb import __version__
-
-    if is_drawn:
-        n_draws = len(next(iter(variables.values()))[1])
-        coords = {"chain": [0], "draw": np.arange(n_draws), **coords}
-        variables = {
-            name: (("chain", "draw", *axes), values[None]) for name, (axes, values) in variables.items()
-        }
-    attributes = {"inference_library": "sklearn-lrvb", "inference_library_version": __version__}
-    return xr.Dataset(variables, coords, attributes)

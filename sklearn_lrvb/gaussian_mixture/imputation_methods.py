@@ -17,7 +17,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSa
 from sklearn_lrvb.gaussian_mixture.tables import table_like
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import imputation_deviations, imputed
 from sklearn_lrvb.gaussian_mixture.validation import checked_number, checked_targets, holding
-from sklearn_lrvb.summary_tables import required_pandas
+from sklearn_lrvb.reports import required_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from sklearn_lrvb.gaussian_mixture.validation import (
     checked_targets,
     holding,
 )
-from sklearn_lrvb.summary_tables import require_interval, required_pandas
+from sklearn_lrvb.reports import require_interval, required_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -525,7 +525,7 @@ class PosteriorMethods(SamplingMethods):
         require_interval(interval)
         holding(uncertainty.map.posterior.counts, min_count)
         pd = required_pandas("posterior_summary")
-        from sklearn_lrvb.summary_tables.posterior_summary import PosteriorSummary
+        from sklearn_lrvb.reports.posterior_summary import PosteriorSummary
 
         uncertainty.require_sizes(targets)
         corrected = None

@@ -1,6 +1,6 @@
 """The fitted q: moments, draws, V, H and the linear response covariance (Sections 3 and 4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -15,16 +15,25 @@ from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import Categorical
 from sklearn_lrvb.linear_response import IndefiniteInformationError, indefinite_information_error
 from sklearn_lrvb.linear_response.definite_system import NotPositiveDefiniteError
+from sklearn_lrvb.mean_field.correlated_draws import correlated_draws
 from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters, value_and_jacobian
 from sklearn_lrvb.mean_field.factor import Factor, entry_label
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.memory import require_memory
-from sklearn_lrvb.mean_field.quantities import Quantity, own_covariances, resolve_quantity, resolve_single
+from sklearn_lrvb.mean_field.quantities import (
+    Quantity,
+    coordinates,
+    own_covariances,
+    resolve_quantity,
+    resolve_single,
+)
 from sklearn_lrvb.mean_field.response import UNIDENTIFIED_FROM, LinearResponse
-from sklearn_lrvb.summary_tables import require_interval, required_pandas
+from sklearn_lrvb.reports import dataset, in_arviz, require_arviz, require_interval, required_pandas
 
 if TYPE_CHECKING:
+    import arviz
     import pandas as pd
+    import xarray as xr
 
 _WARN_FROM_ERROR = 1e-6  # Relative error of covariances, by the cancellation of raw moments, that warns.
 
@@ -135,8 +144,15 @@ class MeanFieldPosterior:
             return quantity.factor.entries(self.mean_parameters[name], quantity.label.partition(".")[2])
         return quantity.means(self.natural_parameters[name], None).reshape(quantity.shape)
 
-    def sample(self, n_draws: int, random_state: int | RandomState | None = None) -> dict[str, NDArray]:
-        """Draws from q, in which factors, and copies of one factor, are independent of each other.
+    def sample(
+        self,
+        n_draws: int,
+        random_state: int | RandomState | None = None,
+        *,
+        method: Literal["mean_field", "lrvb"] = "mean_field",
+        names: Sequence[str] | None = None,
+    ) -> dict[str, NDArray]:
+        """Draws from q, or with the covariance of linear response.
 
         Parameters
         ----------
@@ -144,19 +160,41 @@ class MeanFieldPosterior:
             Number of draws.
         random_state : int, RandomState instance or None, default=None
             Seed of the draws; None uses numpy's global generator.
+        method : {"mean_field", "lrvb"}, default="mean_field"
+            "mean_field": from q, in which factors, and copies of one factor, are independent of each other.
+            "lrvb": of the same shapes and within the same ranges, but with the covariance of linear response
+            between all of them, in coordinates that may be any real numbers: x of normal variables, logs of
+            positive ones, log-odds of probabilities, logs and entries of a triangular root of precision
+            matrices (`ExponentialFamily.coordinates_of`).
+        names : sequence of str, default=None
+            Factors to draw. By default all, except categories by "lrvb", which have no coordinates.
 
         Returns
         -------
         draws : dict, name of the factor -> ndarray of shape (n_draws, copies..., shape of the variable)
             Of the variables themselves, not of their statistics.
 
+        Raises
+        ------
+        ValueError
+            Unknown method or factor, a factor without coordinates, or one that changes along a flat
+            direction.
+        IndefiniteInformationError, MemoryError
+            As in `covariance`.
+
+        Warns
+        -----
+        UserWarning
+            As in `covariance`.
+
         See Also
         --------
-        MeanFieldPosterior.covariance : With the correlations that draws from q lack.
+        MeanFieldPosterior.covariance : The covariance itself.
 
         Examples
         --------
-        Under q the variables have unit precision 2 and 1, and do not depend on each other:
+        Under q the variables have precision 2 and 1, and do not depend on each other. Their posterior has the
+        standard deviations 1 and 1.4:
 
         >>> from sklearn_lrvb.exponential_families import UnivariateNormal
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
@@ -165,15 +203,95 @@ class MeanFieldPosterior:
         ...     Term(-1.0, "a.value", "b.value"), Term(1.0, "b.value"),
         ... ]
         >>> posterior = MeanFieldModel({"a": UnivariateNormal(), "b": UnivariateNormal()}, log_joint).fit()
-        >>> draws = posterior.sample(10_000, random_state=0)
-        >>> print(f"{draws['a'].std():.1f} {draws['b'].std():.1f}")
+        >>> for method in ("mean_field", "lrvb"):
+        ...     draws = posterior.sample(10_000, random_state=0, method=method)
+        ...     print(f"{draws['a'].std():.1f} {draws['b'].std():.1f}")
         0.7 1.0
+        1.0 1.4
         """
+        _check_method(method)
+        if names is None:
+            names = list(self.factors)
+            if method == "lrvb":
+                names = [name for name in names if not isinstance(self.factors[name].family, Categorical)]
+        unknown = [name for name in names if name not in self.factors]
+        if unknown:
+            raise ValueError(f"there is no factor {unknown[0]!r}; the factors are {', '.join(self.factors)}.")
         rng = check_random_state(random_state)
-        return {
-            name: factor.family.sample(self.natural_parameters[name], n_draws, rng)
-            for name, factor in self.factors.items()
+        natural = self.natural_parameters
+        if method == "mean_field":
+            return {name: self.factors[name].family.sample(natural[name], n_draws, rng) for name in names}
+        quantities = [coordinates(name, self.factors[name], natural[name]) for name in names]
+        self._require_matrix(quantities, "covariance")
+        self._warn_if_far()
+        covariance = self._linear_response.covariance(quantities)
+        flat = [of.name for of in quantities if not np.all(self._linear_response.is_identified(of))]
+        if flat:
+            raise ValueError(
+                f"{flat[0]!r} changes along a flat direction of the log joint (see flat_directions), and has "
+                f"no finite variance. Leave it out of names, or add a prior that fixes the direction."
+            )
+        draws = {name: self.factors[name].family.sample(natural[name], n_draws, rng) for name in names}
+        return correlated_draws(quantities, natural, draws, covariance)
+
+    def to_arviz(
+        self,
+        n_draws: int = 1000,
+        random_state: int | RandomState | None = None,
+        *,
+        method: Literal["lrvb", "mean_field"] = "lrvb",
+        names: Sequence[str] | None = None,
+    ) -> "xr.DataTree | arviz.InferenceData":
+        """Draws for ArviZ, whose plots and tables then work as for a model that was sampled.
+
+        Parameters
+        ----------
+        n_draws : int, default=1000
+            Number of draws, independent of each other, that form one chain.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws, as in `sample`.
+        method : {"lrvb", "mean_field"}, default="lrvb"
+            With the covariance of linear response, or from q.
+        names : sequence of str, default=None
+            Factors to draw, as in `sample`.
+
+        Returns
+        -------
+        data : xarray.DataTree or arviz.InferenceData
+            A DataTree where arviz-base is installed, otherwise the InferenceData of arviz 0.x, with the group
+            posterior: a variable for every factor, by its name, with the dimensions chain, draw, and
+            "name_0", "name_1", ... for the axes of copies and of the variable.
+
+        Raises
+        ------
+        ImportError
+            No ArviZ is installed.
+        ValueError, IndefiniteInformationError, MemoryError
+            As in `sample`.
+
+        Examples
+        --------
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
+        >>> terms = [Term([24.0, 4.0], "tau.log"), Term([-50.0, -2.0], "tau.value")]
+        >>> posterior = MeanFieldModel({"tau": Factor(Gamma(), 2)}, terms).fit()
+        >>> data = posterior.to_arviz(n_draws=100, random_state=0)
+        >>> dict(data["posterior"]["tau"].sizes)
+        {'chain': 1, 'draw': 100, 'tau_0': 2}
+        """
+        require_arviz()
+        draws = self.sample(n_draws, random_state, method=method, names=names)
+        axes = {
+            name: tuple(f"{name}_{axis}" for axis in range(draw.ndim - 1)) for name, draw in draws.items()
         }
+        variables = {name: (axes[name], draw) for name, draw in draws.items()}
+        sizes = {
+            axis: size
+            for name, draw in draws.items()
+            for axis, size in zip(axes[name], draw.shape[1:], strict=True)
+        }
+        coords = {axis: np.arange(size) for axis, size in sizes.items()}
+        return in_arviz({"posterior": dataset(variables, coords, is_drawn=True)})
 
     # V, H and the covariances that follow from them.
 
@@ -528,7 +646,7 @@ class MeanFieldPosterior:
         """
         require_interval(interval)
         pd = required_pandas("summary")
-        from sklearn_lrvb.summary_tables.posterior_summary import PosteriorSummary
+        from sklearn_lrvb.reports.posterior_summary import PosteriorSummary
 
         end = norm.ppf(0.5 + 0.5 * interval)
         parts = []

@@ -5,6 +5,7 @@ joint has no term. Its covariance with the statistics T under q is Cov(g, T); wh
 Cov(g) - Cov(g, T) V^+ Cov(T, g), is the same under linear response.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +32,9 @@ class Quantity:
         Of the entries, copies first.
     positions : int ndarray of shape (n,)
         In the factor's flat vector of statistics, or in that of derived functions, copy by copy.
-    is_derived : bool
+    moments : callable, natural parameters -> tuple, or None
+        Of functions of the variable: their means, covariances with the statistics, and own covariances, as
+        `ExponentialFamily.derived_moments` returns them. None for statistics.
     """
 
     name: str
@@ -39,7 +42,12 @@ class Quantity:
     label: str
     shape: tuple[int, ...]
     positions: np.ndarray
-    is_derived: bool
+    moments: Callable | None = None
+
+    @property
+    def is_derived(self):
+        """Whether the quantity is a function of the variable, and no statistic."""
+        return self.moments is not None
 
     def labels(self):
         """Labels of the entries, such as "mu.value[0]": (n,)."""
@@ -58,14 +66,14 @@ class Quantity:
     def means(self, natural, means):
         """Means under q, (n,)."""
         if self.is_derived:
-            means, _, _ = self.factor.family.derived_moments(natural)
+            means, _, _ = self.moments(natural)
         return means.reshape(-1)[self.positions]
 
     def variances(self, natural):
         """Variances under q, (n,)."""
         if not self.is_derived:
             return self.factor.family.variances(natural).reshape(-1)[self.positions]
-        covariance = self.factor.family.derived_moments(natural)[2]
+        covariance = self.moments(natural)[2]
         return np.einsum("...dd->...d", covariance).reshape(-1)[self.positions]
 
     def covariance(self, natural, other):
@@ -73,41 +81,39 @@ class Quantity:
         if not self.is_derived and not other.is_derived:
             return covariance_of(self.factor, natural, self.positions, other.positions)
         if self.is_derived and other.is_derived:
-            return self._between(self.factor.family.derived_moments(natural)[2], other)
+            return self._between(self.moments(natural)[2], other)
         if other.is_derived:
             return other.covariance(natural, self).T
-        return self._spread(self.factor.family.derived_moments(natural)[1])[:, other.positions].toarray()
+        return self._spread(self.moments(natural)[1])[:, other.positions].toarray()
 
     def unexplained_covariance(self, natural, other):
         """The part of `covariance` that the statistics do not explain, (n, m)."""
         if not (self.is_derived and other.is_derived):
             return np.zeros((len(self.positions), len(other.positions)))
-        _, cross, covariance = self.factor.family.derived_moments(natural)
+        _, cross, covariance = self.moments(natural)
         explained = _regression(self.factor, natural, cross) @ cross.swapaxes(-1, -2)
         return self._between(covariance - explained, other)
 
     def coefficients(self, natural):
         """The linear function of the statistics that explains the quantity best: sparse (n, size)."""
         if self.is_derived:
-            return self._spread(
-                _regression(self.factor, natural, self.factor.family.derived_moments(natural)[1])
-            )
+            return self._spread(_regression(self.factor, natural, self.moments(natural)[1]))
         entries = np.ones(len(self.positions)), (np.arange(len(self.positions)), self.positions)
         return sparse.csr_array(entries, shape=(len(self.positions), self.factor.size))
 
     def product(self, natural, columns):
         """Cov(quantity, T) times sparse columns (size, m): a sparse array (n, m)."""
         if self.is_derived:
-            return self._spread(self.factor.family.derived_moments(natural)[1]) @ columns
+            return self._spread(self.moments(natural)[1]) @ columns
         return covariance_product(self.factor, natural, columns, self.positions)
 
-    def _members(self):
-        """Member, and number within it, of every entry of a derived function."""
-        return np.divmod(self.positions, self.factor.family.n_derived)
+    def _members(self, n_each):
+        """Member, and number within it, of every entry, of ``n_each`` functions of a member."""
+        return np.divmod(self.positions, n_each)
 
     def _spread(self, blocks):
         """Rows of a block diagonal matrix, from blocks (..., d, D) of all members: sparse (n, size)."""
-        member, own = self._members()
+        member, own = self._members(blocks.shape[-2])
         n_statistics = self.factor.family.n_statistics
         rows = blocks.reshape(-1, *blocks.shape[-2:])[member, own]
         columns = member[:, None] * n_statistics + np.arange(n_statistics)
@@ -118,8 +124,8 @@ class Quantity:
 
     def _between(self, blocks, other):
         """Entries of a block diagonal matrix, from blocks (..., d, d) of all members: (n, m)."""
-        (member, own), (other_member, others_own) = self._members(), other._members()
         blocks = blocks.reshape(-1, *blocks.shape[-2:])
+        (member, own), (other_member, others_own) = (of._members(blocks.shape[-1]) for of in (self, other))
         entries = blocks[member[:, None], own[:, None], others_own]
         return np.where(member[:, None] == other_member, entries, 0.0)
 
@@ -174,15 +180,35 @@ def resolve_quantity(text, factors):
         raise ValueError(f"there is no factor {name!r}; the factors are {', '.join(factors)}.")
     factor, family = factors[name], factors[name].family
     if not dot:
-        return Quantity(name, factor, name, (factor.size,), np.arange(factor.size), False)
+        return Quantity(name, factor, name, (factor.size,), np.arange(factor.size))
     if own in family.statistics:
-        return Quantity(name, factor, text, factor.statistic_shape(own), factor.positions(own), False)
+        return Quantity(name, factor, text, factor.statistic_shape(own), factor.positions(own))
     if own not in family.derived:
         known = ", ".join(f"{name}.{statistic}" for statistic in (*family.statistics, *family.derived))
         raise ValueError(f"{text!r} names no statistic of {type(family).__name__}; it has {known}.")
     positions = np.arange(factor.n_members * family.n_derived).reshape(factor.n_members, -1)
     positions = positions[:, family.derived_slices[own]].ravel()
-    return Quantity(name, factor, text, (*factor.lead, *family.derived[own]), positions, True)
+    return Quantity(
+        name, factor, text, (*factor.lead, *family.derived[own]), positions, family.derived_moments
+    )
+
+
+def coordinates(name, factor, natural):
+    """The `Quantity` of the coordinates of a factor's variable, in which it may be any real numbers.
+
+    Raises
+    ------
+    ValueError
+        The family has none.
+    """
+    try:
+        mean = factor.family.coordinate_moments(natural)[0]
+    except NotImplementedError:
+        raise ValueError(
+            f"{name!r} has no draws by linear response: the family {factor.family} defines no coordinates. "
+            f"Leave it out of names, or draw from q alone, method='mean_field'."
+        ) from None
+    return Quantity(name, factor, name, (mean.size,), np.arange(mean.size), factor.family.coordinate_moments)
 
 
 def resolve_single(text, factors):

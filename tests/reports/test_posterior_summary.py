@@ -10,7 +10,7 @@ import pytest
 from catalogue import MODELS, fitted, overlapping
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.summary_tables.posterior_summary import PosteriorSummary
+from sklearn_lrvb.reports.posterior_summary import PosteriorSummary
 
 COLUMNS = ["mean", "sd", "mean_field_sd", "ratio", "lower", "upper"]
 INF, NAN = np.inf, np.nan
