@@ -1,7 +1,8 @@
 """The expected log joint, a multilinear function of the factors' mean parameters, and its derivatives.
 
 *Conventions.* ``means`` is a dict, name of the factor -> mean parameters in the factor's shape. Derivatives
-loop over the terms that have the factor, never over copies.
+loop over the terms that have the factor, never over copies, and terms of a few numbers are computed together
+(`Monomials`).
 """
 
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
+
+from sklearn_lrvb.mean_field.monomials import Monomials, is_short
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,22 @@ class LogJoint:
     terms: tuple
 
     @cached_property
+    def _long_terms(self):
+        """The terms that are no monomials."""
+        return [term for term in self.terms if not self._is_short(term)]
+
+    def _is_short(self, term):
+        return len(set(term.letters)) == len(term.letters) and is_short(term, self.factors)
+
+    @cached_property
+    def _monomials(self):
+        return Monomials(self.factors, [term for term in self.terms if self._is_short(term)])
+
+    @cached_property
     def _terms_of(self):
-        """The terms that have a factor, each with its argument: dict, name -> list."""
+        """The long terms that have a factor, each with its argument: dict, name -> list."""
         terms = {name: [] for name in self.factors}
-        for term in self.terms:
+        for term in self._long_terms:
             for argument in term.arguments:
                 terms[argument.factor].append((term, argument))
         return terms
@@ -47,12 +62,19 @@ class LogJoint:
 
     def has(self, name, statistic):
         """Whether a statistic occurs in a term."""
-        return any(argument.statistic == statistic for _, argument in self._terms_of[name])
+        wanted = name, statistic
+        arguments = (argument for term in self.terms for argument in term.arguments)
+        return any((argument.factor, argument.statistic) == wanted for argument in arguments)
 
-    def coupled(self, name):
-        """Names of the factors that share a term with this one."""
-        terms = self._terms_of[name]
-        return {argument.factor for term, _ in terms for argument in term.arguments} - {name}
+    @cached_property
+    def coupled(self):
+        """Names of the factors that share a term with each: dict, name -> set."""
+        coupled = {name: set() for name in self.factors}
+        for term in self.terms:
+            names = {argument.factor for argument in term.arguments}
+            for name in names:
+                coupled[name] |= names - {name}
+        return coupled
 
     def _reader(self, means):
         """Function from an argument of a term to the means of its entries."""
@@ -61,7 +83,8 @@ class LogJoint:
     def value(self, means):
         """E_q log p(x, theta) in nats, a float."""
         read = self._reader(means)
-        return float(sum(term.derivative(read, ())[1] for term in self.terms))
+        long = sum(term.derivative(read, ())[1] for term in self._long_terms)
+        return float(long + self._monomials.value(means))
 
     def natural_parameters(self, means, name):
         """eta_j = d E_q log p / d m_j (Eq. nat_param_sum_of_theta_prods), in the factor's shape."""
@@ -69,6 +92,7 @@ class LogJoint:
         natural = np.zeros(factor.shape)
         for term, argument in self._terms_of[name]:
             argument.add(factor, natural, term.derivative(read, (argument,))[1])
+        self._monomials.add_natural_parameters(means, name, natural)
         return natural
 
     def hessian_entries(self):
@@ -81,7 +105,10 @@ class LogJoint:
         """H (Eq. h_definition), a sparse array of shape (size, size); it is zero within one factor."""
         read = self._reader(means)
         rows, columns, values = [], [], []
-        for term in self.terms:
+        for entries in self._monomials.hessian_entries(means, self.starts):
+            for part, own in zip((rows, columns, values), entries, strict=True):
+                part.append(own)
+        for term in self._long_terms:
             for pair in _pairs(term):
                 letters, derivative = term.derivative(read, pair)
                 shape = tuple(dict(_axes_of(pair)).values())
@@ -92,8 +119,8 @@ class LogJoint:
             return sparse.csr_array((self.size, self.size))
         # Arrays are released as soon as possible: this is where linear response takes the most memory.
         index = np.int32 if self.size < 2**31 else np.int64
-        rows = np.concatenate(rows, dtype=index)
-        columns = np.concatenate(columns, dtype=index)
+        rows = np.concatenate(rows, dtype=index, casting="same_kind")
+        columns = np.concatenate(columns, dtype=index, casting="same_kind")
         values = np.concatenate(values)
         upper = sparse.csr_array((values, (rows, columns)), shape=(self.size, self.size))
         del rows, columns, values

@@ -206,7 +206,7 @@ def separate_factors(log_joint):
     """Names of factors no two of which share a term, the largest first."""
     chosen = []
     for name in sorted(log_joint.factors, key=lambda name: -log_joint.factors[name].size):
-        others = log_joint.coupled(name)
+        others = log_joint.coupled[name]
         n_others = sum(log_joint.factors[other].size for other in others)
         if not others & set(chosen) and log_joint.factors[name].size >= _LEAST_SHARE * n_others:
             chosen.append(name)
