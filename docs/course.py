@@ -23,6 +23,7 @@ COURSE = (
     "plot_exact_multivariate_normal.py",
     "plot_conjugate_models.py",
     "bring_your_own_model.py",
+    "plot_eight_schools.py",
     "plot_crossed_effects.py",
     "plot_local_level.py",
     "gaussian_mixture_from_parts.py",

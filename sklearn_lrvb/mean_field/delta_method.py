@@ -28,7 +28,7 @@ class FunctionOfParameters:
     >>> terms = [Term(-0.5 * 100.0, "x.square"), Term(200.0, "x.value")]  # x ~ normal(2, 1/100)
     >>> posterior = MeanFieldModel({"x": UnivariateNormal()}, terms).fit()
     >>> posterior.function(lambda x: x**2, "x.value")
-    4 +- 0.4
+    4.00 +- 0.40
     """
 
     value: NDArray[np.float64]
@@ -37,7 +37,11 @@ class FunctionOfParameters:
 
     def __repr__(self) -> str:
         if np.ndim(self.value) == 0:
-            return f"{self.value:.4g} +- {self.std:.2g}"
+            # Two digits of the standard deviation, and the value to the same place.
+            plain = 1e-3 < self.std < 1e5
+            places = max(0, 1 - int(np.floor(np.log10(self.std)))) if plain else 0
+            written = f".{places}f" if plain else ".4g"
+            return f"{self.value:{written}} +- {self.std:{written}}"
         shown = [np.array2string(array, precision=4, threshold=20) for array in (self.value, self.std)]
         return f"FunctionOfParameters(value={shown[0]}, std={shown[1]})"
 

@@ -560,9 +560,9 @@ class MeanFieldPosterior:
         ... ]
         >>> posterior = MeanFieldModel({"a": UnivariateNormal(), "b": UnivariateNormal()}, log_joint).fit()
         >>> posterior.function(lambda a, b: a - b, "a.value", "b.value")
-        -3 +- 2.2
+        -3.0 +- 2.2
         >>> posterior.function(lambda a, b: a - b, "a.value", "b.value", method="mean_field")
-        -3 +- 1.2
+        -3.0 +- 1.2
         """
         _check_method(method)
         if not statistics:

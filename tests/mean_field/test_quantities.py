@@ -16,7 +16,7 @@ from sklearn_lrvb.exponential_families import (
     UnivariateNormal,
     Wishart,
 )
-from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term, response
+from sklearn_lrvb.mean_field import Factor, FunctionOfParameters, MeanFieldModel, Term, response
 
 DERIVED = {
     name: [f"{factor}.{own}" for factor, of in built(name)[0].factors.items() for own in of.family.derived]
@@ -227,6 +227,9 @@ def test_representations():
     with pytest.warns(UserWarning, match="has not converged"):
         assert "not converged after 1 sweeps" in repr(model.fit(max_iter=1))
     assert repr(posterior.function(lambda x: x[0], "row.value")).count("+-") == 1
+    assert repr(FunctionOfParameters(np.array(3.2012), np.array(7.21), np.eye(1))) == "3.2 +- 7.2"
+    assert repr(FunctionOfParameters(np.array(1e-7), np.array(2.5e-9), np.eye(1))) == "1e-07 +- 2.5e-09"
+    assert repr(FunctionOfParameters(np.array(5.0), np.array(np.nan), np.eye(1))) == "5 +- nan"
     assert "value=[" in repr(posterior.function(lambda x: x, "row.value"))
 
 
