@@ -26,6 +26,7 @@ COURSE = (
     "plot_eight_schools.py",
     "plot_crossed_effects.py",
     "plot_local_level.py",
+    "plot_topic_model.py",
     "gaussian_mixture_from_parts.py",
     "supplemented_em.py",
 )
