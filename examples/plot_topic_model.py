@@ -6,8 +6,8 @@ A small topic model: how sure is it which words make a topic, and which text is 
 Latent Dirichlet allocation takes every word of a text for a draw from one of a few
 topics. Mean field made it famous, as samplers are slow where there are many words; but
 mean field has no error bars to speak of, since it takes the topics of all other words
-as known. Linear response gives them back, here with a latent variable for each of 1,800 words.
-The reference is a Gibbs sampler with fifty chains.
+as known. Linear response gives them back, here with a latent variable for each of 1,800
+words. The reference is a Gibbs sampler with fifty chains.
 """
 
 # %%
