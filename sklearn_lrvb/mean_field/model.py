@@ -164,7 +164,8 @@ class MeanFieldModel:
         Warns
         -----
         ConvergenceWarning
-            ``max_iter`` sweeps did not suffice, or q is a saddle point of the lower bound.
+            ``max_iter`` sweeps did not suffice, or q is a saddle point of the lower bound. (Where the second
+            derivatives have more than two million entries, error bars find out, and raise an error.)
         UserWarning
             A mean is so far from zero that the relative error of covariances may exceed 1e-6.
 

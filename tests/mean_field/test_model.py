@@ -19,6 +19,7 @@ from sklearn_lrvb.exponential_families import (
 )
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
+from sklearn_lrvb.mean_field import posterior as posterior_module
 
 FACTORS = {
     "mu": MultivariateNormal(2),
@@ -736,3 +737,12 @@ def test_causes_of_an_unstable_fixed_point():
         IndefiniteInformationError, match=r"\(d\) .\.value has mean \S+ and standard deviation 1:"
     ):
         far.std("x.value")
+
+
+def test_large_fits_leave_saddles_to_the_error_bars(monkeypatch):
+    model, _ = poisson_mixture(rates=(2.0, 20.0))
+    monkeypatch.setattr(posterior_module, "_CHECKED_UP_TO", 100)
+    symmetric = model.fit()
+    assert symmetric.saddle is None
+    with pytest.raises(IndefiniteInformationError, match="q is no strict local optimum"):
+        symmetric.std("rate.value")

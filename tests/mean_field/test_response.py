@@ -268,7 +268,7 @@ def test_the_memory_that_is_said_is_the_memory_that_is_taken(model, ask, monkeyp
         monkeypatch.setattr(module, "require_memory", lambda n_bytes, *_: said.append(n_bytes))
     model, start = model()
     fit = model.fit(start)
-    fit.__dict__.pop("_linear_response")
+    fit.__dict__.pop("_linear_response", None)
     tracemalloc.start()
     ask(fit)
     taken = tracemalloc.get_traced_memory()[1]
