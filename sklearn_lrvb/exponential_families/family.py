@@ -392,7 +392,7 @@ class ExponentialFamily(ABC):
         (array([0.75, 0.25]), array([[ 0.0375, -0.0375],
                [-0.0375,  0.0375]]))
         """
-        raise NotImplementedError(f"{type(self).__name__} has no derived functions.")
+        raise self._without("derived functions")
 
     @property
     def quantiles(self) -> dict[str, Callable]:
@@ -429,7 +429,7 @@ class ExponentialFamily(ABC):
         >>> Gamma().derived_of(4.0)
         array([0.25, 0.5 ])
         """
-        raise NotImplementedError(f"{type(self).__name__} has no derived functions.")
+        raise self._without("derived functions")
 
     def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
         """Coordinates u of the variable that may be any real numbers: (..., shape of x) -> (..., c).
@@ -463,7 +463,7 @@ class ExponentialFamily(ABC):
         >>> Gamma().coordinates_of(natural, 1.0)
         array([0.])
         """
-        raise NotImplementedError(f"{type(self).__name__} has no coordinates that may be any real numbers.")
+        raise self._without("coordinates that may be any real numbers")
 
     def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
         """The inverse of `coordinates_of`: (..., c) -> (..., shape of x).
@@ -491,7 +491,7 @@ class ExponentialFamily(ABC):
         >>> print(Beta().from_coordinates(Beta().natural_parameters(a=2.0, b=1.0), [0.0]))
         0.5
         """
-        raise NotImplementedError(f"{type(self).__name__} has no coordinates that may be any real numbers.")
+        raise self._without("coordinates that may be any real numbers")
 
     def coordinate_moments(
         self, natural: ArrayLike
@@ -526,7 +526,11 @@ class ExponentialFamily(ABC):
         >>> print(f"{mean[0]:.4f} {variance[0, 0]:.4f}")
         0.2296 0.3949
         """
-        raise NotImplementedError(f"{type(self).__name__} has no coordinates that may be any real numbers.")
+        raise self._without("coordinates that may be any real numbers")
+
+    def _without(self, what):
+        """The error of a family that does not define an optional method."""
+        return NotImplementedError(f"{type(self).__name__} has no {what}.")
 
     def _linear_coordinates(self, natural, matrix):
         """`coordinate_moments` of a linear function of the statistics, given by a matrix (c, D)."""

@@ -14,14 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, require_count
+from sklearn_lrvb.exponential_families.family import refuse, require_count
+from sklearn_lrvb.exponential_families.normal_family import NormalFamily
 from sklearn_lrvb.symmetric_matrices import round_off, symmetrized
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 
 
 @dataclass(frozen=True)
-class GaussianChain(ExponentialFamily):
+class GaussianChain(NormalFamily):
     """Normal family of a chain x with a tridiagonal precision matrix, as in state space models.
 
     Statistics ``value`` x_t (T,), ``square`` x_t^2 (T,) and ``product`` x_t x_t+1 (T-1,). Natural parameters
@@ -200,20 +201,6 @@ class GaussianChain(ExponentialFamily):
         """Standard deviations of x_t, the roots of S_tt."""
         chain, lead = self._chain(natural)
         return {"value": np.sqrt(chain.variance).reshape(*lead, self.n_steps)}
-
-    def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
-        """x itself."""
-        return np.asarray(value, dtype=float)
-
-    def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
-        """x itself."""
-        return np.asarray(coordinates, dtype=float)
-
-    def coordinate_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Those of x."""
-        return self._linear_coordinates(natural, np.eye(self.n_steps, self.n_statistics))
 
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None

@@ -7,7 +7,8 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse_indefinite, require_count
+from sklearn_lrvb.exponential_families.family import refuse_indefinite, require_count
+from sklearn_lrvb.exponential_families.normal_family import NormalFamily
 from sklearn_lrvb.symmetric_matrices import (
     inverse_root,
     log_determinant_of_triangular,
@@ -32,7 +33,7 @@ def _times_both_sides(covariance, matrices, products):
 
 
 @dataclass(frozen=True)
-class MultivariateNormal(ExponentialFamily):
+class MultivariateNormal(NormalFamily):
     """Multivariate normal family of x; statistics ``value`` x (P,) and ``outer`` x x' (P, P).
 
     Natural parameters (Lambda m, -Lambda/2) with the mean m and the precision Lambda.
@@ -189,20 +190,6 @@ class MultivariateNormal(ExponentialFamily):
         statistic, shape = next(iter(self.statistics.items()))
         deviations = np.linalg.norm(self._frame(natural)[0], axis=-1)
         return {statistic: deviations.reshape((*deviations.shape[:-1], *shape))}
-
-    def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
-        """x itself."""
-        return np.asarray(value, dtype=float)
-
-    def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
-        """x itself."""
-        return np.asarray(coordinates, dtype=float)
-
-    def coordinate_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Those of x."""
-        return self._linear_coordinates(natural, np.eye(self.n_features, self.n_statistics))
 
     def sample(
         self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None

@@ -12,7 +12,6 @@ saddle points as well; the last change of the state is then continued by ever mo
 import numpy as np
 
 from sklearn_lrvb.anderson_mixing import AndersonMixing
-from sklearn_lrvb.exponential_families import NaturalParameterError
 
 _PLAIN_SWEEPS = 5  # Number of sweeps before the first proposal: most simple models need hardly more.
 _FIRST_STRETCH, _LAST_STRETCH = 1.0, 64.0  # Multiples of the last change that are added to it.
@@ -59,7 +58,7 @@ class CoordinateAscent:
             mean = self._updated(name, natural)
             squared_length += np.vdot(natural - self.natural[name], mean - self.means[name])
             self.natural[name], self.means[name] = natural, mean
-        bound = self._lower_bound()
+        bound = lower_bound(self.log_joint, self.natural, self.means)
         if self._replaced is not None:
             if not bound >= self.lower_bounds[-1] - _ROUND_OFF * abs(bound):
                 self._go_back()
@@ -92,7 +91,7 @@ class CoordinateAscent:
         self._replaced = {name: (self.natural[name], self.means[name]) for name in self.natural}
         try:
             self._take(combined / self._scale)
-        except (ValueError, NaturalParameterError):
+        except ValueError:  # It is the state of no q.
             self._go_back()
 
     def _take(self, state):
@@ -131,9 +130,6 @@ class CoordinateAscent:
             variances = self.log_joint.factors[name].family.variances(self.natural[name]).ravel()
             parts.append(np.sqrt(np.where(variances > 0, variances, 1.0)))
         return np.concatenate(parts)
-
-    def _lower_bound(self):
-        return lower_bound(self.log_joint, self.natural, self.means)
 
 
 def lower_bound(log_joint, natural, means):

@@ -144,9 +144,14 @@ class BoundTerm:
         known = "".join(own for own, _ in operands)
         if not known:
             return letters, np.full((1,) * len(letters), math.prod(float(array) for _, array in operands))
-        derivative = _contract(operands, "".join(letter for letter in letters if letter in known))
-        spread = tuple(slice(None) if letter in known else None for letter in letters)
-        return letters, derivative[spread]
+        output = "".join(letter for letter in letters if letter in known)
+        return letters, aligned(_contract(operands, output), output, letters)
+
+
+def aligned(array, own, letters):
+    """An array with axes ``own``, all different, as one with an axis for each of the letters."""
+    order = sorted(range(len(own)), key=lambda axis: letters.index(own[axis]))
+    return array.transpose(order)[tuple(slice(None) if letter in own else None for letter in letters)]
 
 
 def _contract(operands, output):

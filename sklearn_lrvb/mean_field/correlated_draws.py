@@ -35,7 +35,7 @@ def correlated_draws(quantities, natural, draws, covariance):
     drawn = {}
     for quantity, start, end in zip(quantities, ends[:-1], ends[1:], strict=True):
         name, family = quantity.name, quantity.factor.family
-        mean = quantity.means(natural[name], None)
+        mean = quantity.derived_means(natural[name])
         coordinates = (mean + correlated[:, start:end]).reshape(len(correlated), *quantity.factor.lead, -1)
         drawn[name] = family.from_coordinates(natural[name], coordinates)
     return drawn

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from sklearn_lrvb.mean_field.bound_term import aligned
 from sklearn_lrvb.mean_field.monomials import Monomials, is_short
 
 
@@ -29,16 +30,20 @@ class LogJoint:
     terms: tuple
 
     @cached_property
-    def _long_terms(self):
-        """The terms that are no monomials."""
-        return [term for term in self.terms if not self._is_short(term)]
+    def _short_and_long_terms(self):
+        """Terms that are computed as monomials, and those that are not."""
+        short, long = [], []
+        for term in self.terms:
+            (short if is_short(term, self.factors) else long).append(term)
+        return short, long
 
-    def _is_short(self, term):
-        return len(set(term.letters)) == len(term.letters) and is_short(term, self.factors)
+    @property
+    def _long_terms(self):
+        return self._short_and_long_terms[1]
 
     @cached_property
     def _monomials(self):
-        return Monomials(self.factors, [term for term in self.terms if self._is_short(term)])
+        return Monomials(self.factors, self._short_and_long_terms[0])
 
     @cached_property
     def _terms_of(self):
@@ -95,7 +100,8 @@ class LogJoint:
         self._monomials.add_natural_parameters(means, name, natural)
         return natural
 
-    def hessian_entries(self):
+    @cached_property
+    def n_hessian_entries(self):
         """Largest number of entries of H above its diagonal blocks that are not zero."""
         return sum(
             int(np.prod([size for _, size in _axes_of(pair)])) for term in self.terms for pair in _pairs(term)
@@ -132,9 +138,7 @@ class LogJoint:
         factor = self.factors[argument.factor]
         index = np.int32 if self.size < 2**31 else np.int64
         positions = argument.flat_positions(factor).astype(index) + index(self.starts[argument.factor])
-        order = sorted(range(len(argument.letters)), key=lambda axis: letters.index(argument.letters[axis]))
-        spread = tuple(slice(None) if letter in argument.letters else None for letter in letters)
-        return positions.transpose(order)[spread]
+        return aligned(positions, argument.letters, letters)
 
 
 def _pairs(term):

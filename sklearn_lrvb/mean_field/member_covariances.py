@@ -40,8 +40,11 @@ def covariance_form(factor, natural, columns):
 
 def _sparse_covariance(factor, natural):
     blocks = factor.covariance_blocks(natural)
-    pointers = np.arange(len(blocks) + 1)
-    return sparse.bsr_array((blocks, pointers[:-1], pointers), shape=2 * (factor.size,))
+    n_blocks, size, _ = blocks.shape
+    # Products with other sparse matrices are twice as fast row by row as in the format of blocks.
+    columns = np.repeat(np.arange(n_blocks * size, dtype=np.int32).reshape(n_blocks, 1, size), size, axis=1)
+    pointers = size * np.arange(n_blocks * size + 1)
+    return sparse.csr_array((blocks.ravel(), columns.ravel(), pointers), shape=2 * (factor.size,))
 
 
 def _products(factor, natural, columns, width, reduce):

@@ -11,12 +11,16 @@ from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.mean_field.bound_term import aligned
+
 _MOST_ENTRIES = 64  # Largest number of monomials of a term,
 _LARGEST_FACTOR = 2048  # and of parameters of a factor, so that the vector of all stays short.
 
 
 def is_short(term, factors):
-    """Whether a term becomes monomials."""
+    """Whether a term becomes monomials; not one whose coefficient is read along a diagonal."""
+    if len(set(term.letters)) < len(term.letters):
+        return False
     small = all(factors[argument.factor].size <= _LARGEST_FACTOR for argument in term.arguments)
     return small and np.prod(_sizes(term)[1], dtype=float) <= _MOST_ENTRIES
 
@@ -60,10 +64,10 @@ class Monomials:
         columns = np.full((most, *sizes), self._one, dtype=np.intp)
         for place, argument in enumerate(term.arguments):
             positions = argument.flat_positions(self._factors[argument.factor])
-            columns[place, ...] = self._starts[argument.factor] + _spread(
+            columns[place, ...] = self._starts[argument.factor] + aligned(
                 positions, argument.letters, letters
             )
-        coefficient = np.broadcast_to(_spread(term.coefficient, term.letters, letters), sizes).ravel()
+        coefficient = np.broadcast_to(aligned(term.coefficient, term.letters, letters), sizes).ravel()
         kept = coefficient != 0
         return coefficient[kept], columns.reshape(most, -1).T[kept]
 
@@ -136,12 +140,6 @@ class Monomials:
                 rows, columns = rows[inside], columns[inside]
                 values = _product(self._coefficients[inside], others, vector)
                 yield rows + offsets[rows], columns + offsets[columns], values
-
-
-def _spread(array, own, letters):
-    """An array with axes ``own``, all different, as one with an axis for each of the letters."""
-    order = sorted(range(len(own)), key=lambda axis: letters.index(own[axis]))
-    return array.transpose(order)[tuple(slice(None) if letter in own else None for letter in letters)]
 
 
 def _product(coefficients, positions, vector):

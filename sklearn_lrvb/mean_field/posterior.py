@@ -143,7 +143,7 @@ class MeanFieldPosterior:
         name = quantity.name
         if not quantity.is_derived:
             return quantity.factor.entries(self.mean_parameters[name], quantity.label.partition(".")[2])
-        return quantity.means(self.natural_parameters[name], None).reshape(quantity.shape)
+        return quantity.derived_means(self.natural_parameters[name]).reshape(quantity.shape)
 
     def sample(
         self,
@@ -774,7 +774,7 @@ class MeanFieldPosterior:
 
         `fit` warns of it. Where it is not looked for, `std` and `covariance` raise an error.
         """
-        if self.log_joint.hessian_entries() > _CHECKED_UP_TO:
+        if self.log_joint.n_hessian_entries > _CHECKED_UP_TO:
             return None
         try:
             self._linear_response  # noqa: B018

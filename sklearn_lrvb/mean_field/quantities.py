@@ -63,11 +63,9 @@ class Quantity:
         quantiles[known] = quantile(np.full(known.sum(), normal), mean[known], deviation[known])
         return quantiles
 
-    def means(self, natural, means):
-        """Means under q, (n,)."""
-        if self.is_derived:
-            means, _, _ = self.moments(natural)
-        return means.reshape(-1)[self.positions]
+    def derived_means(self, natural):
+        """Means under q of functions of the variable, (n,)."""
+        return self.moments(natural)[0].reshape(-1)[self.positions]
 
     def variances(self, natural):
         """Variances under q, (n,)."""

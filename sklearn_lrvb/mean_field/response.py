@@ -77,8 +77,8 @@ class LinearResponse:
     def _eliminate(self, separate, log_joint, means):
         """The information that the joint factors miss, in their mean parameters, and H_j,r: dict."""
         require_memory(
-            _BYTES_PER_ENTRY * log_joint.hessian_entries(),
-            f"The {log_joint.hessian_entries()} second derivatives of the log joint",
+            _BYTES_PER_ENTRY * log_joint.n_hessian_entries,
+            f"The {log_joint.n_hessian_entries} second derivatives of the log joint",
             [
                 "Give indicators and tables with many zeros as sparse coefficients, or index copies by `at`.",
                 "std(..., method='mean_field') needs none of them.",

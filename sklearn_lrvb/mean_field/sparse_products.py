@@ -14,7 +14,7 @@ def sparse_product(left, right):
     if not left.nnz:
         return sparse.csr_array((left.shape[1], right.shape[1]))
     rows = np.flatnonzero(np.diff(left.indptr))
-    of_left, of_right = (np.unique(array.indices) for array in (left, right))
+    of_left, of_right = (np.flatnonzero(np.bincount(array.indices)) for array in (left, right))
     if left.nnz < _DENSE_FROM * len(rows) * len(of_left):
         return left.T @ right
     product = np.zeros((len(of_left), len(of_right)))

@@ -19,7 +19,7 @@ def drawn_coordinates(posterior, draws):
         posterior.factors[name].family.coordinates_of(natural[name], draw).reshape(len(draw), -1)
         for name, draw in draws.items()
     ]
-    means = np.concatenate([quantity.means(natural[quantity.name], None) for quantity in quantities])
+    means = np.concatenate([quantity.derived_means(natural[quantity.name]) for quantity in quantities])
     return np.concatenate(flat, axis=1), means, posterior._linear_response.covariance(quantities)
 
 

@@ -24,8 +24,8 @@ class Linear:
         What multiplies the variable: a number for every row, or the features of a vector of P coefficients.
         None is one.
     at : int array-like of shape (n,), default=None
-        The copy of the factor, or the step of a chain, that every row has. By default a factor with copies
-        has one for every row, and one without copies is the same for all.
+        The copy of the factor that every row has. By default a factor with copies has one for every row, a
+        chain a step for every row, and a factor without copies is the same for all.
 
     Examples
     --------
@@ -122,15 +122,12 @@ def normal_terms(factors, constant, parts, precision, weights, given):
     """
     tau_coefficient, tau, log_tau, log_constant, tau_at = precision
     chosen = [given] if given else []
-    names = [name for name, _ in (*chosen, *tau)]
     base = [("n", weights), *tau_coefficient]
     terms = [row_term([("n", -0.5 * LOG_2_PI * weights + 0.5 * weights * log_constant)], chosen, None)]
     if log_tau:
         terms.append(row_term([("n", 0.5 * weights)], [*chosen, *log_tau], tau_at))
     terms.append(row_term([*base, ("n", -0.5 * constant**2)], [*chosen, *tau], tau_at))
     for place, part in enumerate(parts):
-        if part.name in names:
-            raise ValueError(f"{part.name!r} occurs twice in a normal density.")
         first = part.own, part.coefficient
         again = part.own.replace("p", "q"), part.coefficient
         at = {**tau_at, **part.at}

@@ -42,16 +42,18 @@ def row_term(coefficients, statistics, at):
 
 
 def case_weights(weights, n_rows):
+    """How many rows each row counts as, (n_rows,); one without weights. A ValueError for other numbers."""
     weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=float)
     if weights.shape != (n_rows,) or not np.all((weights >= 0) & np.isfinite(weights)):
         raise ValueError(f"weights must be {n_rows} finite numbers of at least 0; got shape {weights.shape}.")
     return weights
 
 
-def data_rows(values, what="the data"):
+def data_rows(values):
+    """Data as a vector of floats. A ValueError where they are none, or not finite."""
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or not np.all(np.isfinite(values)):
-        raise ValueError(f"{what} must be a vector of finite numbers; got shape {values.shape}.")
+        raise ValueError(f"the data must be a vector of finite numbers; got shape {values.shape}.")
     return values
 
 
