@@ -63,6 +63,10 @@ class Argument:
             return factor.positions(self.statistic).reshape(self.shape)
         return self.positions
 
+    def aligned_positions(self, factor, letters, size):
+        """`flat_positions` with an axis for each of the letters, as indices of an array of this size."""
+        return aligned(self.flat_positions(factor).astype(index_type(size)), self.letters, letters)
+
 
 def bound_argument(factor, name, statistic, letters, at, axes):
     """An `Argument` from the letters of a statistic's axes.
@@ -146,6 +150,16 @@ class BoundTerm:
             return letters, np.full((1,) * len(letters), math.prod(float(array) for _, array in operands))
         output = "".join(letter for letter in letters if letter in known)
         return letters, aligned(_contract(operands, output), output, letters)
+
+
+def axes_of(arguments):
+    """Letters of some arguments, each once and in order, with their sizes: dict."""
+    return {letter: size for own in arguments for letter, size in zip(own.letters, own.shape, strict=True)}
+
+
+def index_type(size):
+    """Type of positions in an array of this size."""
+    return np.int32 if size < 2**31 else np.int64
 
 
 def aligned(array, own, letters):

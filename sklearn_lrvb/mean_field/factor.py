@@ -4,7 +4,7 @@
 The flat vector of a model runs factor by factor, then copy by copy, then through the family's statistics.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -227,3 +227,8 @@ class Factor:
 def entry_label(name, index):
     """Label of one entry: "tau.value" for a scalar, "mu.value[0]" for an entry of an array."""
     return f"{name}[{','.join(map(str, index))}]" if index else name
+
+
+def with_copies(factor, n):
+    """A factor with ``n`` copies along their first axis instead; the factor itself if it has no copies."""
+    return replace(factor, copies=(n, *factor.lead[1:])) if factor.lead else factor

@@ -7,11 +7,13 @@ loop over the terms that have the factor, never over copies, and terms of a few 
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from scipy import sparse
 
-from sklearn_lrvb.mean_field.bound_term import aligned
+from sklearn_lrvb.mean_field.bound_term import axes_of, index_type
+from sklearn_lrvb.mean_field.coupling import Coupling
 from sklearn_lrvb.mean_field.monomials import Monomials, is_short
 
 
@@ -57,13 +59,12 @@ class LogJoint:
     @cached_property
     def starts(self):
         """Start of every factor's statistics in the flat vector of the model: dict."""
-        sizes = [factor.size for factor in self.factors.values()]
-        return dict(zip(self.factors, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
+        return self.starts_among(self.factors)
 
-    @cached_property
-    def size(self):
-        """Number of statistics of all factors."""
-        return sum(factor.size for factor in self.factors.values())
+    def starts_among(self, names):
+        """Start of every factor's statistics where those of the named factors follow each other: dict."""
+        ends = np.cumsum([0, *(self.factors[name].size for name in names)]).tolist()
+        return dict(zip(names, ends, strict=False))
 
     def has(self, name, statistic):
         """Whether a statistic occurs in a term."""
@@ -81,74 +82,95 @@ class LogJoint:
                 coupled[name] |= names - {name}
         return coupled
 
-    def _reader(self, means):
+    def reader(self, means):
         """Function from an argument of a term to the means of its entries."""
         return lambda argument: argument.read(self.factors[argument.factor], means[argument.factor])
 
     def value(self, means):
         """E_q log p(x, theta) in nats, a float."""
-        read = self._reader(means)
+        read = self.reader(means)
         long = sum(term.derivative(read, ())[1] for term in self._long_terms)
         return float(long + self._monomials.value(means))
 
     def natural_parameters(self, means, name):
         """eta_j = d E_q log p / d m_j (Eq. nat_param_sum_of_theta_prods), in the factor's shape."""
-        factor, read = self.factors[name], self._reader(means)
+        factor, read = self.factors[name], self.reader(means)
         natural = np.zeros(factor.shape)
         for term, argument in self._terms_of[name]:
             argument.add(factor, natural, term.derivative(read, (argument,))[1])
         self._monomials.add_natural_parameters(means, name, natural)
         return natural
 
-    @cached_property
-    def n_hessian_entries(self):
-        """Largest number of entries of H above its diagonal blocks that are not zero."""
+    def n_hessian_entries(self, names, others):
+        """Largest number of entries of H, between two sets of factors, that are not zero."""
         return sum(
-            int(np.prod([size for _, size in _axes_of(pair)])) for term in self.terms for pair in _pairs(term)
+            prod(axes_of(pair).values()) for term in self.terms for pair in _pairs(term, names, others)
         )
 
-    def hessian(self, means):
-        """H (Eq. h_definition), a sparse array of shape (size, size); it is zero within one factor."""
-        read = self._reader(means)
-        rows, columns, values = [], [], []
-        for entries in self._monomials.hessian_entries(means, self.starts):
-            for part, own in zip((rows, columns, values), entries, strict=True):
-                part.append(own)
+    def hessian(self, means, names=None):
+        """H (Eq. h_definition) of the named factors, a sparse array; it is zero within one factor.
+
+        Parameters
+        ----------
+        means : dict, name -> ndarray
+        names : sequence of str, default=None
+            Factors, the statistics of which follow each other in this order. None means all.
+        """
+        starts, read = self.starts_among(self.factors if names is None else names), self.reader(means)
+        size = sum(self.factors[name].size for name in starts)
+        entries = list(self._monomials.hessian_entries(means, starts))
         for term in self._long_terms:
-            for pair in _pairs(term):
+            for pair in _pairs(term, starts, starts):
                 letters, derivative = term.derivative(read, pair)
-                shape = tuple(dict(_axes_of(pair)).values())
-                row, column = (self._positions(argument, letters) for argument in pair)
-                for part, entries in ((rows, row), (columns, column), (values, derivative)):
-                    part.append(np.broadcast_to(entries, shape).reshape(-1))
-        if not values:
-            return sparse.csr_array((self.size, self.size))
-        # Arrays are released as soon as possible: this is where linear response takes the most memory.
-        index = np.int32 if self.size < 2**31 else np.int64
-        rows = np.concatenate(rows, dtype=index, casting="same_kind")
-        columns = np.concatenate(columns, dtype=index, casting="same_kind")
-        values = np.concatenate(values)
-        upper = sparse.csr_array((values, (rows, columns)), shape=(self.size, self.size))
-        del rows, columns, values
-        upper.eliminate_zeros()
-        return upper + upper.T
+                shape = tuple(axes_of(pair).values())
+                rows, columns = (
+                    argument.aligned_positions(self.factors[argument.factor], letters, size)
+                    + index_type(size)(starts[argument.factor])
+                    for argument in pair
+                )
+                entries.append(
+                    [np.broadcast_to(part, shape).reshape(-1) for part in (rows, columns, derivative)]
+                )
+        return _symmetric(entries, size)
 
-    def _positions(self, argument, letters):
-        """Positions of an argument's entries in the flat vector of the model, with axes for all letters."""
-        factor = self.factors[argument.factor]
-        index = np.int32 if self.size < 2**31 else np.int64
-        positions = argument.flat_positions(factor).astype(index) + index(self.starts[argument.factor])
-        return aligned(positions, argument.letters, letters)
-
-
-def _pairs(term):
-    """Pairs of arguments of a term."""
-    arguments = term.arguments
-    return [(arguments[i], arguments[j]) for j in range(len(arguments)) for i in range(j)]
+    def coupling(self, means, name, others):
+        """H between a factor and others, in blocks of its copies: a `Coupling`."""
+        starts, size = self.starts_among([name, *others]), self.factors[name].size
+        short = _symmetric(
+            list(self._monomials.hessian_entries(means, starts)),
+            size + sum(self.factors[other].size for other in others),
+        )
+        terms = [term for term, _ in self._terms_of[name]]
+        starts = self.starts_among(others)
+        return Coupling(self.factors, name, starts, short[:size, size:], terms, self.reader(means))
 
 
-def _axes_of(pair):
-    """Letters of two arguments, each once, with their sizes, in order."""
-    return list(
-        {letter: size for own in pair for letter, size in zip(own.letters, own.shape, strict=True)}.items()
-    )
+def _symmetric(entries, size):
+    """A symmetric sparse array from rows, columns and values of entries on one side of the diagonal.
+
+    The list of entries is emptied: this is where linear response takes the most memory.
+    """
+    if not entries:
+        return sparse.csr_array((size, size))
+    rows, columns, values = zip(*entries, strict=True)
+    entries.clear()
+    rows = np.concatenate(rows, dtype=index_type(size), casting="same_kind")
+    columns = np.concatenate(columns, dtype=index_type(size), casting="same_kind")
+    values = np.concatenate(values)
+    upper = sparse.csr_array((values, (rows, columns)), shape=(size, size))
+    del rows, columns, values
+    upper.eliminate_zeros()
+    return upper + upper.T
+
+
+def _pairs(term, names, others):
+    """Pairs of arguments of a term, one of the factors ``names`` and one of the others, each pair once."""
+    return [
+        (first, second)
+        for i, first in enumerate(term.arguments)
+        for j, second in enumerate(term.arguments)
+        if i != j
+        and first.factor in names
+        and second.factor in others
+        and (i < j or first.factor not in others)
+    ]

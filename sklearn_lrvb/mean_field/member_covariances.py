@@ -6,36 +6,49 @@
 import numpy as np
 from scipy import sparse
 
-from sklearn_lrvb.mean_field.sparse_products import sparse_product
 from sklearn_lrvb.row_blocks import batches
 
 # Number of a member's statistics up to which its V is stored, instead of products computed by the family.
 _STORED_UP_TO = 40
 
 
-def covariance_product(factor, natural, columns, rows):
-    """Rows of V times sparse columns (size, m), for positions of the flat vector: a sparse array (n, m).
+def covariance_product(factor, natural, columns, rows=None):
+    """Rows of V times dense or sparse columns (size, m): dense or sparse like these, (n, m).
 
     V itself is formed for members with few statistics only.
+
+    Parameters
+    ----------
+    rows : int ndarray of shape (n,), default=None
+        Positions of the factor's flat vector. None means all, in order.
     """
+    rows = slice(None) if rows is None else rows
     if factor.family.n_statistics <= _STORED_UP_TO:
-        return sparse.csr_array(_sparse_covariance(factor, natural) @ columns)[rows]
-    active, products = _products(factor, natural, columns, len(rows), lambda product: product[:, rows])
-    indices = np.tile(active.astype(np.int32), len(rows))
-    pointers = len(active) * np.arange(len(rows) + 1)
-    return sparse.csr_array((products.T.ravel(), indices, pointers), shape=(len(rows), columns.shape[1]))
+        if sparse.issparse(columns):
+            return sparse.csr_array(_sparse_covariance(factor, natural) @ columns)[rows]
+        blocks = factor.covariance_blocks(natural)
+        return (blocks @ columns.reshape(*blocks.shape[:2], -1)).reshape(columns.shape)[rows]
+    n_rows = factor.size if isinstance(rows, slice) else len(rows)
+    active, products = _products(factor, natural, columns, n_rows, lambda product: product[:, rows])
+    if not sparse.issparse(columns):
+        dense = np.zeros((n_rows, columns.shape[1]))
+        dense[:, active] = products.T
+        return dense
+    indices = np.tile(active.astype(np.int32), n_rows)
+    pointers = len(active) * np.arange(n_rows + 1)
+    return sparse.csr_array((products.T.ravel(), indices, pointers), shape=(n_rows, columns.shape[1]))
 
 
 def covariance_form(factor, natural, columns):
-    """K' V K of sparse columns K (size, m): a sparse array (m, m)."""
+    """K' V K of dense or sparse columns K (size, m): a dense or sparse array (m, m)."""
     if factor.family.n_statistics <= _STORED_UP_TO:
-        return sparse_product(columns, _sparse_covariance(factor, natural) @ columns)
-    n_active = np.unique(columns.indices).size
-    used = sparse.csc_array(columns)[:, np.unique(columns.indices)]
-    active, products = _products(factor, natural, columns, n_active, lambda product: product @ used)
-    form = sparse.coo_array(products)
-    entries = form.data, (active[form.row], active[form.col])
-    return sparse.csr_array(entries, shape=2 * (columns.shape[1],))
+        return columns.T @ covariance_product(factor, natural, columns)
+    form = np.zeros(2 * (columns.shape[1],))
+    active, products = _products(
+        factor, natural, columns, columns.shape[1], lambda product: product @ columns
+    )
+    form[active] = products
+    return form
 
 
 def _sparse_covariance(factor, natural):

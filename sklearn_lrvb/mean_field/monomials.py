@@ -122,24 +122,21 @@ class Monomials:
         Parameters
         ----------
         starts : dict, name -> int
-            Of the factors in the flat vector of the model.
+            Of factors in the flat vector that H is about. Entries of other factors are left out.
         """
         vector = self._vector(means)
-        offsets = np.concatenate(
-            [
-                np.full(factor.size, starts[name] - self._starts[name])
-                for name, factor in self._factors.items()
-            ]
-            + [np.zeros(1, dtype=np.intp)]
-        )
+        targets = np.full(self._one + 1, -1, dtype=np.intp)
+        for name, factor in self._factors.items():
+            if name in starts:
+                own = np.arange(factor.size)
+                targets[self._starts[name] + own] = starts[name] + own
         for second in range(len(self._positions)):
             for first in range(second):
-                rows, columns = self._positions[first], self._positions[second]
-                inside = (rows < self._one) & (columns < self._one)
+                rows, columns = targets[self._positions[first]], targets[self._positions[second]]
+                inside = (rows >= 0) & (columns >= 0)
                 others = [of[inside] for i, of in enumerate(self._positions) if i not in (first, second)]
-                rows, columns = rows[inside], columns[inside]
                 values = _product(self._coefficients[inside], others, vector)
-                yield rows + offsets[rows], columns + offsets[columns], values
+                yield rows[inside], columns[inside], values
 
 
 def _product(coefficients, positions, vector):

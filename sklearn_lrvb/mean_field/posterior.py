@@ -41,7 +41,7 @@ _WARN_FROM_ERROR = 1e-6  # Relative error of covariances, by the cancellation of
 # the fixed point, in its standard deviations. It counts as zero up to ``_FLAT_MARGIN`` times that distance,
 # where q is within ``_FLAT_FROM`` of the fixed point.
 _FLAT_MARGIN, _FLAT_FROM = 10.0, 1e-6
-_CHECKED_UP_TO = 2_000_000  # Number of entries of H up to which a fit looks for a saddle, in about a second.
+_CHECKED_UP_TO = 10_000_000  # Number of entries of H up to which a fit looks for a saddle, in about a second.
 _FAR_FROM_OPTIMUM = 0.1  # Newton decrement, in posterior standard deviations, that warns.
 
 
@@ -774,7 +774,7 @@ class MeanFieldPosterior:
 
         `fit` warns of it. Where it is not looked for, `std` and `covariance` raise an error.
         """
-        if self.log_joint.n_hessian_entries > _CHECKED_UP_TO:
+        if self.log_joint.n_hessian_entries(self.factors, self.factors) > _CHECKED_UP_TO:
             return None
         try:
             self._linear_response  # noqa: B018

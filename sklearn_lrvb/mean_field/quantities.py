@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_lrvb.exponential_families.quantiles import normal_quantile
-from sklearn_lrvb.mean_field.factor import Factor, entry_label
+from sklearn_lrvb.mean_field.factor import Factor, entry_label, with_copies
 from sklearn_lrvb.mean_field.member_covariances import covariance_of, covariance_product
 from sklearn_lrvb.row_blocks import batches
 
@@ -32,6 +32,8 @@ class Quantity:
         Of the entries, copies first.
     positions : int ndarray of shape (n,)
         In the factor's flat vector of statistics, or in that of derived functions, copy by copy.
+    n_each : int
+        Number of entries of a copy in this vector.
     moments : callable, natural parameters -> tuple, or None
         Of functions of the variable: their means, covariances with the statistics, and own covariances, as
         `ExponentialFamily.derived_moments` returns them. None for statistics.
@@ -42,6 +44,7 @@ class Quantity:
     label: str
     shape: tuple[int, ...]
     positions: np.ndarray
+    n_each: int
     moments: Callable | None = None
 
     @property
@@ -100,18 +103,35 @@ class Quantity:
         return sparse.csr_array(entries, shape=(len(self.positions), self.factor.size))
 
     def product(self, natural, columns):
-        """Cov(quantity, T) times sparse columns (size, m): a sparse array (n, m)."""
+        """Cov(quantity, T) times dense or sparse columns (size, m): dense or sparse like these, (n, m)."""
         if self.is_derived:
             return self._spread(self.moments(natural)[1]) @ columns
         return covariance_product(self.factor, natural, columns, self.positions)
 
-    def _members(self, n_each):
-        """Member, and number within it, of every entry, of ``n_each`` functions of a member."""
-        return np.divmod(self.positions, n_each)
+    def of_copies(self, copies):
+        """The entries of some copies along their first axis: their indices (n,), and the `Quantity`.
+
+        Parameters
+        ----------
+        copies : slice
+            slice(None) for a factor without copies.
+        """
+        if copies == slice(None):
+            return np.arange(len(self.positions)), self
+        n_each = self.n_each * self.factor.n_members // self.factor.lead[0]
+        start, stop = copies.start * n_each, copies.stop * n_each
+        indices = np.flatnonzero((start <= self.positions) & (self.positions < stop))
+        factor = with_copies(self.factor, copies.stop - copies.start)
+        return indices, replace(self, factor=factor, positions=self.positions[indices] - start)
+
+    @property
+    def _members(self):
+        """Member, and number within it, of every entry."""
+        return np.divmod(self.positions, self.n_each)
 
     def _spread(self, blocks):
         """Rows of a block diagonal matrix, from blocks (..., d, D) of all members: sparse (n, size)."""
-        member, own = self._members(blocks.shape[-2])
+        member, own = self._members
         n_statistics = self.factor.family.n_statistics
         rows = blocks.reshape(-1, *blocks.shape[-2:])[member, own]
         columns = member[:, None] * n_statistics + np.arange(n_statistics)
@@ -123,7 +143,7 @@ class Quantity:
     def _between(self, blocks, other):
         """Entries of a block diagonal matrix, from blocks (..., d, d) of all members: (n, m)."""
         blocks = blocks.reshape(-1, *blocks.shape[-2:])
-        (member, own), (other_member, others_own) = (of._members(blocks.shape[-1]) for of in (self, other))
+        (member, own), (other_member, others_own) = self._members, other._members
         entries = blocks[member[:, None], own[:, None], others_own]
         return np.where(member[:, None] == other_member, entries, 0.0)
 
@@ -178,17 +198,18 @@ def resolve_quantity(text, factors):
         raise ValueError(f"there is no factor {name!r}; the factors are {', '.join(factors)}.")
     factor, family = factors[name], factors[name].family
     if not dot:
-        return Quantity(name, factor, name, (factor.size,), np.arange(factor.size))
+        return Quantity(name, factor, name, (factor.size,), np.arange(factor.size), family.n_statistics)
     if own in family.statistics:
-        return Quantity(name, factor, text, factor.statistic_shape(own), factor.positions(own))
+        return Quantity(
+            name, factor, text, factor.statistic_shape(own), factor.positions(own), family.n_statistics
+        )
     if own not in family.derived:
         known = ", ".join(f"{name}.{statistic}" for statistic in (*family.statistics, *family.derived))
         raise ValueError(f"{text!r} names no statistic of {type(family).__name__}; it has {known}.")
     positions = np.arange(factor.n_members * family.n_derived).reshape(factor.n_members, -1)
     positions = positions[:, family.derived_slices[own]].ravel()
-    return Quantity(
-        name, factor, text, (*factor.lead, *family.derived[own]), positions, family.derived_moments
-    )
+    shape = (*factor.lead, *family.derived[own])
+    return Quantity(name, factor, text, shape, positions, family.n_derived, family.derived_moments)
 
 
 def coordinates(name, factor, natural):
@@ -206,7 +227,8 @@ def coordinates(name, factor, natural):
             f"{name!r} has no draws by linear response: the family {factor.family} defines no coordinates. "
             f"Leave it out of names, or draw from q alone, method='mean_field'."
         ) from None
-    return Quantity(name, factor, name, (mean.size,), np.arange(mean.size), factor.family.coordinate_moments)
+    positions, n_each = np.arange(mean.size), mean.shape[-1]
+    return Quantity(name, factor, name, (mean.size,), positions, n_each, factor.family.coordinate_moments)
 
 
 def resolve_single(text, factors):

@@ -22,18 +22,18 @@ from scipy import sparse
 
 from sklearn_lrvb.linear_response.definite_system import DefiniteSystem
 from sklearn_lrvb.mean_field.block_root import BlockRoot
+from sklearn_lrvb.mean_field.coupling import BYTES_PER_ENTRY
+from sklearn_lrvb.mean_field.factor import with_copies
 from sklearn_lrvb.mean_field.member_covariances import covariance_form, covariance_product
 from sklearn_lrvb.mean_field.memory import require_memory
 from sklearn_lrvb.mean_field.quantities import own_covariances
 from sklearn_lrvb.row_blocks import batches
 
-# Memory that H takes for each of its entries above the diagonal while it is built.
-_BYTES_PER_ENTRY = 75.0
 _ROOT_MATRICES = 4.0  # Number of arrays of the size of the joint members' covariance blocks.
 _DENSE_MATRICES = 3.5  # Number of dense matrices over the rows of S that are eliminated last.
 _DENSE_UP_TO = 4000  # Number of joint statistics up to which S is computed as a dense matrix.
 _PAIRS_BYTES = 2**26  # Memory for pairs of entries of some rows.
-_DENSE_FROM = 0.2  # Share of entries that are not zero from which a product of matrices is computed densely.
+_DENSE_FROM = 0.2  # Share of entries that are not zero from which quadratic forms are computed densely.
 
 # Part of a statistic along a flat direction, in its standard deviations, from which it is not identified.
 UNIDENTIFIED_FROM = 1e-4
@@ -56,12 +56,9 @@ class LinearResponse:
         self._factors, self._natural = log_joint.factors, natural_parameters
         separate = separate_factors(log_joint)
         self.joint = [name for name in self._factors if name not in separate]
-        self._starts = dict(zip(self.joint, np.cumsum([0, *self._sizes()]), strict=False))
+        self._starts = log_joint.starts_among(self.joint)
         self._root = self._root_of_joint()
         self._missing, self._couplings = self._eliminate(separate, log_joint, mean_parameters)
-
-    def _sizes(self):
-        return [self._factors[name].size for name in self.joint]
 
     def _root_of_joint(self):
         n_bytes = sum(8.0 * self._factors[name].size * self._factors[name].shape[-1] for name in self.joint)
@@ -76,23 +73,24 @@ class LinearResponse:
 
     def _eliminate(self, separate, log_joint, means):
         """The information that the joint factors miss, in their mean parameters, and H_j,r: dict."""
-        require_memory(
-            _BYTES_PER_ENTRY * log_joint.n_hessian_entries,
-            f"The {log_joint.n_hessian_entries} second derivatives of the log joint",
-            [
-                "Give indicators and tables with many zeros as sparse coefficients, or index copies by `at`.",
-                "std(..., method='mean_field') needs none of them.",
-            ],
-        )
-        hessian, starts = log_joint.hessian(means), log_joint.starts
-        parts = [np.arange(starts[name], starts[name] + self._factors[name].size) for name in self.joint]
-        joint = np.concatenate([np.arange(0), *parts])
-        missing, couplings = hessian[joint][:, joint], {}
+        _require_memory_for(log_joint.n_hessian_entries(self.joint, self.joint), self.joint)
+        missing, couplings = log_joint.hessian(means, self.joint), {}
         for name in separate:
-            coupling = hessian[starts[name] : starts[name] + self._factors[name].size][:, joint]
-            missing = missing + covariance_form(self._factors[name], self._natural[name], coupling)
-            couplings[name] = coupling
-        return sparse.csr_array(missing), couplings
+            couplings[name] = log_joint.coupling(means, name, self.joint)
+            _require_memory_for(couplings[name].n_block_entries, [name])
+            for block in couplings[name].blocks():
+                own = self._of_copies(name, block.copies)
+                form = sparse.coo_array(covariance_form(*own, block.matrix))
+                entries = form.data, (block.active[form.row], block.active[form.col])
+                missing = missing + sparse.csr_array(entries, shape=missing.shape)
+        return missing, couplings
+
+    def _of_copies(self, name, copies):
+        """A factor with some of its copies alone, and their natural parameters."""
+        factor, natural = self._factors[name], self._natural[name]
+        if copies == slice(None):
+            return factor, natural
+        return with_copies(factor, copies.stop - copies.start), natural[copies]
 
     def factor(self, flat_below):
         """Factor S. Eigenvalues up to ``flat_below`` belong to flat directions, which are left out.
@@ -138,12 +136,24 @@ class LinearResponse:
 
     def rows(self, quantity):
         """Y of a quantity: sparse array of shape (n, number of joint statistics)."""
-        name, natural = quantity.name, self._natural[quantity.name]
-        if name in self._couplings:
-            return quantity.product(natural, self._couplings[name])
-        own = sparse.coo_array(quantity.coefficients(natural))
-        shape = own.shape[0], self._missing.shape[0]
-        return sparse.csr_array((own.data, (own.row, self._starts[name] + own.col)), shape=shape)
+        indices, parts = zip(*self._parts_of_rows(quantity), strict=True)
+        rows, order = sparse.vstack(parts, format="csr"), np.concatenate(indices)
+        return rows if np.all(np.diff(order) > 0) else rows[np.argsort(order)]
+
+    def _parts_of_rows(self, quantity):
+        """Yield indices of some entries of a quantity, (n,), and their Y, (n, number of joint statistics)."""
+        name, n_joint = quantity.name, self._missing.shape[0]
+        if name not in self._couplings:
+            own = sparse.coo_array(quantity.coefficients(self._natural[name]))
+            entries = own.data, (own.row, self._starts[name] + own.col)
+            yield np.arange(own.shape[0]), sparse.csr_array(entries, shape=(own.shape[0], n_joint))
+            return
+        for block in self._couplings[name].blocks():
+            indices, part = quantity.of_copies(block.copies)
+            _, natural = self._of_copies(name, block.copies)
+            product = sparse.coo_array(part.product(natural, block.matrix))
+            entries = product.data, (product.row, block.active[product.col])
+            yield indices, sparse.csr_array(entries, shape=(len(indices), n_joint))
 
     def _own_covariance(self, quantity, natural, other):
         """What does not depend on the response of the joint statistics, between quantities of a factor."""
@@ -164,15 +174,16 @@ class LinearResponse:
 
     def variances(self, quantity):
         """Variances of the entries of a quantity: (n,)."""
-        rows = self.rows(quantity)
-        n_rows, n_joint = rows.shape
-        if n_rows > n_joint and n_joint <= _DENSE_UP_TO:
-            variances = _quadratic_forms(rows, self._joint_covariance)
-        else:
-            variances = np.empty(n_rows)
-            for chunk in batches(n_rows, 8 * max(n_joint, 1)):
+        n_rows, n_joint = len(quantity.positions), self._missing.shape[0]
+        by_covariance = n_rows > n_joint and n_joint <= _DENSE_UP_TO
+        variances = np.empty(n_rows)
+        for indices, rows in self._parts_of_rows(quantity):
+            if by_covariance:
+                variances[indices] = _quadratic_forms(rows, self._joint_covariance)
+                continue
+            for chunk in batches(len(indices), 8 * max(n_joint, 1)):
                 scaled = self._root.transposed_times(rows[chunk].toarray().T)
-                variances[chunk] = self._system.quadratic_forms(scaled)
+                variances[indices[chunk]] = self._system.quadratic_forms(scaled)
         natural = self._natural[quantity.name]
         if quantity.name in self._couplings:
             variances += quantity.variances(natural)
@@ -192,14 +203,25 @@ class LinearResponse:
         own = 0.0
         right = np.concatenate([np.zeros(0), *(residuals[name].ravel() for name in self.joint)])
         for name, coupling in self._couplings.items():
-            factor, residual = self._factors[name], residuals[name].ravel()
-            column = sparse.csr_array(residual[:, None])
-            everything = np.arange(factor.size)
-            response = covariance_product(factor, self._natural[name], column, everything).toarray()
-            own += residual @ response[:, 0]
-            right = right + (coupling.T @ response)[:, 0]
+            for block in coupling.blocks():
+                residual = residuals[name][block.copies].reshape(-1, 1)
+                response = covariance_product(*self._of_copies(name, block.copies), residual)
+                own += np.vdot(residual, response)
+                right[block.active] += (block.matrix.T @ response)[:, 0]
         scaled = self._root.transposed_times(right[:, None])
         return float(np.sqrt(max(own + self._system.quadratic_forms(scaled)[0], 0.0)))
+
+
+def _require_memory_for(n_entries, names):
+    """Refuse entries of H that would not fit into memory."""
+    require_memory(
+        BYTES_PER_ENTRY * n_entries,
+        f"The {n_entries} second derivatives of the log joint in {', '.join(map(repr, names))}",
+        [
+            "Give indicators and tables with many zeros as sparse coefficients, or index copies by `at`.",
+            "std(..., method='mean_field') needs none of them.",
+        ],
+    )
 
 
 def separate_factors(log_joint):
