@@ -60,6 +60,10 @@ FACTORS = {
     "scales": Factor(Gamma(), 2),
     "rates": Factor(Gamma(), N),
     "pairs": Factor(Gamma(), (3, 2)),
+    "squares": Factor(Gamma(), (2, 2)),
+    "others": Factor(MultivariateNormal(2), 3),
+    "table": Factor(UnivariateNormal(), (3, 2)),
+    "vectors": Factor(MultivariateNormal(2), (3, 4)),
     "Lambda": Wishart(2),
     "Lambdas": Factor(Wishart(2), 2),
     "p": Beta(),
@@ -130,6 +134,33 @@ CASES = {
     "vectors, wisharts": (
         normal_prior("centres", 0.2, "Lambdas"),
         lambda d: [vector(m, [0.2, 0.2], L) for m, L in zip(d["centres"], d["Lambdas"], strict=True)],
+    ),
+    "vectors, known matrices": (
+        normal_prior("slopes", [[1.0, 2.0], [0.0, 1.0], [3.0, 0.5]], np.stack([A, 2.0 * A, np.eye(2)])),
+        lambda d: [
+            vector(x, m, L)
+            for x, m, L in zip(d["slopes"], [[1, 2], [0, 1], [3, 0.5]], [A, 2.0 * A, np.eye(2)], strict=True)
+        ],
+    ),
+    "vectors, unknown mean and matrix": (
+        normal_prior("slopes", "beta", "Lambda"),
+        lambda d: vector(d["slopes"] - d["beta"], np.zeros(2), d["Lambda"]),
+    ),
+    "vectors, sums of means": (
+        normal_prior("slopes", ["beta", Linear("centres", at=[1, 0, 1]), [0.5, -1.0]], "pairs"),
+        lambda d: normal(d["slopes"], d["beta"] + d["centres"][[1, 0, 1]] + [0.5, -1.0], d["pairs"]),
+    ),
+    "vectors, own means, known matrix": (
+        normal_prior("slopes", "others", A),
+        lambda d: vector(d["slopes"] - d["others"], np.zeros(2), A),
+    ),
+    "table": (
+        normal_prior("table", ["mu", np.ones((3, 2))], "pairs"),
+        lambda d: normal(d["table"], d["mu"] + 1.0, d["pairs"]),
+    ),
+    "table of vectors": (
+        normal_prior("vectors", "beta", "scales"),
+        lambda d: normal(d["vectors"], d["beta"], d["scales"]),
     ),
     "vector, gamma": (normal_prior("slopes", 0.1, "tau"), lambda d: normal(d["slopes"], 0.1, d["tau"])),
     "vectors, gammas": (
@@ -206,6 +237,22 @@ CASES = {
     "rows": (
         multivariate_normal_likelihood(X, "beta", "Lambda", weights=WEIGHTS),
         lambda d: WEIGHTS * vector(X, d["beta"], d["Lambda"]),
+    ),
+    "rows, groups": (
+        multivariate_normal_likelihood(X, ["beta", Linear("slopes", at=GROUP), X], A, weights=WEIGHTS),
+        lambda d: WEIGHTS * vector(-d["beta"] - d["slopes"][GROUP], np.zeros(2), A),
+    ),
+    "rows, known matrices": (
+        multivariate_normal_likelihood(X, "beta", np.stack([A, np.eye(2)] * 3)),
+        lambda d: [vector(x, d["beta"], L) for x, L in zip(X, [A, np.eye(2)] * 3, strict=True)],
+    ),
+    "rows, mixture of spheres": (
+        multivariate_normal_likelihood(X, "centres", "tau", given="z"),
+        lambda d: normal(X, d["centres"][d["z"]], d["tau"]),
+    ),
+    "rows, mixture of axes": (
+        multivariate_normal_likelihood(X, "centres", "squares", given="z"),
+        lambda d: normal(X, d["centres"][d["z"]], d["squares"][d["z"]]),
     ),
     "rows, mixture": (
         multivariate_normal_likelihood(X, "centres", "Lambdas", given="z"),
@@ -327,7 +374,24 @@ def test_a_weight_of_two_is_a_row_twice():
             "'scales' has copies (2,), expected none or (3,) as 'taus'.",
         ),
         (lambda: dirichlet_prior("pi", 0.0), "the concentration 0 is not positive"),
-        (lambda: normal_prior("beta", "mu", "tau"), "The mean of the vector 'beta' must be known here"),
+        (
+            lambda: normal_prior("beta", "mu", "tau"),
+            "'mu' is of the family UnivariateNormal(), expected MultivariateNormal.",
+        ),
+        (
+            lambda: normal_prior("beta", Linear("slopes", X), "tau"),
+            "'slopes' is part of the mean of a vector",
+        ),
+        (lambda: normal_prior("beta", "slopes", "tau"), "'slopes' has copies (3,) for 1 row: say by at"),
+        (lambda: normal_prior("slopes", ["beta", "beta"], "tau"), "'beta' occurs twice"),
+        (lambda: normal_prior("beta", np.zeros(3), 1.0), "the mean of 'beta' has shape (3,), which does"),
+        (lambda: normal_prior("beta", 0.0, [1.0, 2.0]), "the precision has shape (2,), expected a number, a"),
+        (lambda: normal_prior("beta", 0.0, -A), "the precision is not symmetric positive definite."),
+        (lambda: normal_prior("beta", 0.0, [[1, 0.5], [0, 1]]), "the precision is not symmetric positive"),
+        (lambda: normal_prior("centres", 0.0, "scales"), "the copies (2,) of 'scales' may belong to"),
+        (lambda: normal_prior("mu", [1.0, 2.0], 1.0), "the mean of 'mu' has shape (2,), which does not fit"),
+        (lambda: normal_prior("a", 0.0, [1.0, 2.0]), "the precision has shape (2,), which does not fit"),
+        (lambda: gamma_prior("taus", [1.0, 2.0], 1.0), "for copies (2,) do not fit the copies (3,)"),
         (lambda: normal_prior("beta", 0.0, "taus"), "'taus' has copies (3,), expected none"),
         (lambda: normal_prior("a", 0.0, "scales"), "'scales' has copies (2,) for 3 rows: say by at=..."),
         (lambda: normal_likelihood([[1.0]], "mu", "tau"), "the data must be a vector of finite numbers"),
@@ -379,7 +443,7 @@ def test_a_weight_of_two_is_a_row_twice():
         (lambda: bernoulli_likelihood([2], "p"), "are zeros and ones."),
         (
             lambda: multivariate_normal_likelihood(np.zeros((2, 3)), "beta", "Lambda"),
-            "'beta' has 2 features, but X has 3.",
+            "'beta' has 2 features, expected 3 as the vectors.",
         ),
         (
             lambda: multivariate_normal_likelihood(np.zeros(3), "beta", "Lambda"),

@@ -109,7 +109,12 @@ def is_of(family, kind):
 def member_terms(name, factor, natural):
     """The log density of a member of the factor's family, for every copy."""
     family = factor.family
-    natural = np.broadcast_to(natural, factor.shape)
+    try:
+        natural = np.broadcast_to(natural, factor.shape)
+    except ValueError:
+        raise ValueError(
+            f"parameters for copies {np.shape(natural)[:-1]} do not fit the copies {factor.lead} of {name!r}."
+        ) from None
     family.check(natural)
     terms = [Term(factor.entries(natural, own), f"{name}.{own}") for own in family.statistics]
     return [*terms, Term(-np.sum(family.log_partition(natural)))]

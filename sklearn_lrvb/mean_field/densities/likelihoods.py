@@ -9,9 +9,8 @@ from sklearn_lrvb.exponential_families import Beta, Dirichlet, Gamma
 from sklearn_lrvb.mean_field.densities.density import Density, described, required_factor
 from sklearn_lrvb.mean_field.densities.rows import (
     case_weights,
+    chosen_rows,
     data_rows,
-    indicator_of,
-    lead_letters,
     row_term,
 )
 from sklearn_lrvb.mean_field.term import Term
@@ -25,11 +24,10 @@ def _of_rows(factors, name, family, at, given, weights, log_density):
     log_density : callable, family -> tuple (h of shape (n,), dict, statistic -> ndarray of shape (n,) or \
             sparse matrix (n, K))
     """
-    factor, n_rows = required_factor(factors, name, family), len(weights)
-    indicator, component = indicator_of(factors, given, n_rows)
-    letters, positions = lead_letters(name, factor, at, n_rows, component)
+    factor = required_factor(factors, name, family)
+    chosen, rows = chosen_rows(factors, given, len(weights))
+    letters, positions = rows.lead(name, factor.lead, at)
     constant, coefficients = log_density(factor.family)
-    chosen = [indicator] if indicator else []
     terms = [Term(np.sum(weights * constant))]
     for statistic, coefficient in coefficients.items():
         own = [*chosen, (f"{name}.{statistic}", letters + "v" * (coefficient.ndim - 1))]

@@ -5,24 +5,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_lrvb.exponential_families import MultivariateNormal, Wishart
-from sklearn_lrvb.mean_field.densities.density import Density, described, required_factor
+from sklearn_lrvb.mean_field.densities.density import Density, described
 from sklearn_lrvb.mean_field.densities.normal_terms import (
-    LOG_2_PI,
     Linear,
-    known_precision,
     linear_part,
     normal_terms,
+    number_precision,
     predictor,
 )
-from sklearn_lrvb.mean_field.densities.rows import (
-    case_weights,
-    data_rows,
-    indicator_of,
-    lead_letters,
-    row_term,
+from sklearn_lrvb.mean_field.densities.rows import case_weights, chosen_rows, data_rows, spread
+from sklearn_lrvb.mean_field.densities.vector_normal_terms import (
+    vector_normal_terms,
+    vector_part,
+    vector_precision,
 )
-from sklearn_lrvb.mean_field.term import Term
 
 
 def normal_likelihood(
@@ -79,23 +75,24 @@ def normal_likelihood(
     >>> model.fit().mean("beta.value").round(2)
     array([0.14, 0.96])
     """
-    rows = data_rows(y)
+    values = data_rows(y)
     constant, parts = predictor(mean)
-    of_rows = case_weights(weights, len(rows))
+    residual = values - spread(constant, values.shape, "the known part of the mean")
+    of_rows = case_weights(weights, len(values))
 
     def build(factors):
-        indicator, component = indicator_of(factors, given, len(rows))
-        own = [linear_part(factors, part, -1.0, len(rows), component) for part in parts]
-        of_precision = known_precision(factors, precision, precision_at, len(rows), component)
-        return normal_terms(factors, rows - constant, own, of_precision, of_rows, indicator)
+        chosen, rows = chosen_rows(factors, given, len(values))
+        own = [linear_part(factors, part, -1.0, rows) for part in parts]
+        of_precision = number_precision(factors, precision, precision_at, rows)
+        return normal_terms(rows, residual, own, of_precision, of_rows, chosen)
 
-    return Density(described("normal_likelihood", rows, mean=mean, precision=precision), build)
+    return Density(described("normal_likelihood", values, mean=mean, precision=precision), build)
 
 
 def multivariate_normal_likelihood(
     X: ArrayLike,
-    mean: str,
-    precision: str,
+    mean: "str | Linear | ArrayLike | Sequence",
+    precision: "str | ArrayLike",
     *,
     weights: ArrayLike | None = None,
     given: str | None = None,
@@ -106,10 +103,11 @@ def multivariate_normal_likelihood(
     ----------
     X : array-like of shape (n, P)
         The data.
-    mean : str
-        A `MultivariateNormal` factor.
-    precision : str
-        A `Wishart` factor.
+    mean : str, Linear, array-like of shape (P,) or (n, P), or a list of these
+        The mean is their sum: names of `MultivariateNormal` factors, `Linear` parts with the copy that every
+        row has and no design, and known offsets.
+    precision : str, number, or array-like of shape (P, P) or (n, P, P)
+        The name of a `Wishart` factor, or of a `Gamma` factor as in `normal_prior`, or known.
     weights : array-like of shape (n,), default=None
         Case weights, as in `normal_likelihood`.
     given : str, default=None
@@ -127,36 +125,19 @@ def multivariate_normal_likelihood(
     >>> multivariate_normal_likelihood(np.zeros((5, 2)), "mu", "Lambda", given="z")
     multivariate_normal_likelihood(array(5, 2), mean='mu', precision='Lambda')
     """
-    rows = np.asarray(X, dtype=float)
-    if rows.ndim != 2 or not np.all(np.isfinite(rows)):
-        raise ValueError(f"the data must be a matrix of finite numbers; got shape {rows.shape}.")
-    of_rows = case_weights(weights, len(rows))
+    values = np.asarray(X, dtype=float)
+    if values.ndim != 2 or not np.all(np.isfinite(values)):
+        raise ValueError(f"the data must be a matrix of finite numbers; got shape {values.shape}.")
+    constant, parts = predictor(mean)
+    residual = values - spread(constant, values.shape, "the known part of the mean")
+    of_rows = case_weights(weights, len(values))
 
     def build(factors):
-        indicator, component = indicator_of(factors, given, len(rows))
-        own, of = (
-            required_factor(factors, mean, MultivariateNormal),
-            required_factor(factors, precision, Wishart),
-        )
-        for name, factor in ((mean, own), (precision, of)):
-            if factor.family.n_features != rows.shape[1]:
-                raise ValueError(
-                    f"{name!r} has {factor.family.n_features} features, but X has {rows.shape[1]}."
-                )
-        (letters, _), (of_letters, _) = (
-            lead_letters(name, factor, None, len(rows), component)
-            for name, factor in ((mean, own), (precision, of))
-        )
-        chosen = [indicator] if indicator else []
-        base, of_value = ("n", of_rows), (f"{precision}.value", of_letters + "pq")
-        half = ("", np.array(-0.5))
-        return [
-            Term(-0.5 * rows.shape[1] * LOG_2_PI * of_rows.sum()),
-            row_term([("n", 0.5 * of_rows)], [*chosen, (f"{precision}.log_det", of_letters)], None),
-            row_term([base, half, ("np", rows), ("nq", rows)], [*chosen, of_value], None),
-            row_term([base, ("nq", rows)], [*chosen, (f"{mean}.value", letters + "p"), of_value], None),
-            row_term([base, half], [*chosen, (f"{mean}.outer", letters + "pq"), of_value], None),
-        ]
+        chosen, rows = chosen_rows(factors, given, len(values))
+        n_features = values.shape[1]
+        own = [vector_part(factors, part, -1.0, n_features, rows) for part in parts]
+        of_precision = vector_precision(factors, precision, n_features, rows)
+        return vector_normal_terms(rows, residual, own, of_precision, of_rows, chosen)
 
-    text = described("multivariate_normal_likelihood", rows, mean=mean, precision=precision)
+    text = described("multivariate_normal_likelihood", values, mean=mean, precision=precision)
     return Density(text, build)

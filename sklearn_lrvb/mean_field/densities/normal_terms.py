@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from sklearn_lrvb.exponential_families import Gamma, GaussianChain, MultivariateNormal, UnivariateNormal
 from sklearn_lrvb.mean_field.densities.density import described, is_of, required_factor
-from sklearn_lrvb.mean_field.densities.rows import lead_letters, row_term
+from sklearn_lrvb.mean_field.densities.rows import row_term, spread
+from sklearn_lrvb.mean_field.term import Term
 
 LOG_2_PI = np.log(2.0 * np.pi)
 
@@ -76,97 +77,121 @@ class _Part:
     at: dict
 
 
-def linear_part(factors, linear, sign, n_rows, component):
-    """The `_Part` of a `Linear`; ``component`` is the size of the axis "k", or None."""
+def linear_part(factors, linear, sign, rows):
+    """The `_Part` of a `Linear`."""
     factor = required_factor(factors, linear.name, UnivariateNormal, MultivariateNormal, GaussianChain)
-    family, name, at = factor.family, linear.name, linear.at
+    family, name = factor.family, linear.name
     is_vector = is_of(family, MultivariateNormal)
-    lead, positions = lead_letters(name, factor, at, n_rows, component)
     if isinstance(family, GaussianChain):
-        lead, positions = _chain_letters(name, factor, at, n_rows)
+        lead, positions = _chain_letters(name, factor, linear.at, rows)
+    else:
+        lead, positions = rows.lead(name, factor.lead, linear.at)
     design, own = np.array(float(sign)), ""
     if linear.design is not None:
-        design, own = sign * np.asarray(linear.design, dtype=float), "np" if is_vector else "n"
-        expected = (n_rows, family.n_features) if is_vector else (n_rows,)
+        design, own = sign * np.asarray(linear.design, dtype=float), rows.letters + "p" * is_vector
+        expected = (*rows.shape, family.n_features) if is_vector else rows.shape
         if design.shape != expected:
             raise ValueError(f"the design of {name!r} has shape {design.shape}, expected {expected}.")
     elif is_vector:
         raise ValueError(
             f"{name!r} is a vector of {family.n_features} coefficients: give it a design (n, P)."
         )
-    statistics = list(family.statistics)
-    vector = "p" if is_vector else ""
-    second = "pq" if is_vector else ""
-    return _Part(name, design, own, statistics[0], lead + vector, statistics[1], lead + second, positions)
+    value, second = list(family.statistics)[:2]
+    vector, pair = ("p", "pq") if is_vector else ("", "")
+    return _Part(name, design, own, value, lead + vector, second, lead + pair, positions)
 
 
-def _chain_letters(name, factor, at, n_rows):
-    if factor.lead or at is not None or factor.family.n_steps != n_rows:
+def _chain_letters(name, factor, at, rows):
+    if factor.lead or at is not None or (factor.family.n_steps,) != rows.shape:
         raise ValueError(
             f"the chain {name!r} has {factor.family.n_steps} steps and copies {factor.lead}, expected one "
-            f"step for each of {n_rows} rows. Rows that are missing are those of weight 0."
+            f"step for each of {rows}. Rows that are missing are those of weight 0."
         )
     return "n", {}
 
 
-def normal_terms(factors, constant, parts, precision, weights, given):
+@dataclass(frozen=True, eq=False)
+class _Precision:
+    """The precision of a number, known or a factor.
+
+    Attributes
+    ----------
+    coefficients : list of (letters, ndarray)
+        What is known of it.
+    value, log : list of (statistic, letters)
+        What is not, and its logarithm.
+    log_constant : ndarray
+        The logarithm of what is known, for every row.
+    at : dict
+        Positions of the factor's copies.
+    """
+
+    coefficients: list
+    value: list
+    log: list
+    log_constant: np.ndarray
+    at: dict
+
+
+def number_precision(factors, precision, at, rows):
+    """The `_Precision` from numbers or the name of a factor."""
+    if not isinstance(precision, str):
+        numbers = spread(precision, rows.shape, "the precision")
+        if not np.all((numbers > 0) & np.isfinite(numbers)):
+            raise ValueError(f"The precision must be positive and finite; got {np.min(numbers):.4g}.")
+        return _Precision([(rows.letters, numbers)], [], [], np.log(numbers), {})
+    factor = required_factor(factors, precision, Gamma)
+    letters, positions = rows.lead(precision, factor.lead, at)
+    value, log = (f"{precision}.value", letters), (f"{precision}.log", letters)
+    return _Precision([], [value], [log], np.zeros(rows.shape), positions)
+
+
+def normal_terms(rows, constant, parts, precision, weights, chosen):
     """Terms of sum_n w_n [log(tau) / 2 - log(2 pi) / 2 - tau r_n^2 / 2], r_n a constant plus the parts.
 
     Parameters
     ----------
+    rows : Rows
     constant : ndarray of shape (n,)
     parts : list of _Part
-    precision : tuple (coefficient letters and array, statistics of tau, of log tau, constant log, at)
+    precision : _Precision
     weights : ndarray of shape (n,)
-    given : tuple (name, letters) of the indicator of components, or None
+    chosen : list of (statistic, letters)
+        The indicator of components, if there are any.
     """
-    tau_coefficient, tau, log_tau, log_constant, tau_at = precision
-    chosen = [given] if given else []
-    base = [("n", weights), *tau_coefficient]
-    terms = [row_term([("n", -0.5 * LOG_2_PI * weights + 0.5 * weights * log_constant)], chosen, None)]
-    if log_tau:
-        terms.append(row_term([("n", 0.5 * weights)], [*chosen, *log_tau], tau_at))
-    terms.append(row_term([*base, ("n", -0.5 * constant**2)], [*chosen, *tau], tau_at))
+    n, at = rows.letters, precision.at
+    base = [(n, weights), *precision.coefficients]
+    terms = [Term(0.5 * np.sum(weights * (precision.log_constant - LOG_2_PI)))]
+    if precision.log:
+        terms.append(row_term([(n, 0.5 * weights)], [*chosen, *precision.log], at))
+    terms.append(row_term([*base, (n, -0.5 * constant**2)], [*chosen, *precision.value], at))
     for place, part in enumerate(parts):
         first = part.own, part.coefficient
         again = part.own.replace("p", "q"), part.coefficient
-        at = {**tau_at, **part.at}
-        linear = [(f"{part.name}.{part.value}", part.letters)]
-        square = [(f"{part.name}.{part.second}", part.second_letters)]
-        terms.append(row_term([*base, ("n", -constant), first], [*chosen, *linear, *tau], at))
-        terms.append(row_term([*base, ("", np.array(-0.5)), first, again], [*chosen, *square, *tau], at))
+        linear = (f"{part.name}.{part.value}", part.letters)
+        square = (f"{part.name}.{part.second}", part.second_letters)
+        products = [
+            ([(n, -constant), first], [linear], {}),
+            ([("", np.array(-0.5)), first, again], [square], {}),
+        ]
         for other in parts[:place]:
             if other.name == part.name:
                 raise ValueError(
                     f"{part.name!r} occurs twice in a normal density: its copies would need a joint factor."
                 )
             own = other.own.replace("p", "q"), other.coefficient
-            letters = other.letters.replace("p", "q")
-            both = [*linear, (f"{other.name}.{other.value}", letters)]
-            terms.append(
-                row_term(
-                    [*base, ("", np.array(-1.0)), first, own], [*chosen, *both, *tau], {**at, **other.at}
-                )
-            )
+            others = f"{other.name}.{other.value}", other.letters.replace("p", "q")
+            products.append(([("", np.array(-1.0)), first, own], [linear, others], other.at))
+        for coefficients, moments, of_other in products:
+            statistics = [*chosen, *moments, *precision.value]
+            terms.append(row_term([*base, *coefficients], statistics, {**at, **part.at, **of_other}))
     return terms
-
-
-def known_precision(factors, precision, at, n_rows, component):
-    """What `normal_terms` needs to know of a precision: numbers, or a factor."""
-    if not isinstance(precision, str):
-        numbers = np.broadcast_to(np.asarray(precision, dtype=float), (n_rows,))
-        if not np.all((numbers > 0) & np.isfinite(numbers)):
-            raise ValueError(f"The precision must be positive and finite; got {np.min(numbers):.4g}.")
-        return [("n", numbers)], [], [], np.log(numbers), {}
-    factor = required_factor(factors, precision, Gamma)
-    letters, positions = lead_letters(precision, factor, at, n_rows, component)
-    return [], [(f"{precision}.value", letters)], [(f"{precision}.log", letters)], 0.0, positions
 
 
 def predictor(mean):
     """The constant, and the linear parts, of a mean: number, array, name, `Linear` or a list of these."""
     constant, parts = 0.0, []
-    for item in mean if isinstance(mean, list | tuple) else [mean]:
+    for item in mean if _is_list_of_parts(mean) else [mean]:
         if isinstance(item, str):
             parts.append(Linear(item))
         elif isinstance(item, Linear):
@@ -174,3 +199,8 @@ def predictor(mean):
         else:
             constant = constant + np.asarray(item, dtype=float)
     return constant, parts
+
+
+def _is_list_of_parts(mean):
+    """Whether a mean is a list of parts, and no list of numbers that stands for an array."""
+    return isinstance(mean, list | tuple) and any(isinstance(item, str | Linear) for item in mean)

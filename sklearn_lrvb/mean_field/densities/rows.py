@@ -1,33 +1,72 @@
-"""Rows of data in terms: their letters, weights, and the components that they belong to.
+"""Rows of data, or copies of a factor, in terms: their letters, weights, and the components they belong to.
 
-*Conventions.* Rows have the letter "n", components that a categorical factor chooses the letter "k", and
-entries of vectors "p" and "q".
+*Conventions.* Rows have the letter "n", or "na..." for copies of several axes; components that a categorical
+factor chooses the letter "k", and entries of vectors "p" and "q".
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.exponential_families import Categorical, GaussianChain
+from sklearn_lrvb.exponential_families import Categorical
 from sklearn_lrvb.mean_field.densities.density import required_factor
 from sklearn_lrvb.mean_field.term import Term
 
 
-def lead_letters(name, factor, at, n_rows, component):
-    """Letters of a factor's copies, and its entry of ``at``."""
-    if at is not None and not isinstance(factor.family, GaussianChain):
-        if np.shape(at) != (n_rows,):
+@dataclass(frozen=True)
+class Rows:
+    """What a density is a sum over.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n,), or that of a factor's copies.
+    n_components : int or None
+        Number of components that a categorical factor chooses from.
+    """
+
+    shape: tuple[int, ...]
+    n_components: int | None = None
+
+    @property
+    def letters(self):
+        """One for every axis."""
+        return "nabcdefgh"[: len(self.shape)]
+
+    def letters_of(self, lead):
+        """Letters of copies of this shape: none, one for every component or row; None for other copies."""
+        if not lead:
+            return ""
+        if lead == (self.n_components,):
+            return "k"
+        return self.letters if lead == self.shape else None
+
+    def lead(self, name, lead, at):
+        """Letters of a factor's copies of the shape ``lead``, and its entry of ``at``."""
+        if at is not None:
+            if len(self.shape) != 1 or np.shape(at) != self.shape:
+                raise ValueError(
+                    f"at of {name!r} has shape {np.shape(at)}, expected a copy for each of {self}."
+                )
+            return "n", {name: np.asarray(at)}
+        letters = self.letters_of(lead)
+        if letters is None:
             raise ValueError(
-                f"at of {name!r} has shape {np.shape(at)}, expected a copy for each of {n_rows} rows."
+                f"{name!r} has copies {lead} for {self}: say by at=... which copy every row has."
             )
-        return "n", {name: np.asarray(at)}
-    if not factor.lead:
-        return "", {}
-    if component is not None and factor.lead == (component,):
-        return "k", {}
-    if factor.lead != (n_rows,):
-        raise ValueError(
-            f"{name!r} has copies {factor.lead} for {n_rows} rows: say by at=... which copy every row has."
-        )
-    return "n", {}
+        return letters, {}
+
+    def __str__(self):
+        return " x ".join(map(str, self.shape)) + " rows" if np.prod(self.shape) > 1 else "1 row"
+
+
+def spread(values, shape, what):
+    """Known values as an array of this shape. A ValueError where they do not broadcast to it."""
+    values = np.asarray(values, dtype=float)
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        raise ValueError(f"{what} has shape {values.shape}, which does not fit {shape}.") from None
 
 
 def row_term(coefficients, statistics, at):
@@ -57,11 +96,11 @@ def data_rows(values):
     return values
 
 
-def indicator_of(factors, given, n_rows):
-    """The statistic of the components that rows belong to, and their number; None, None without."""
+def chosen_rows(factors, given, n_rows):
+    """The statistics that choose the component of every row, and the `Rows`."""
     if given is None:
-        return None, None
+        return [], Rows((n_rows,))
     factor = required_factor(factors, given, Categorical)
     if factor.lead != (n_rows,):
         raise ValueError(f"{given!r} has copies {factor.lead}, expected one for each of {n_rows} rows.")
-    return (f"{given}.indicator", "nk"), factor.family.n_categories
+    return [(f"{given}.indicator", "nk")], Rows((n_rows,), factor.family.n_categories)
