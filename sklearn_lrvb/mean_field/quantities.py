@@ -192,7 +192,10 @@ def resolve_quantity(text, factors):
         There is none of this name.
     """
     if not isinstance(text, str):
-        raise ValueError(f"a statistic is named by a string, such as 'factor.statistic'; got {text!r}.")
+        raise ValueError(
+            "a statistic is named by a string, such as 'factor.statistic', and several by one argument each; "
+            f"got {text!r}."
+        )
     name, dot, own = text.partition(".")
     if name not in factors:
         raise ValueError(f"there is no factor {name!r}; the factors are {', '.join(factors)}.")

@@ -394,8 +394,11 @@ def test_a_weight_of_two_is_a_row_twice():
         (lambda: gamma_prior("taus", [1.0, 2.0], 1.0), "for copies (2,) do not fit the copies (3,)"),
         (lambda: normal_prior("beta", 0.0, "taus"), "'taus' has copies (3,), expected none"),
         (lambda: normal_prior("a", 0.0, "scales"), "'scales' has copies (2,) for 3 rows: say by at=..."),
-        (lambda: normal_likelihood([[1.0]], "mu", "tau"), "the data must be a vector of finite numbers"),
-        (lambda: normal_likelihood([np.nan], "mu", "tau"), "the data must be a vector of finite numbers"),
+        (lambda: normal_likelihood([[1.0]], "mu", "tau"), "the data have shape (1, 1), expected (n,)."),
+        (
+            lambda: normal_likelihood([1.0, np.nan], "mu", "tau"),
+            "1 of 2 rows of the data are nan or infinite, the",
+        ),
         (lambda: normal_likelihood(Y, "a", "tau"), "'a' has copies (3,) for 6 rows: say by at=..."),
         (
             lambda: normal_likelihood(Y, "beta", "tau"),
@@ -447,7 +450,7 @@ def test_a_weight_of_two_is_a_row_twice():
         ),
         (
             lambda: multivariate_normal_likelihood(np.zeros(3), "beta", "Lambda"),
-            "must be a matrix of finite numbers",
+            "the data have shape (3,), expected (n, P).",
         ),
     ],
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_lrvb.mean_field.densities.density import Density, described
@@ -125,9 +124,7 @@ def multivariate_normal_likelihood(
     >>> multivariate_normal_likelihood(np.zeros((5, 2)), "mu", "Lambda", given="z")
     multivariate_normal_likelihood(array(5, 2), mean='mu', precision='Lambda')
     """
-    values = np.asarray(X, dtype=float)
-    if values.ndim != 2 or not np.all(np.isfinite(values)):
-        raise ValueError(f"the data must be a matrix of finite numbers; got shape {values.shape}.")
+    values = data_rows(X, n_axes=2)
     constant, parts = predictor(mean)
     residual = values - spread(constant, values.shape, "the known part of the mean")
     of_rows = case_weights(weights, len(values))

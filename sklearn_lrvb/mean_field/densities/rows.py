@@ -88,11 +88,18 @@ def case_weights(weights, n_rows):
     return weights
 
 
-def data_rows(values):
-    """Data as a vector of floats. A ValueError where they are none, or not finite."""
+def data_rows(values, n_axes=1):
+    """Data as an array of floats, a row for each. A ValueError where they are none, or not finite."""
     values = np.asarray(values, dtype=float)
-    if values.ndim != 1 or not np.all(np.isfinite(values)):
-        raise ValueError(f"the data must be a vector of finite numbers; got shape {values.shape}.")
+    if values.ndim != n_axes:
+        expected = "(n,)" if n_axes == 1 else "(n, P)"
+        raise ValueError(f"the data have shape {values.shape}, expected {expected}.")
+    is_wrong = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
+    if np.any(is_wrong):
+        raise ValueError(
+            f"{np.count_nonzero(is_wrong)} of {len(values)} rows of the data are nan or infinite, the first "
+            f"is row {np.argmax(is_wrong)}. Leave them out, or give them any number and the weight 0."
+        )
     return values
 
 
