@@ -20,7 +20,9 @@ from sklearn_lrvb.row_blocks import batches
 BYTES_PER_ENTRY = 75.0  # Memory for each entry of a block while it is built.
 
 # Share of entries that are not zero from which a block is a dense array: products with it are then faster.
-_DENSE_FROM = 0.03
+# Above some size it also has to take no more memory than its entries do.
+_DENSE_FROM, _DENSE_UP_TO = 0.03, 2**28
+_BYTES_OF_DENSE = 16.0  # Memory for each entry of a dense block while it is built.
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,8 @@ class _TermOfCopies:
 def _summed(entries, numbers, shape):
     """A matrix from entries (rows, columns, values), of which the columns have other numbers in it."""
     n_entries = sum(np.broadcast(*own).size for own in entries)
-    if n_entries < _DENSE_FROM * prod(shape):
+    most = max(BYTES_PER_ENTRY * n_entries, _DENSE_UP_TO)
+    if n_entries < _DENSE_FROM * prod(shape) or _BYTES_OF_DENSE * prod(shape) > most:
         rows, columns, values = (
             np.concatenate(parts)
             for parts in zip(

@@ -133,16 +133,18 @@ class LogJoint:
                 )
         return _symmetric(entries, size)
 
-    def coupling(self, means, name, others):
-        """H between a factor and others, in blocks of its copies: a `Coupling`."""
-        starts, size = self.starts_among([name, *others]), self.factors[name].size
-        short = _symmetric(
-            list(self._monomials.hessian_entries(means, starts)),
-            size + sum(self.factors[other].size for other in others),
-        )
-        terms = [term for term, _ in self._terms_of[name]]
-        starts = self.starts_among(others)
-        return Coupling(self.factors, name, starts, short[:size, size:], terms, self.reader(means))
+    def couplings(self, means, names, others):
+        """H between each of some factors, which share no term, and others: dict, name -> `Coupling`."""
+        starts, size = self.starts_among([*names, *others]), sum(self.factors[name].size for name in names)
+        n_others = sum(self.factors[other].size for other in others)
+        short = _symmetric(list(self._monomials.hessian_entries(means, starts)), size + n_others)
+        short, of_others, read = short[:size, size:], self.starts_among(others), self.reader(means)
+        couplings = {}
+        for name in names:
+            own = short[starts[name] : starts[name] + self.factors[name].size]
+            terms = [term for term, _ in self._terms_of[name]]
+            couplings[name] = Coupling(self.factors, name, of_others, own, terms, read)
+        return couplings
 
 
 def _symmetric(entries, size):

@@ -30,6 +30,7 @@ from sklearn_lrvb.mean_field.quantities import own_covariances
 from sklearn_lrvb.row_blocks import batches
 
 _ROOT_MATRICES = 4.0  # Number of arrays of the size of the joint members' covariance blocks.
+_BYTES_PER_PAIR = 65.0  # Memory for each entry of H_r,j V_j H_j,r while S is computed.
 _DENSE_MATRICES = 3.5  # Number of dense matrices over the rows of S that are eliminated last.
 _DENSE_UP_TO = 4000  # Number of joint statistics up to which S is computed as a dense matrix.
 _PAIRS_BYTES = 2**26  # Memory for pairs of entries of some rows.
@@ -73,17 +74,32 @@ class LinearResponse:
 
     def _eliminate(self, separate, log_joint, means):
         """The information that the joint factors miss, in their mean parameters, and H_j,r: dict."""
-        _require_memory_for(log_joint.n_hessian_entries(self.joint, self.joint), self.joint)
-        missing, couplings = log_joint.hessian(means, self.joint), {}
-        for name in separate:
-            couplings[name] = log_joint.coupling(means, name, self.joint)
-            _require_memory_for(couplings[name].n_block_entries, [name])
-            for block in couplings[name].blocks():
-                own = self._of_copies(name, block.copies)
-                form = sparse.coo_array(covariance_form(*own, block.matrix))
-                entries = form.data, (block.active[form.row], block.active[form.col])
-                missing = missing + sparse.csr_array(entries, shape=missing.shape)
+        n_entries = log_joint.n_hessian_entries(self.joint, self.joint)
+        _require_memory_for_derivatives(n_entries, self.joint)
+        missing = log_joint.hessian(means, self.joint)
+        couplings = log_joint.couplings(means, separate, self.joint)
+        for name, coupling in couplings.items():
+            _require_memory_for_derivatives(coupling.n_block_entries, [name])
+            for active, form in self._forms(name, coupling):
+                missing = missing + _spread(form, active, missing.shape[0])
         return missing, couplings
+
+    def _forms(self, name, coupling):
+        """Yield joint statistics, and H_r,j V_j H_j,r over these, a sum over blocks."""
+        total, of_total = None, None
+        for block in coupling.blocks():
+            if not sparse.issparse(block.matrix):
+                _require_memory_for_form(len(block.active) ** 2, name)
+            form = covariance_form(*self._of_copies(name, block.copies), block.matrix)
+            if sparse.issparse(form):
+                _require_memory_for_form(form.nnz, name)
+            if total is not None and np.array_equal(of_total, block.active):
+                total = total + form
+                continue
+            if total is not None:
+                yield of_total, total
+            total, of_total = form, block.active
+        yield of_total, total
 
     def _of_copies(self, name, copies):
         """A factor with some of its copies alone, and their natural parameters."""
@@ -212,16 +228,33 @@ class LinearResponse:
         return float(np.sqrt(max(own + self._system.quadratic_forms(scaled)[0], 0.0)))
 
 
-def _require_memory_for(n_entries, names):
+def _spread(form, active, size):
+    """A dense or sparse matrix over some statistics as a sparse one over all."""
+    if sparse.issparse(form):
+        form = sparse.coo_array(form)
+        return sparse.csr_array((form.data, (active[form.row], active[form.col])), shape=(size, size))
+    counts = np.zeros(size + 1, dtype=np.int64)
+    counts[1 + active] = len(active)
+    columns = np.tile(active.astype(np.int32), len(active))
+    return sparse.csr_array((form.ravel(), columns, np.cumsum(counts)), shape=(size, size))
+
+
+_REMEDIES = [
+    "Give indicators and tables with many zeros as sparse coefficients, or index copies by `at`.",
+    "std(..., method='mean_field') needs none of them.",
+]
+
+
+def _require_memory_for_derivatives(n_entries, names):
     """Refuse entries of H that would not fit into memory."""
-    require_memory(
-        BYTES_PER_ENTRY * n_entries,
-        f"The {n_entries} second derivatives of the log joint in {', '.join(map(repr, names))}",
-        [
-            "Give indicators and tables with many zeros as sparse coefficients, or index copies by `at`.",
-            "std(..., method='mean_field') needs none of them.",
-        ],
-    )
+    what = f"The {n_entries} second derivatives of the log joint in {', '.join(map(repr, names))}"
+    require_memory(BYTES_PER_ENTRY * n_entries, what, _REMEDIES)
+
+
+def _require_memory_for_form(n_entries, name):
+    """Refuse entries of H_r,j V_j H_j,r that would not fit into memory."""
+    what = f"The {n_entries} pairs of statistics that {name!r} makes depend on each other"
+    require_memory(_BYTES_PER_PAIR * n_entries, what, _REMEDIES)
 
 
 def separate_factors(log_joint):
