@@ -11,6 +11,10 @@ L_ii^2 makes up the rest of T_ii, which is to have mean 1 and variance s_ii: a g
     mean 1 - sum_{j<i} s_ij,        variance s_ii - 2 sum_{j<i} s_ij^2,
 
 which is chi^2_{nu - i}/nu at a Wishart's own s_ij = 1/nu, s_ii = 2/nu.
+
+The inverse of T = L L' follows from that of L, whose entries below the diagonal are sums of products with the
+independent L_ij. Their mean squares, E (L^-1)_ij^2, are the inverse of the matrix diag(g) - (s_ij, j < i), in
+which g_i = 1 / E(1/L_ii^2) is the harmonic mean of a pivot.
 """
 
 import numpy as np
@@ -19,6 +23,9 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import G
 
 # Least mean of a pivot L_ii^2, relative to its mean under Bartlett's own decomposition.
 _LEAST_RELATIVE_PIVOT = 0.5
+# The same for the harmonic mean, of a pivot with the variance of the whole diagonal entry. Where many values
+# are hidden it would fall to zero, and the inverses of the matrices would have no mean.
+_LEAST_RELATIVE_HARMONIC_MEAN = 0.75
 # Least pivot, relative to the squares left of it: below it L L' is singular to working precision.
 _SMALLEST_PIVOT = 1e-12
 
@@ -35,10 +42,10 @@ class BartlettFactors(RandomFactors):
 
     Notes
     -----
-    With few points the squares left of the diagonal can account for nearly all of a diagonal entry's mean or
-    variance. The row is then scaled down, so that L_ii^2 keeps at least half of its mean under a Wishart
-    distribution, (nu - i)/nu. The mean I and the variances on the diagonal are not changed by this; the
-    variances off the diagonal become too small.
+    With few points, or many hidden values, the squares left of the diagonal can account for nearly all of a
+    diagonal entry's mean or variance. The row is then scaled down, so that L_ii^2 keeps at least half of its
+    mean under a Wishart distribution, (nu - i)/nu, and most of its harmonic mean. This does not change the
+    mean I and the variances on the diagonal; the variances off the diagonal become too small.
     """
 
     def __init__(self, deviations, degrees_of_freedom):
@@ -51,6 +58,8 @@ class BartlettFactors(RandomFactors):
             1.0 - below.sum(axis=2),
             np.sqrt(diagonal - 2.0 * np.square(below).sum(axis=2)),
         )
+        self.mean_square_map = -below
+        _diagonal(self.mean_square_map)[...] = self._pivots.harmonic_mean
 
         rows = np.arange(deviations.shape[1])
         self._later_rows = rows[::-1].astype(float)  # P - 1 - i
@@ -104,12 +113,21 @@ def _row_squares(matrices):
 
 
 def _row_scale(diagonal, below, degrees_of_freedom):
-    """Factor of the variances left of the diagonal, row by row, (S, P): 1 except with few points."""
+    """Factor of the variances left of the diagonal, row by row, (S, P): 1 except with little information."""
     row = np.arange(diagonal.shape[1])
-    largest = 1.0 - _LEAST_RELATIVE_PIVOT * (1.0 - row / degrees_of_freedom[:, None])
-    scale = np.ones_like(diagonal)
-    first, rest = below.sum(axis=2)[:, 1:], 2.0 * np.square(below).sum(axis=2)[:, 1:]
-    of_mean = largest[:, 1:] / first
-    of_variance = np.sqrt(largest[:, 1:] * diagonal[:, 1:] / rest)
-    scale[:, 1:] = np.minimum(1.0, np.minimum(of_mean, of_variance))
+    own_pivot = (1.0 - row / degrees_of_freedom[:, None])[:, 1:]
+    scale, variance = np.ones_like(diagonal), diagonal[:, 1:]
+    first, second = below.sum(axis=2)[:, 1:], np.square(below).sum(axis=2)[:, 1:]
+    largest = 1.0 - _LEAST_RELATIVE_PIVOT * own_pivot
+    of_mean = largest / first
+    of_variance = np.sqrt(0.5 * largest * variance / second)
+    # The pivot's mean 1 - x first, times its harmonic mean, is at least `least` times its mean up to the
+    # smaller root x of a quadratic; without a root, for all x.
+    least = _LEAST_RELATIVE_HARMONIC_MEAN * own_pivot - variance
+    curvature, slope = np.square(first) + 2.0 * second, 0.5 * (2.0 - least) * first
+    constant = np.maximum(1.0 - variance - least, 0.0)
+    discriminant = np.square(slope) - curvature * constant
+    root = constant / (slope + np.sqrt(np.maximum(discriminant, 0.0)))
+    of_harmonic_mean = np.where(discriminant > 0.0, root, 1.0)
+    scale[:, 1:] = np.minimum(1.0, np.minimum(np.minimum(of_mean, of_variance), of_harmonic_mean))
     return scale

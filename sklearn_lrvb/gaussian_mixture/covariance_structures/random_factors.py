@@ -28,7 +28,15 @@ class RandomFactors(ABC):
     ----------
     deviations : (S, ...), standard deviations of the changes, and of the precisions
     degrees_of_freedom : (S,), c
+
+    Attributes
+    ----------
+    mean_square_map : (S, ...)
+        A with E(v) = A' E(w), where w are the squares of the entries of L^-T u and v those of independent u
+        with the mean 0: how large u has to be for L^-T u to have given variances.
     """
+
+    mean_square_map: np.ndarray
 
     @abstractmethod
     def __init__(self, deviations, degrees_of_freedom):
@@ -95,6 +103,11 @@ class GammaVariables:
     def _shape(self):
         return np.square(self.mean / self.deviation)
 
+    @property
+    def harmonic_mean(self):
+        """1 / E(1/t), or a number below zero where that is infinite, (...)."""
+        return self.mean - np.square(self.deviation) / self.mean
+
     def log_derivatives(self, normals, values):
         """log dt/db, by the densities of b and t: (n, ...)."""
         shape, relative = self._shape, values / self.mean - 1.0
@@ -122,6 +135,7 @@ class GammaFactors(RandomFactors):
     def __init__(self, deviations, degrees_of_freedom):
         del degrees_of_freedom
         self._variables = GammaVariables(deviations, np.ones_like(deviations), deviations)
+        self.mean_square_map = self._variables.harmonic_mean
 
     @staticmethod
     def wishart(generator, degrees_of_freedom, inverse_scales):

@@ -9,10 +9,12 @@ Each response becomes a quantile of q's own family (a Gaussian copula):
   logit of a Beta(s a, s b) variable with this variance; s = 1 where no information is missing;
 * precisions through Bartlett's factors L (`bartlett`) or as gamma variables, in the frame where they are the
   identity on average;
-* means given the precisions, mu = m + W^-1 L^-T u, so that they have the tails of Student's t.
+* means given the precisions, mu = m + W^-1 L^-T S u, so that they have the tails of Student's t. The scale S
+  is a diagonal matrix that makes the variances of mu those of linear response and of Student's excess.
 
-Where nothing is ambiguous, as with one component, these are draws of the exact posterior. The means of means,
-and both moments of weights and precisions, have relative errors of order 1/N_k.
+Where no information is missing, as with one component without holes, S = I, and these are draws of the exact
+posterior. Otherwise the means of means, and both moments of weights and precisions, have relative errors of
+order 1/N_k.
 """
 
 from functools import cached_property
@@ -27,6 +29,7 @@ from sklearn_lrvb.row_blocks import slices
 from sklearn_lrvb.symmetric_matrices import gram_root
 
 _VARIANCES_AT_ONCE = 512  # Number of variances of precisions that are computed at once.
+_LEAST_SQUARED_SCALE = 0.25  # Of means, where nearly all of their variance would be that of the precisions.
 _NEWTON_STEPS = 30  # More steps than `beta_size` needs, because they converge quadratically.
 
 
@@ -110,8 +113,25 @@ class PosteriorCopula:
 
     def draws(self, responses):
         """The draws of some responses, (n, n_responses) -> ParameterDraws."""
-        logits, scaled_means, changes = self.split(responses)
+        logits, linear, changes = self.split(responses)
+        scaled_means = self.mean_scale * linear
         return ParameterDraws(*self._sticks_of(logits), self.random_factors.factors(changes), scaled_means)
+
+    # Means.
+
+    @cached_property
+    def mean_scale(self):
+        """The diagonal of S, (K, P)."""
+        posterior, structure = self._posterior, self._structure
+        own = np.square(self._information.covariance_root(self._targets["means"].coordinates())).sum(axis=0)
+        own = own.reshape(posterior.centred_means.shape)
+        student = structure.precision_factors.mean_excess_factor(posterior.effective_degrees_of_freedom)
+        student = structure.layout.per_component(student)[:, None]
+        back = structure.transposed(self.random_factors.mean_square_map)
+        needed = structure.transformed(back, own + student / posterior.mean_precision[:, None])
+        # A variance that is infinite (an excess of 0) or mostly due to the tails says little about the bulk.
+        describes_bulk = (student > 0.0) & (student < 1.0)
+        return np.sqrt(np.where(describes_bulk, np.maximum(needed / own, _LEAST_SQUARED_SCALE), 1.0))
 
     # Weights.
 

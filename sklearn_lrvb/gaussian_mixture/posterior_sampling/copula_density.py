@@ -35,6 +35,7 @@ class CopulaDensity:
         self._structure = structure = posterior.structure
         self.root = cholesky_equilibrated(_response_covariance(copula, structure, covariance))
         log_scale = np.log(structure.own_precision_scale).sum() * structure.layout.n_precision_groups
+        log_scale += np.log(copula.mean_scale).sum()
         self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
 
     def log_density(self, responses, draws):
@@ -116,10 +117,9 @@ class CopulaDensity:
         of_logits -= logits / np.square(copula.logit_deviations)
         of_changes = copula.random_factors.slopes(changes, draws.factors, of_factors)
         of_quadratic = -structure.own_precision_scale * structure.entries(of_changes)
+        of_linear = copula.mean_scale * of_scaled_means
         n_draws = len(responses)
-        slopes = np.hstack(
-            [of_logits, of_scaled_means.reshape(n_draws, -1), of_quadratic.reshape(n_draws, -1)]
-        )
+        slopes = np.hstack([of_logits, of_linear.reshape(n_draws, -1), of_quadratic.reshape(n_draws, -1)])
         return slopes + self.precision_times(responses)
 
 

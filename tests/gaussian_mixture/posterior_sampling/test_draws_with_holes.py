@@ -32,6 +32,32 @@ def drawn(model, n_draws=3):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=model_id)
+def test_draws_of_means_have_the_deviations_reported(model):
+    estimator = fitted(model)
+    draws = estimator.sample_posterior(2000, random_state=2)
+    np.testing.assert_allclose(draws["means"].std(axis=0), estimator.means_std_, rtol=0.12)
+    np.testing.assert_allclose(
+        draws["precisions"].std(axis=0), estimator.precisions_std_, rtol=0.35, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(("n_samples", "n_features", "largest"), [(100, 5, 1.06), (100, 10, 1.7)])
+def test_few_rows_of_which_half_the_values_are_hidden(n_samples, n_features, largest):
+    # in ten features some 25 rows show any two of them: precisions are known to a few degrees of freedom
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n_samples, n_features))
+    X[rng.random(X.shape) < 0.5] = np.nan
+    estimator = mixture({}, n_components=1).fit(X)
+    draws = estimator.sample_posterior(4000, random_state=1)
+    ratios = draws["means"].std(axis=0) / estimator.means_std_
+    assert ratios.min() > 0.94 and ratios.max() < largest
+    assert np.all(
+        np.median(draws["covariances"], axis=0).diagonal(0, 1, 2)
+        < 2.0 * estimator.covariances_.diagonal(0, 1, 2)
+    )
+
+
+@pytest.mark.parametrize("model", MODELS, ids=model_id)
 def test_the_likelihood_is_that_of_what_is_seen(model):
     _, parameters, rows = drawn(model)
     draws = parameters.reported()
