@@ -104,7 +104,7 @@ def problem(model, n_components=2, n_rows=100, weighted=False):
 
 
 def log_evidence(estimator, X):
-    """log p(X) of a mixture of two components in one dimension, by the sum over all assignments."""
+    """log p(X) of a mixture in one dimension, by the sum over all assignments."""
     return logsumexp([log_density for log_density, _ in _assignments(estimator, X)])
 
 
@@ -115,7 +115,7 @@ def mean_of_the_mixture(estimator, X):
 
 
 def _assignments(estimator, X):
-    """Yield log p(X, labels) and E(sum_k pi_k mu_k given labels) for all labels of two components."""
+    """Yield log p(X, labels) and E(sum_k pi_k mu_k given labels) for all labels."""
     posterior = estimator._fitted.posterior
     weights = posterior.prior.weights
     nu0, b0 = estimator.degrees_of_freedom_prior_, estimator.mean_precision_prior_
@@ -131,8 +131,9 @@ def _assignments(estimator, X):
             - 0.5 * (nu0 + n_rows) * np.log(0.5 * (c0 + sum_of_squares))
         )
 
-    for labels in itertools.product((0, 1), repeat=len(X)):
-        parts = [X[np.array(labels) == k, 0] for k in (0, 1)]
+    components = range(posterior.n_components)
+    for labels in itertools.product(components, repeat=len(X)):
+        parts = [X[np.array(labels) == k, 0] for k in components]
         counts = np.array([float(len(part)) for part in parts])
         means = [(b0 * m0 + part.sum()) / (b0 + len(part)) for part in parts]
         squares = [

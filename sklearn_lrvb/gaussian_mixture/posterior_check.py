@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.diagnostics import asymmetries, mean_shifts
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.relabellings import log_total_over_one
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.relabellings import evidence_of_all_copies
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 from sklearn_lrvb.row_blocks import untracked
 
@@ -59,9 +59,10 @@ class PosteriorCheck:
     log_evidence_bound_error : float or None
         Its Monte Carlo standard error.
     log_evidence : float or None
-        log p(X) in nats by importance sampling, with all relabellings of the components: log K! more than the
-        evidence of the fit's labelling under a Dirichlet prior. None under a Dirichlet process with more than
-        12 components.
+        log p(X) in nats by importance sampling, with all relabellings of the components. Draws count if their
+        components are closest to those of the fit in the order of the fit, so that copies that overlap are
+        not counted twice. None where no draw counts, because many components overlap, and under a Dirichlet
+        process with more than 12 components.
     log_evidence_error : float or None
         Its Monte Carlo standard error.
     k_hat : float or None
@@ -146,7 +147,7 @@ class PosteriorCheck:
         ]
         if self.k_hat is None:
             return lines
-        evidence = "not computed for so many components"
+        evidence = "not computed: too many components, or too much overlap"
         if self.log_evidence is not None:
             evidence = f"{self.log_evidence:.2f} +- {self.log_evidence_error:.2f}"
         return [
@@ -206,12 +207,12 @@ def _importance_sampled(sampler, rows, n_draws, random_state, tracked):
     draws, weights = sampler.importance(rows, n_draws, random_state, tracked)
     moments = [draws.moments(target) for target in PARAMETERS]
     ends = [draws.quantiles(target, [0.025, 0.975]) for target in PARAMETERS]
-    relabelled = log_total_over_one(draws.parameters, weights.weights)
+    log_evidence, log_evidence_error = evidence_of_all_copies(draws.parameters, weights)
     return {
         "log_evidence_bound": weights.log_evidence_bound,
         "log_evidence_bound_error": weights.log_evidence_bound_error,
-        "log_evidence": None if relabelled is None else weights.log_evidence + relabelled,
-        "log_evidence_error": weights.log_evidence_error,
+        "log_evidence": log_evidence,
+        "log_evidence_error": log_evidence_error,
         "k_hat": weights.k_hat,
         "effective_draws": weights.effective_draws,
         "reliable": weights.are_reliable,

@@ -60,11 +60,6 @@ class ImportanceWeights:
         return float(logsumexp(self._smoothed[0]) - np.log(len(self.log_ratios)))
 
     @property
-    def log_evidence_error(self):
-        """Standard error of `log_evidence`, in nats."""
-        return float(np.sqrt(max(1.0 / self.effective_draws - 1.0 / len(self.log_ratios), 0.0)))
-
-    @property
     def log_evidence_bound(self):
         """Mean of the log ratios: a lower bound on log p(X), by Jensen's inequality."""
         return float(np.mean(self.log_ratios))

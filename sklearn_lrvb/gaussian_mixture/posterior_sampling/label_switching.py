@@ -45,8 +45,19 @@ def relabelled(parameters, which):
         return parameters
     posterior, origin, draws = parameters.posterior, parameters.origin, parameters.draws
     far = DrawnParameters(posterior, origin, draws[index])
-    orders = np.array([linear_sum_assignment(costs)[1] for costs in _divergences(far)])
+    orders = closest_orders(far, np.ones(posterior.n_components, dtype=bool))
     return DrawnParameters(posterior, origin, draws.replaced(index, _reordered(far, orders)))
+
+
+def closest_orders(parameters, of_components):
+    """Numbers of the draws' components that are closest to some of the fit, one each: int array (n, m).
+
+    Parameters
+    ----------
+    parameters : DrawnParameters, of n draws
+    of_components : bool (K,), which m components of the fit
+    """
+    return np.array([linear_sum_assignment(costs[of_components])[1] for costs in _divergences(parameters)])
 
 
 def _divergences(parameters):

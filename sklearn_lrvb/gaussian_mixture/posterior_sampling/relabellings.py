@@ -1,8 +1,10 @@
-"""How often a posterior occurs among those with relabelled components.
+"""The evidence of all labellings, from draws of one of them.
 
 The likelihood does not depend on which component has which number, so that every mode of the posterior has
-copies. Draws of one of them give its evidence; that of all of them is larger by a factor. Copies that differ
-in the numbers of empty components alone are the same mode.
+copies. Where components overlap, draws of one copy also reach the others. Each draw is therefore counted only
+if its components are closer to those of the fit in their own order than in any other: the draws that are
+counted make up one copy exactly, and the evidence is theirs times the number of copies. Copies that differ in
+the numbers of empty components alone are the same.
 """
 
 import numpy as np
@@ -10,6 +12,7 @@ from scipy.special import gammaln, logsumexp
 
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.label_switching import closest_orders
 
 _MOST_COMPONENTS = 12  # Largest number of components for which all subsets of them are gone through.
 
@@ -19,13 +22,15 @@ def log_copies(counts):
     return float(gammaln(len(counts) + 1) - gammaln(np.sum(~occupied(counts)) + 1))
 
 
-def log_total_over_one(parameters, weights):
-    """log of the evidence of all relabelled copies over that of one; None if components are too many.
+def evidence_of_all_copies(parameters, sampled):
+    """log of the evidence of all relabelled copies, and its Monte Carlo standard error: a pair of float.
+
+    The pair is (None, None) if components are too many, or overlap so much that no draw is counted.
 
     Parameters
     ----------
-    parameters : DrawnParameters
-    weights : (n,), of the draws from the exact posterior's mode; they sum to one
+    parameters : DrawnParameters, of n draws
+    sampled : ImportanceWeights, of these draws
 
     Notes
     -----
@@ -35,17 +40,23 @@ def log_total_over_one(parameters, weights):
     the sum of 1/prod_k t_k over all orders is one over subsets.
     """
     posterior = parameters.posterior
-    copies = log_copies(posterior.counts)
     if isinstance(posterior.prior.weights, DirichletWeights):
-        return copies
-    n_components = posterior.n_components
-    if n_components > _MOST_COMPONENTS:
-        return None
-    log_left = np.cumsum(parameters.draws.log_rest, axis=1)  # of t_2, ..., t_(K + 1)
-    in_this_order = -log_left[:, :-1].sum(axis=1)
-    is_empty = ~occupied(posterior.counts)
-    in_all_orders = _log_sum_over_orders(parameters.log_weights, log_left[:, -1], is_empty)
-    return float(logsumexp(in_all_orders - in_this_order, b=weights))
+        log_over_one = np.full(len(parameters.draws), log_copies(posterior.counts))
+    elif posterior.n_components > _MOST_COMPONENTS:
+        return None, None
+    else:
+        log_left = np.cumsum(parameters.draws.log_rest, axis=1)  # of t_2, ..., t_(K + 1)
+        log_over_one = log_left[:, :-1].sum(axis=1)
+        is_empty = ~occupied(posterior.counts)
+        log_over_one += _log_sum_over_orders(parameters.log_weights, log_left[:, -1], is_empty)
+    is_occupied = occupied(posterior.counts)
+    is_counted = np.all(closest_orders(parameters, is_occupied) == np.flatnonzero(is_occupied), axis=1)
+    counted = np.where(is_counted, sampled.weights, 0.0)
+    if not counted.any():
+        return None, None
+    shares = counted * np.exp(log_over_one - log_over_one.max())
+    error = np.sqrt(max(np.square(shares / shares.sum()).sum() - 1.0 / len(shares), 0.0))
+    return sampled.log_evidence + float(logsumexp(log_over_one, b=counted)), float(error)
 
 
 def _log_sum_over_orders(log_weights, log_left, is_empty):

@@ -7,6 +7,7 @@ import pytest
 from catalogue import (
     COVARIANCE_TYPES,
     WEIGHT_PRIORS,
+    mixture,
     models_in_turn,
     overlapping,
 )
@@ -17,8 +18,9 @@ from scipy.special import logsumexp
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 from sklearn_lrvb.gaussian_mixture.posterior_sampling import label_switching
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.gibbs_sampling import conditional_draws, gibbs_chains
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.importance_sampling import ImportanceWeights
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.parameter_draws import DrawnParameters
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.relabellings import log_total_over_one
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.relabellings import evidence_of_all_copies
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.weighted_draws import WeightedDraws
 from sklearn_lrvb.row_blocks import untracked
 
@@ -54,12 +56,33 @@ def test_the_evidence_is_the_sum_over_all_assignments(separation, covariance_typ
     }
     case = Problem(model, 2, ten_rows(separation))
     draws, sampled = case.sampler.importance(case.rows, 8000, np.random.RandomState(0))
-    total = sampled.log_evidence + log_total_over_one(draws.parameters, sampled.weights)
+    total, error = evidence_of_all_copies(draws.parameters, sampled)
     expected = log_evidence(case.mixture, case.X)
-    assert sampled.log_evidence_error < 0.03
-    assert total == pytest.approx(expected, abs=0.01 + 4 * sampled.log_evidence_error)
+    assert error < 0.03
+    assert total == pytest.approx(expected, abs=0.01 + 4 * error)
     assert case.mixture.lower_bound_ < sampled.log_evidence_bound + 4 * sampled.log_evidence_bound_error
     assert sampled.log_evidence_bound < sampled.log_evidence + 0.01
+
+
+@pytest.mark.parametrize("concentration", [5.0, 20.0])
+@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+@pytest.mark.parametrize(("n_components", "covariance_type"), [(2, "spherical"), (2, "full"), (3, "diag")])
+def test_components_that_overlap_are_not_counted_twice(n_components, covariance_type, weights, concentration):
+    # all rows in one cloud: draws of the fit's order reach the others
+    model = {
+        "covariance_type": covariance_type,
+        "weight_concentration_prior_type": weights,
+        "weight_concentration_prior": concentration,
+        "reg_covar": 0.0,
+        "moves": None,
+    }
+    X = np.random.default_rng(0).normal(size=(8, 1))
+    estimator = mixture(model, n_components).fit(X)
+    check = estimator.posterior_check(X, n_draws=8000, random_state=0)
+    # Weights with heavy tails are themselves off by a few hundredths.
+    slack = 0.05 if check.k_hat <= 0.7 else 0.25
+    expected = log_evidence(estimator, X)
+    assert check.log_evidence == pytest.approx(expected, abs=slack + 2 * check.log_evidence_error)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +163,7 @@ def test_the_evidence_is_that_of_bridge_sampling(covariance_type, weights):
         above = logsumexp(of_copula - np.logaddexp(of_copula, evidence)) - np.log(len(of_copula))
         below = logsumexp(-np.logaddexp(of_exact, evidence)) - np.log(len(of_exact))
         evidence = above - below
-    assert sampled.log_evidence == pytest.approx(evidence, abs=0.03 + 4 * sampled.log_evidence_error)
+    assert sampled.log_evidence == pytest.approx(evidence, abs=0.03 + 4 / np.sqrt(sampled.effective_draws))
 
 
 def test_relabelled_copies_are_counted_once():
@@ -152,8 +175,7 @@ def test_relabelled_copies_are_counted_once():
         model = {"weight_concentration_prior_type": weights, "init_params": r, "reg_covar": 0.0}
         case = Problem({"covariance_type": "diag", **model}, 3, X)
         draws = case.sampler.draws(50, np.random.RandomState(0))
-        equal = np.full(50, 0.02)
-        found = log_total_over_one(draws, equal)
+        found, _ = evidence_of_all_copies(draws, ImportanceWeights(np.zeros(50)))
         if weights == "dirichlet_distribution":
             assert found == pytest.approx(np.log(6))
             continue
