@@ -202,7 +202,7 @@ class MatrixStructure(CovarianceStructure):
         if not noise.any():
             whitened = np.linalg.solve(covariance_cholesky, vectors.T[:, :, None])
             return np.square(whitened).sum(axis=(1, 2))
-        whiteners = self.whiteners(covariance_cholesky)
+        whiteners = np.linalg.inv(covariance_cholesky)
         squares = np.square(whiteners @ vectors.T[:, :, None]).sum(axis=(1, 2))
         precisions = self.gram(self.transposed(whiteners))
         return squares + np.einsum("npq,pq->n", precisions, noise)

@@ -28,6 +28,9 @@ class Moments:
     def __add__(self, other):
         return Moments(self.counts + other.counts, self.first + other.first, self.second + other.second)
 
+    def __sub__(self, other):
+        return Moments(self.counts - other.counts, self.first - other.first, self.second - other.second)
+
 
 def _own_moments(posterior):
     """Complete moments of q in its own frames."""

@@ -297,15 +297,21 @@ class VariationalPosterior:
             covariance_cholesky=covariance_cholesky,
         )
 
+    def with_noise(self, moments):
+        """Moments of rows, completed by the known noise on x."""
+        structure = self.structure
+        if not self.reg_covar:
+            return moments
+        noise = self.reg_covar * structure.power * structure.layout.per_group(moments.counts)
+        return replace(
+            moments, second=moments.second + structure.expand(noise) * structure.gram(self.whiteners)
+        )
+
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
-        prior, structure = self.prior, self.structure
-        second = moments.second + self.second_moments_of_prior()
-        if prior.reg_covar > 0:
-            noise = prior.reg_covar * structure.power * structure.layout.per_group(moments.counts)
-            second += structure.expand(noise) * structure.gram(self.whiteners)
-        first = moments.first + prior.mean_precision * self.whitened_prior_mean
-        return Moments(moments.counts, first, second)
+        of_rows = self.with_noise(moments)
+        first = of_rows.first + self.prior.mean_precision * self.whitened_prior_mean
+        return Moments(of_rows.counts, first, of_rows.second + self.second_moments_of_prior())
 
     def second_moments_of_prior(self):
         """What the prior adds to the second moments in the precision groups' frames, (S, ...)."""

@@ -249,7 +249,7 @@ class PosteriorUncertainty:
         return rows_without_score(rows, posterior, responses)
 
     def leave_one_out_scores(self, rows, training_rows, tracked=untracked):
-        """Scores of rows, each under the posterior without it.
+        """Scores of rows, each under the posterior without it, and without responses: (n_samples, 2).
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ class PosteriorUncertainty:
         tracked : Tracked, through which the blocks of rows are gone
         """
         self.source.check_training_rows(training_rows)
-        return self.of_rows(rows, leave_one_out_scores, tracked=tracked)
+        return self.of_rows(rows, leave_one_out_scores, (2,), tracked=tracked)
 
     # Coefficients of influence functions.
 
