@@ -56,7 +56,8 @@ class CoordinateAscent:
                 self._propose()
             natural = self.log_joint.natural_parameters(self.means, name)
             mean = self._updated(name, natural)
-            squared_length += np.vdot(natural - self.natural[name], mean - self.means[name])
+            change = self.log_joint.factors[name].counted(mean - self.means[name])
+            squared_length += np.vdot(natural - self.natural[name], change)
             self.natural[name], self.means[name] = natural, mean
         bound = lower_bound(self.log_joint, self.natural, self.means)
         if self._replaced is not None:
@@ -135,7 +136,8 @@ class CoordinateAscent:
 def lower_bound(log_joint, natural, means):
     """The ELBO in nats: the expected log joint plus the entropies A - eta . m."""
     entropies = (
-        np.sum(factor.family.log_partition(natural[name])) - np.vdot(natural[name], means[name])
+        np.sum(factor.counted(factor.family.log_partition(natural[name])))
+        - np.vdot(natural[name], factor.counted(means[name]))
         for name, factor in log_joint.factors.items()
     )
     return log_joint.value(means) + sum(entropies)

@@ -89,7 +89,7 @@ class Coupling:
         yield self._only_block
 
     def _block(self, copies):
-        chunk = with_copies(self._factors[self._name], copies.stop - copies.start)
+        chunk = with_copies(self._factors[self._name], copies)
         n_joint = self._short.shape[1]
         n_each = chunk.size // (chunk.lead[0] if chunk.lead else 1)
         short = sparse.coo_array(self._short[copies.start * n_each : copies.stop * n_each])

@@ -4,14 +4,15 @@
 The flat vector of a model runs factor by factor, then copy by copy, then through the family's statistics.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.exponential_families import ExponentialFamily
 from sklearn_lrvb.exponential_families.family import require_count
+from sklearn_lrvb.mean_field.arguments import numbers
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,17 @@ class Factor:
     copies : int or tuple of int, default=None
         Number of independent members. Their statistics then have a leading axis (copies, ...), or leading
         axes for a tuple such as (3, 4). None is one member, without that axis.
+    weights : array-like of shape (copies...), default=None
+        How many equal members each copy stands for, at least 0 and not necessarily whole; None is one. In
+        the log joint every statistic of a copy counts that many times, and so does its entropy. Means and
+        standard deviations are those of one member. Where a factor chooses components (``given="z"``),
+        `MeanFieldModel` takes its weights from the likelihoods.
 
     Raises
     ------
     ValueError
-        ``family`` is no family, or ``copies`` neither a whole number of at least 1 nor a tuple of these.
+        ``family`` is no family, ``copies`` neither a whole number of at least 1 nor a tuple of these, or
+        ``weights`` are negative, not finite, or of another shape.
 
     Examples
     --------
@@ -44,6 +51,7 @@ class Factor:
 
     family: ExponentialFamily
     copies: int | tuple[int, ...] | None = None
+    weights: ArrayLike | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.family, ExponentialFamily):
@@ -52,6 +60,8 @@ class Factor:
             )
         for count in self.copies if isinstance(self.copies, tuple) else self.lead:
             require_count("A factor's copies", count)
+        if self.weights is not None:
+            object.__setattr__(self, "weights", case_weights(self.weights, self.lead))
 
     def __str__(self) -> str:
         copies = f"{' x '.join(map(str, self.lead))} " if self.lead else ""
@@ -197,6 +207,32 @@ class Factor:
         """
         return self.family.covariance(natural).reshape(-1, self.shape[-1], self.shape[-1])
 
+    def counted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numbers of every copy times its weight; the array itself where copies have no weights.
+
+        Parameters
+        ----------
+        values : ndarray of shape (copies..., ...)
+            A number, or an array such as parameters, for every copy.
+
+        Returns
+        -------
+        counted : ndarray of the same shape
+            Sums over the members that each copy stands for.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.exponential_families import Categorical
+        >>> from sklearn_lrvb.mean_field import Factor
+        >>> Factor(Categorical(2), copies=2, weights=[1.0, 3.0]).counted(np.array([[0.5, 0.5], [0.0, 1.0]]))
+        array([[0.5, 0.5],
+               [0. , 3. ]])
+        """
+        if self.weights is None:
+            return values
+        return values * self.weights.reshape(self.lead + (1,) * (values.ndim - len(self.lead)))
+
     def labels(self, name: str) -> NDArray[np.object_]:
         """Labels of the factor's flat vector, such as "mu.value[0]" or "z.indicator[3,1]": (size,).
 
@@ -229,6 +265,20 @@ def entry_label(name, index):
     return f"{name}[{','.join(map(str, index))}]" if index else name
 
 
-def with_copies(factor, n):
-    """A factor with ``n`` copies along their first axis instead; the factor itself if it has no copies."""
-    return replace(factor, copies=(n, *factor.lead[1:])) if factor.lead else factor
+def with_copies(factor, copies):
+    """A factor with a slice of its copies along their first axis; the factor itself if it has no copies."""
+    if not factor.lead:
+        return factor
+    weights = None if factor.weights is None else factor.weights[copies]
+    return replace(factor, copies=(copies.stop - copies.start, *factor.lead[1:]), weights=weights)
+
+
+def case_weights(weights, shape):
+    """How many rows or members each of them counts as, an array of this shape; one without weights.
+
+    Raises
+    ------
+    ValueError
+        They are no such array of finite numbers of at least 0.
+    """
+    return np.ones(shape) if weights is None else numbers("weights", weights, shape=shape, least=0.0)

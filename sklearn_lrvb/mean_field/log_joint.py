@@ -2,7 +2,8 @@
 
 *Conventions.* ``means`` is a dict, name of the factor -> mean parameters in the factor's shape. Derivatives
 loop over the terms that have the factor, never over copies, and terms of a few numbers are computed together
-(`Monomials`).
+(`Monomials`). Terms are linear in sums over the equal members that a copy with a weight stands for, and
+derivatives are in the means of these sums: natural parameters do not depend on the copy's own weight.
 """
 
 from dataclasses import dataclass
@@ -82,19 +83,25 @@ class LogJoint:
                 coupled[name] |= names - {name}
         return coupled
 
-    def reader(self, means):
+    def _counted(self, means):
+        """Means of sums over the members that copies stand for: dict, name -> ndarray."""
+        return {name: self.factors[name].counted(mean) for name, mean in means.items()}
+
+    def _reader(self, means):
         """Function from an argument of a term to the means of its entries."""
         return lambda argument: argument.read(self.factors[argument.factor], means[argument.factor])
 
     def value(self, means):
         """E_q log p(x, theta) in nats, a float."""
-        read = self.reader(means)
+        means = self._counted(means)
+        read = self._reader(means)
         long = sum(term.derivative(read, ())[1] for term in self._long_terms)
         return float(long + self._monomials.value(means))
 
     def natural_parameters(self, means, name):
         """eta_j = d E_q log p / d m_j (Eq. nat_param_sum_of_theta_prods), in the factor's shape."""
-        factor, read = self.factors[name], self.reader(means)
+        means = self._counted(means)
+        factor, read = self.factors[name], self._reader(means)
         natural = np.zeros(factor.shape)
         for term, argument in self._terms_of[name]:
             argument.add(factor, natural, term.derivative(read, (argument,))[1])
@@ -116,7 +123,8 @@ class LogJoint:
         names : sequence of str, default=None
             Factors, the statistics of which follow each other in this order. None means all.
         """
-        starts, read = self.starts_among(self.factors if names is None else names), self.reader(means)
+        means = self._counted(means)
+        starts, read = self.starts_among(self.factors if names is None else names), self._reader(means)
         size = sum(self.factors[name].size for name in starts)
         entries = list(self._monomials.hessian_entries(means, starts))
         for term in self._long_terms:
@@ -135,10 +143,11 @@ class LogJoint:
 
     def couplings(self, means, names, others):
         """H between each of some factors, which share no term, and others: dict, name -> `Coupling`."""
+        means = self._counted(means)
         starts, size = self.starts_among([*names, *others]), sum(self.factors[name].size for name in names)
         n_others = sum(self.factors[other].size for other in others)
         short = _symmetric(list(self._monomials.hessian_entries(means, starts)), size + n_others)
-        short, of_others, read = short[:size, size:], self.starts_among(others), self.reader(means)
+        short, of_others, read = short[:size, size:], self.starts_among(others), self._reader(means)
         couplings = {}
         for name in names:
             own = short[starts[name] : starts[name] + self.factors[name].size]

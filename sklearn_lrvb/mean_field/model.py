@@ -13,7 +13,7 @@ from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import ExponentialFamily, NaturalParameterError
 from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.ascent import CoordinateAscent
-from sklearn_lrvb.mean_field.densities import Density, terms_of
+from sklearn_lrvb.mean_field.densities import Density, terms_of, with_weights
 from sklearn_lrvb.mean_field.factor import Factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
@@ -36,7 +36,8 @@ class MeanFieldModel:
     Attributes
     ----------
     factors : dict, name -> Factor
-        As given, with families made factors of one member.
+        As given, with families made factors of one member, and with the weights of the rows that copies
+        belong to.
     terms : tuple of Term
         As given, with densities replaced by their terms.
 
@@ -95,7 +96,8 @@ class MeanFieldModel:
         terms = tuple(terms)
         if not terms:
             raise ValueError("terms must be a list of at least one Term; got none.")
-        self.factors = {name: _as_factor(name, factor) for name, factor in factors.items()}
+        factors = {name: _as_factor(name, factor) for name, factor in factors.items()}
+        self.factors = with_weights(factors, terms)
         single = terms_of(terms, self.factors)
         bound = tuple(bind(term, number, self.factors, of) for number, of, term in single)
         for name in self.factors:
@@ -105,6 +107,17 @@ class MeanFieldModel:
                 )
         self.terms = tuple(term for _, _, term in single)
         self.log_joint = LogJoint(self.factors, bound)
+        self._refuse_coupled_weights()
+
+    def _refuse_coupled_weights(self):
+        weighted = [name for name, factor in self.factors.items() if factor.weights is not None]
+        for name in weighted:
+            others = self.log_joint.coupled[name].intersection(weighted)
+            if others:
+                raise ValueError(
+                    f"{name!r} and {min(others)!r} have copies with weights and share a term, which does not "
+                    "say which of the members that they stand for belong together: repeat the rows instead."
+                )
 
     def __repr__(self) -> str:
         factors = ", ".join(f"{name}: {factor}" for name, factor in self.factors.items())

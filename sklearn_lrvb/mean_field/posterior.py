@@ -338,7 +338,8 @@ class MeanFieldPosterior:
         Returns
         -------
         hessian : ndarray of shape (d, d)
-            H, symmetric, in one over products of the units of the statistics.
+            H, symmetric, in one over products of the units of the statistics. The covariance of a copy with a
+            weight (`Factor`) is that of one member, which V and H alone do not give.
 
         Raises
         ------
@@ -363,7 +364,11 @@ class MeanFieldPosterior:
         2.0 2.0
         """
         self._require_matrix([resolve_quantity(name, self.factors) for name in self.factors], "Hessian")
-        return self.log_joint.hessian(self.mean_parameters).toarray()
+        counts = np.concatenate([of.counted(np.ones(of.shape)).ravel() for of in self.factors.values()])
+        hessian = self.log_joint.hessian(self.mean_parameters).toarray()
+        hessian *= counts
+        hessian *= counts[:, None]
+        return hessian
 
     def _require_matrix(self, quantities, what):
         """Raise a MemoryError where a matrix over quantities is too large."""
@@ -791,7 +796,7 @@ class MeanFieldPosterior:
         for name, factor in self.factors.items():
             residual = self._residual(name).reshape(*factor.shape, 1)
             response = factor.family.covariance_product(self.natural_parameters[name], residual)
-            squared += np.vdot(residual, response)
+            squared += np.vdot(residual, factor.counted(response))
         return float(np.sqrt(max(squared, 0.0)))
 
     @cached_property

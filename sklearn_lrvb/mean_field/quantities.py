@@ -121,7 +121,7 @@ class Quantity:
         n_each = self.n_each * self.factor.n_members // self.factor.lead[0]
         start, stop = copies.start * n_each, copies.stop * n_each
         indices = np.flatnonzero((start <= self.positions) & (self.positions < stop))
-        factor = with_copies(self.factor, copies.stop - copies.start)
+        factor = with_copies(self.factor, copies)
         return indices, replace(self, factor=factor, positions=self.positions[indices] - start)
 
     @property

@@ -5,7 +5,8 @@ With V_j and H_j,r of a separate factor j and the joint factors r, and a root R 
 
     S = I - R' (H_r + sum_j H_r,j V_j H_j,r) R
 
-is the observed information of the joint factors in units of the complete one (Eq. nuisance_lrvb_est), and
+is the observed information of the joint factors in units of the complete one (Eq. nuisance_lrvb_est), where
+members with a weight w count w times in the sum over j (such factors are separate), and
 Sigma_r = R S^-1 R' their linear response covariance. Any statistics a have a block of rows Y_a over the joint
 statistics: unit rows for joint ones, V_j H_j,r restricted to them for separate ones. The linear response
 covariance of a and b is then
@@ -90,7 +91,8 @@ class LinearResponse:
         for block in coupling.blocks():
             if not sparse.issparse(block.matrix):
                 _require_memory_for_form(len(block.active) ** 2, name)
-            form = covariance_form(*self._of_copies(name, block.copies), block.matrix)
+            factor, natural = self._of_copies(name, block.copies)
+            form = covariance_form(factor, natural, _counted(factor, block.matrix))
             if sparse.issparse(form):
                 _require_memory_for_form(form.nnz, name)
             if total is not None and np.array_equal(of_total, block.active):
@@ -106,7 +108,7 @@ class LinearResponse:
         factor, natural = self._factors[name], self._natural[name]
         if copies == slice(None):
             return factor, natural
-        return with_copies(factor, copies.stop - copies.start), natural[copies]
+        return with_copies(factor, copies), natural[copies]
 
     def factor(self, flat_below):
         """Factor S. Eigenvalues up to ``flat_below`` belong to flat directions, which are left out.
@@ -220,12 +222,24 @@ class LinearResponse:
         right = np.concatenate([np.zeros(0), *(residuals[name].ravel() for name in self.joint)])
         for name, coupling in self._couplings.items():
             for block in coupling.blocks():
-                residual = residuals[name][block.copies].reshape(-1, 1)
-                response = covariance_product(*self._of_copies(name, block.copies), residual)
+                residual, (factor, natural) = (
+                    residuals[name][block.copies],
+                    self._of_copies(name, block.copies),
+                )
+                response = covariance_product(factor, natural, residual.reshape(-1, 1))
+                response = factor.counted(response.reshape(residual.shape)).reshape(-1, 1)
                 own += np.vdot(residual, response)
                 right[block.active] += (block.matrix.T @ response)[:, 0]
         scaled = self._root.transposed_times(right[:, None])
         return float(np.sqrt(max(own + self._system.quadratic_forms(scaled)[0], 0.0)))
+
+
+def _counted(factor, matrix):
+    """Rows of a dense or sparse matrix over a factor's statistics, times the roots of its weights."""
+    if factor.weights is None:
+        return matrix
+    scale = np.sqrt(factor.counted(np.ones(factor.shape))).reshape(-1, 1)
+    return sparse.csr_array(matrix.multiply(scale)) if sparse.issparse(matrix) else scale * matrix
 
 
 def _spread(form, active, size):
@@ -258,12 +272,13 @@ def _require_memory_for_form(n_entries, name):
 
 
 def separate_factors(log_joint):
-    """Names of factors no two of which share a term, the largest first."""
-    chosen = []
-    for name in sorted(log_joint.factors, key=lambda name: -log_joint.factors[name].size):
+    """Names of factors no two of which share a term, those with weights and the largest first."""
+    chosen, factors = [], log_joint.factors
+    for name in sorted(factors, key=lambda name: (factors[name].weights is None, -factors[name].size)):
         others = log_joint.coupled[name]
-        n_others = sum(log_joint.factors[other].size for other in others)
-        if not others & set(chosen) and log_joint.factors[name].size >= _LEAST_SHARE * n_others:
+        n_others = sum(factors[other].size for other in others)
+        is_large = factors[name].weights is not None or factors[name].size >= _LEAST_SHARE * n_others
+        if is_large and not others & set(chosen):
             chosen.append(name)
     return chosen
 

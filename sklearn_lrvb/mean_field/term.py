@@ -178,7 +178,10 @@ def _bind(term, factors):
     values = term.coefficient.data if sparse.issparse(term.coefficient) else term.coefficient
     if not np.all(np.isfinite(values)):
         n_wrong = np.count_nonzero(~np.isfinite(values))
-        raise ValueError(f"{n_wrong} of {values.size} coefficients are nan or infinite.")
+        raise ValueError(
+            f"{n_wrong} of {values.size} coefficients are nan or infinite. (a) Check the numbers. (b) Scale "
+            "the data, if they are extreme."
+        )
     names = [resolve_statistic(name, factors) for name in term.statistics]
     _refuse_powers(names)
     _check_positions(term.at, names, factors)

@@ -363,17 +363,135 @@ def test_a_weight_of_two_is_a_row_twice():
     np.testing.assert_allclose(weighted.std("a.value"), repeated.std("a.value"), rtol=1e-9)
 
 
+COUNTED = np.array([1, 2, 0, 1, 3, 1, 2, 1, 1, 4])
+CLUSTERS = np.array([0.1, 2.9, 0.4, 3.2, 3.0, 0.0, 0.2, 2.7, 0.5, 3.3])
+OF_MIXTURES = {  # The factors of components, their priors, and the likelihood of some rows.
+    "normal": (
+        {"m": Factor(UnivariateNormal(), 2), "tau": Gamma()},
+        [normal_prior("m", [0.0, 3.0], 0.5), gamma_prior("tau", 2.0, 1.0)],
+        lambda rows, **named: normal_likelihood(CLUSTERS[rows], "m", "tau", **named),
+    ),
+    "vectors": (
+        {"m": Factor(MultivariateNormal(2), 2), "Lambdas": Factor(Wishart(2), 2)},
+        [normal_prior("m", [[0.0, 1.0], [3.0, 1.0]], 0.5), wishart_prior("Lambdas", 5.0, np.eye(2))],
+        lambda rows, **named: multivariate_normal_likelihood(
+            np.c_[CLUSTERS, np.cos(CLUSTERS)][rows], "m", "Lambdas", **named
+        ),
+    ),
+    "counts": (
+        {"rates": Factor(Gamma(), 2)},
+        [gamma_prior("rates", 2.0, [1.0, 0.5])],
+        lambda rows, **named: poisson_likelihood(np.round(3.0 * CLUSTERS)[rows], "rates", **named),
+    ),
+    "times": (
+        {"rates": Factor(Gamma(), 2)},
+        [gamma_prior("rates", 2.0, [1.0, 4.0])],
+        lambda rows, **named: exponential_likelihood(CLUSTERS[rows], "rates", **named),
+    ),
+    "events": (
+        {"ps": Factor(Beta(), 2)},
+        [beta_prior("ps", [1.0, 5.0], [5.0, 1.0])],
+        lambda rows, **named: bernoulli_likelihood((CLUSTERS > 1.0)[rows], "ps", **named),
+    ),
+    "words": (
+        {"topics": Factor(Dirichlet(3), 2)},
+        [dirichlet_prior("topics", [[3.0, 1.0, 1.0], [1.0, 1.0, 3.0]])],
+        lambda rows, **named: categorical_likelihood((CLUSTERS // 1.5)[rows], "topics", **named),
+    ),
+}
+
+
+def mixture(name, rows, weights=None, prior=None):
+    factors, priors, likelihood = OF_MIXTURES[name]
+    factors = {**factors, "pi": Dirichlet(2), "z": Factor(Categorical(2), len(rows))}
+    terms = [*priors, dirichlet_prior("pi", 1.0), *(prior or [categorical_prior("z", "pi")])]
+    terms.append(likelihood(rows, given="z", weights=weights))
+    return MeanFieldModel(factors, terms)
+
+
+@pytest.mark.parametrize("name", OF_MIXTURES)
+def test_a_weight_counts_all_that_belongs_to_a_row_of_a_mixture(name):
+    """Likelihood, prior and entropy of its category: fit, bound and error bars are those of copies."""
+    models = mixture(name, np.arange(10), COUNTED), mixture(name, np.repeat(np.arange(10), COUNTED))
+    weighted, copies = (model.fit(tol=1e-10) for model in models)
+    assert weighted.lower_bound == pytest.approx(copies.lower_bound, rel=1e-10)
+    parameters = [of for of in weighted.factors if of != "z"]
+    for of in parameters:
+        np.testing.assert_allclose(weighted.mean_parameters[of], copies.mean_parameters[of], rtol=1e-7)
+    np.testing.assert_allclose(
+        weighted.covariance(*parameters), copies.covariance(*parameters), rtol=1e-6, atol=1e-9
+    )
+    first = np.cumsum([0, *COUNTED[:-1]])[COUNTED > 0]  # One of the copies of every row that has some.
+    for of_weighted, of_copies in ((weighted.mean, copies.mean), (weighted.std, copies.std)):
+        found, expected = of_weighted("z.indicator")[COUNTED > 0], of_copies("z.indicator")[first]
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["vectors", "counts"])
+def test_distances_to_the_optimum_count_weights(name):
+    models = mixture(name, np.arange(10), COUNTED), mixture(name, np.repeat(np.arange(10), COUNTED))
+    weighted, copies = (model.fit(tol=0.05, accelerate=False) for model in models)
+    assert weighted.n_iter == copies.n_iter
+    assert weighted.last_step == pytest.approx(copies.last_step, rel=1e-9)
+    assert weighted.newton_decrement == pytest.approx(copies.newton_decrement, rel=1e-9)
+
+
+def test_weights_of_a_mixture_belong_to_the_categories():
+    """Terms of one's own count them too, and a model made of the parts of another keeps them."""
+    model, rows = mixture("normal", np.arange(10), COUNTED), np.arange(10)
+    fit = model.fit()
+    halves = mixture("normal", np.r_[rows, rows], 0.5 * np.r_[COUNTED, COUNTED])
+    by_term = mixture("normal", rows, COUNTED, [Term(1.0, "z", "pi.log", subscripts=",nk,k")])
+    for same in (halves, by_term, MeanFieldModel(model.factors, model.terms)):
+        other = same.fit()
+        assert other.lower_bound == pytest.approx(fit.lower_bound, rel=1e-10)
+        np.testing.assert_allclose(other.std("m.value"), fit.std("m.value"), rtol=1e-6)
+
+
+def test_v_and_h_are_derivatives_in_the_means_of_one_member():
+    """With weights too: differences of the expected log joint, which is linear in each factor's means."""
+    posterior = mixture("normal", np.arange(10), COUNTED).fit()
+    means, value = posterior.mean_parameters, posterior.log_joint.value
+    places = [("z", (4, 1)), ("m", (1, 0))]
+
+    def shifted(*steps):
+        moved = {name: mean.copy() for name, mean in means.items()}
+        for (name, place), step in zip(places, steps, strict=True):
+            moved[name][place] += step
+        return value(moved)
+
+    second = 0.25 * (shifted(1, 1) - shifted(1, -1) - shifted(-1, 1) + shifted(-1, -1))
+    row, column = (posterior.names.index(label) for label in ("z.indicator[4,1]", "m.value[1]"))
+    hessian = posterior.expected_hessian()
+    assert hessian[row, column] == pytest.approx(second, rel=1e-9)
+    assert hessian[column, row] == hessian[row, column] != 0
+
+
+def test_weights_that_differ_within_a_row_are_refused():
+    factors = {"m": Factor(UnivariateNormal(), 2), "z": Factor(Categorical(2), N)}
+    terms = [normal_prior("m", 0.0, 1.0), categorical_prior("z", [0.5, 0.5])]
+    twice = [normal_likelihood(Y, "m", 1.0, given="z", weights=of) for of in (WEIGHTS, None)]
+    message = "row 1 has the weight 1, but its copy of 'z' has 2, and a weight counts all that belongs"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        MeanFieldModel(factors, [*terms, *twice])
+    with pytest.raises(ValueError, match=re.escape("weights must be finite and at least 0; got -1")):
+        Factor(Categorical(2), 3, weights=[1.0, -1.0, 2.0])
+    pair = {name: Factor(Categorical(2), 3, weights=[1.0, 2.0, 3.0]) for name in "uz"}
+    with pytest.raises(ValueError, match="'u' and 'z' have copies with weights and share a term"):
+        MeanFieldModel(pair, [Term(1.0, "u", "z", subscripts=",nk,nk")])
+
+
 @pytest.mark.parametrize(
     ("density", "message"),
     [
         (lambda: gamma_prior("nu", 1.0, 1.0), "there is no factor 'nu'; the factors are mu, a, x"),
         (lambda: gamma_prior("mu", 1.0, 1.0), "'mu' is of the family UnivariateNormal(), expected Gamma."),
-        (lambda: gamma_prior("tau", -1.0, 1.0), "the shape -1 is not positive"),
+        (lambda: gamma_prior("tau", -1.0, 1.0), "shape must be finite and above 0; got -1."),
         (
             lambda: gamma_prior("taus", 1.0, "scales"),
             "'scales' has copies (2,), expected none or (3,) as 'taus'.",
         ),
-        (lambda: dirichlet_prior("pi", 0.0), "the concentration 0 is not positive"),
+        (lambda: dirichlet_prior("pi", 0.0), "concentration must be finite and above 0; got 0."),
         (
             lambda: normal_prior("beta", "mu", "tau"),
             "'mu' is of the family UnivariateNormal(), expected MultivariateNormal.",
@@ -384,20 +502,26 @@ def test_a_weight_of_two_is_a_row_twice():
         ),
         (lambda: normal_prior("beta", "slopes", "tau"), "'slopes' has copies (3,) for 1 row: say by at"),
         (lambda: normal_prior("slopes", ["beta", "beta"], "tau"), "'beta' occurs twice"),
-        (lambda: normal_prior("beta", np.zeros(3), 1.0), "the mean of 'beta' has shape (3,), which does"),
+        (lambda: normal_prior("beta", np.zeros(3), 1.0), "the mean of 'beta' has the shape (3,), which"),
         (lambda: normal_prior("beta", 0.0, [1.0, 2.0]), "the precision has shape (2,), expected a number, a"),
-        (lambda: normal_prior("beta", 0.0, -A), "the precision is not symmetric positive definite."),
-        (lambda: normal_prior("beta", 0.0, [[1, 0.5], [0, 1]]), "the precision is not symmetric positive"),
+        (
+            lambda: normal_prior("beta", 0.0, -A),
+            "the precision is not positive definite: its diagonal holds -2",
+        ),
+        (
+            lambda: normal_prior("beta", 0.0, [[1, 0.5], [0, 1]]),
+            "the precision is not symmetric: entry (0, 1) is 0.5, and entry (1, 0) is 0.",
+        ),
         (lambda: normal_prior("centres", 0.0, "scales"), "the copies (2,) of 'scales' may belong to"),
-        (lambda: normal_prior("mu", [1.0, 2.0], 1.0), "the mean of 'mu' has shape (2,), which does not fit"),
-        (lambda: normal_prior("a", 0.0, [1.0, 2.0]), "the precision has shape (2,), which does not fit"),
+        (lambda: normal_prior("mu", [1.0, 2.0], 1.0), "the mean of 'mu' has the shape (2,), which does not"),
+        (lambda: normal_prior("a", 0.0, [1.0, 2.0]), "the precision has the shape (2,), which does not fit"),
         (lambda: gamma_prior("taus", [1.0, 2.0], 1.0), "for copies (2,) do not fit the copies (3,)"),
         (lambda: normal_prior("beta", 0.0, "taus"), "'taus' has copies (3,), expected none"),
         (lambda: normal_prior("a", 0.0, "scales"), "'scales' has copies (2,) for 3 rows: say by at=..."),
         (lambda: normal_likelihood([[1.0]], "mu", "tau"), "the data have shape (1, 1), expected (n,)."),
         (
             lambda: normal_likelihood([1.0, np.nan], "mu", "tau"),
-            "1 of 2 rows of the data are nan or infinite, the",
+            "y must be finite; got nan at 1 (1 of 2 entries). Leave such rows out, or",
         ),
         (lambda: normal_likelihood(Y, "a", "tau"), "'a' has copies (3,) for 6 rows: say by at=..."),
         (
@@ -406,7 +530,7 @@ def test_a_weight_of_two_is_a_row_twice():
         ),
         (
             lambda: normal_likelihood(Y, Linear("beta", X[:3]), "tau"),
-            "the design of 'beta' has shape (3, 2), expected (6, 2).",
+            "the design of 'beta' has the shape (3, 2), expected the shape (6, 2).",
         ),
         (
             lambda: normal_likelihood(Y, Linear("a", at=GROUP[:2]), "tau"),
@@ -420,14 +544,14 @@ def test_a_weight_of_two_is_a_row_twice():
             lambda: normal_likelihood(Y, ["mu", Linear("mu", SLOPE)], "tau"),
             "'mu' occurs twice in a normal density",
         ),
-        (lambda: normal_likelihood(Y, "mu", 0.0), "The precision must be positive and finite; got 0."),
+        (lambda: normal_likelihood(Y, "mu", 0.0), "the precision must be finite and above 0; got 0."),
         (
             lambda: normal_likelihood(Y, "mu", "tau", weights=[1.0]),
-            "weights must be 6 finite numbers of at least 0",
+            "weights has the shape (1,), expected the shape (6,).",
         ),
         (
             lambda: normal_likelihood(Y, "mu", "tau", weights=-WEIGHTS),
-            "weights must be 6 finite numbers of at least 0",
+            "weights must be finite and at least 0; got -1 at 0 (5 of 6 entries).",
         ),
         (
             lambda: normal_likelihood(Y[:3], "m", "tau", given="z"),
@@ -437,13 +561,13 @@ def test_a_weight_of_two_is_a_row_twice():
             lambda: normal_likelihood(Y[:4], "level", "tau"),
             "the chain 'level' has 6 steps and copies (), expected one step",
         ),
-        (lambda: categorical_prior("z", [0.5, 0.6]), "Probabilities must have the sum 1; got 1.1."),
+        (lambda: categorical_prior("z", [0.5, 0.6]), "probabilities must have the sum 1; got 1.1."),
         (lambda: categorical_prior("z", "pis"), "say by at=... which of them every copy of 'z' has."),
-        (lambda: categorical_likelihood([0, 2], "pi"), "the data of 'pi' are categories 0 to 1."),
-        (lambda: poisson_likelihood([0.5], "tau"), "whole numbers of at least 0"),
-        (lambda: poisson_likelihood([1], "tau", exposure=0.0), "The exposure must be positive; got 0."),
-        (lambda: exponential_likelihood([-1.0], "tau"), "are not negative; got -1."),
-        (lambda: bernoulli_likelihood([2], "p"), "are zeros and ones."),
+        (lambda: categorical_likelihood([0, 2], "pi"), "the data of 'pi' are categories 0 to 1; got 2 at 1."),
+        (lambda: poisson_likelihood([0.5], "tau"), "y must be whole and at least 0; got 0.5 at 0"),
+        (lambda: poisson_likelihood([1], "tau", exposure=0.0), "exposure must be finite and above 0; got 0."),
+        (lambda: exponential_likelihood([-1.0], "tau"), "y must be finite and at least 0; got -1"),
+        (lambda: bernoulli_likelihood([2], "p"), "y must be zeros and ones; got 2 at 0."),
         (
             lambda: multivariate_normal_likelihood(np.zeros((2, 3)), "beta", "Lambda"),
             "'beta' has 2 features, expected 3 as the vectors.",
@@ -461,6 +585,6 @@ def test_densities_that_do_not_fit(density, message):
 
 def test_errors_name_the_density_and_its_place():
     with pytest.raises(
-        ValueError, match=re.escape("terms[1] = gamma_prior('tau', shape=-1.0, rate=1.0): the shape")
+        ValueError, match=re.escape("terms[1] = gamma_prior('tau', shape=[...], rate=1.0): param")
     ):
-        MeanFieldModel({"tau": Gamma()}, [Term(1.0, "tau.log"), gamma_prior("tau", -1.0, 1.0)])
+        MeanFieldModel({"tau": Gamma()}, [Term(1.0, "tau.log"), gamma_prior("tau", [1.0, 2.0], 1.0)])

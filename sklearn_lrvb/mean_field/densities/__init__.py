@@ -1,6 +1,6 @@
 """Log densities of a model by name: priors and likelihoods that stand for their terms."""
 
-from sklearn_lrvb.mean_field.densities.density import Density, terms_of
+from sklearn_lrvb.mean_field.densities.density import Density, terms_of, with_weights
 from sklearn_lrvb.mean_field.densities.likelihoods import (
     bernoulli_likelihood,
     categorical_likelihood,
@@ -39,4 +39,5 @@ __all__ = [
     "random_walk_prior",
     "terms_of",
     "wishart_prior",
+    "with_weights",
 ]

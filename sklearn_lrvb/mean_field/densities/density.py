@@ -1,8 +1,10 @@
 """Log densities by name, which become terms with all their constants once the factors are known."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklearn_lrvb.exponential_families import (
     Beta,
@@ -31,6 +33,8 @@ class Density:
         How it was written.
     build : callable, dict of factors -> list of Term
         Its terms, for the factors of a model.
+    weights : dict, name of a factor -> ndarray of shape (copies,), default=None
+        Of factors whose copies belong to rows with weights: the `Factor.weights` that they get in a model.
 
     Examples
     --------
@@ -43,8 +47,13 @@ class Density:
     Term(tau.value, coefficient of shape ())
     """
 
-    def __init__(self, text: str, build: Callable[[dict[str, Factor]], list[Term]]) -> None:
-        self._text, self._build = text, build
+    def __init__(
+        self,
+        text: str,
+        build: Callable[[dict[str, Factor]], list[Term]],
+        weights: Mapping[str, NDArray[np.float64]] | None = None,
+    ) -> None:
+        self._text, self._build, self.weights = text, build, dict(weights or {})
 
     def __repr__(self) -> str:
         return self._text
@@ -120,12 +129,25 @@ def member_terms(name, factor, natural):
     return [*terms, Term(-np.sum(family.log_partition(natural)))]
 
 
+def with_weights(factors: dict[str, Factor], items: Sequence) -> dict[str, Factor]:
+    """Factors with the weights of the rows that their copies belong to."""
+    factors = dict(factors)
+    for item in items:
+        for name, weights in item.weights.items() if isinstance(item, Density) else ():
+            if name in factors and factors[name].weights is None and factors[name].lead == weights.shape:
+                factors[name] = replace(factors[name], weights=weights)
+    return factors
+
+
 def terms_of(items: Sequence, factors: dict[str, Factor]) -> list[tuple[int, object, object]]:
     """Terms of a list of terms and densities: triples of the item's position, the item, and a term of it."""
     triples = []
     for number, item in enumerate(items):
         try:
-            terms = item.terms(factors) if isinstance(item, Density) else [item]
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # Coefficients that are not finite are refused.
+                terms = item.terms(factors) if isinstance(item, Density) else [item]
         except ValueError as error:
             raise ValueError(f"terms[{number}] = {item!r}: {error}") from None
         triples += [(number, item, term) for term in terms]

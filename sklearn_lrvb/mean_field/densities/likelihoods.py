@@ -6,18 +6,14 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from sklearn_lrvb.exponential_families import Beta, Dirichlet, Gamma
+from sklearn_lrvb.mean_field.arguments import spread
 from sklearn_lrvb.mean_field.densities.density import Density, described, required_factor
-from sklearn_lrvb.mean_field.densities.rows import (
-    case_weights,
-    chosen_rows,
-    data_rows,
-    row_term,
-)
+from sklearn_lrvb.mean_field.densities.rows import data_rows, likelihood, row_term
 from sklearn_lrvb.mean_field.term import Term
 
 
-def _of_rows(factors, name, family, at, given, weights, log_density):
-    """A density that is linear in the statistics of one factor: sum_n w_n [h_n + sum_i c_ni T_i].
+def _of_rows(factors, rows, name, family, at, log_density):
+    """Terms of a density that is linear in the statistics of one factor: sum_n w_n [h_n + sum_i c_ni T_i].
 
     Parameters
     ----------
@@ -25,24 +21,25 @@ def _of_rows(factors, name, family, at, given, weights, log_density):
             sparse matrix (n, K))
     """
     factor = required_factor(factors, name, family)
-    chosen, rows = chosen_rows(factors, given, len(weights))
     letters, positions = rows.lead(name, factor.lead, at)
     constant, coefficients = log_density(factor.family)
-    terms = [Term(np.sum(weights * constant))]
+    terms = [Term(np.sum(rows.weights * constant))]
     for statistic, coefficient in coefficients.items():
-        own = [*chosen, (f"{name}.{statistic}", letters + "v" * (coefficient.ndim - 1))]
+        own = [*rows.chosen, (f"{name}.{statistic}", letters + "v" * (coefficient.ndim - 1))]
         if sparse.issparse(coefficient):
-            matrix = sparse.coo_array(coefficient.multiply(weights[:, None]))
+            matrix = sparse.coo_array(coefficient.multiply(rows.coefficients[:, None]))
             axes = ",".join(["nv", *(of for _, of in own)])
             terms.append(Term(matrix, *(of for of, _ in own), subscripts=axes, at=positions))
         else:
-            terms.append(row_term([("n", weights * coefficient)], own, positions))
+            terms.append(row_term([("n", rows.coefficients * coefficient)], own, positions))
     return terms
 
 
 def _likelihood(text, values, name, family, at, given, weights, log_density):
-    weights = case_weights(weights, len(values))
-    return Density(text, lambda factors: _of_rows(factors, name, family, at, given, weights, log_density))
+    def build(factors, rows):
+        return _of_rows(factors, rows, name, family, at, log_density)
+
+    return likelihood(text, len(values), weights, given, build)
 
 
 def poisson_likelihood(
@@ -79,12 +76,8 @@ def poisson_likelihood(
     >>> poisson_likelihood([5, 1, 5], "rates", exposure=[94.3, 15.7, 62.9])
     poisson_likelihood(array(3,), rate='rates')
     """
-    rows = data_rows(y)
-    if np.any((rows < 0) | (rows != np.round(rows))):
-        raise ValueError("the data of a Poisson density are whole numbers of at least 0.")
-    exposures = np.broadcast_to(np.asarray(exposure, dtype=float), rows.shape)
-    if not np.all(exposures > 0):
-        raise ValueError(f"The exposure must be positive; got {np.min(exposures):.4g}.")
+    rows = data_rows(y, least=0.0, whole=True)
+    exposures = spread("exposure", exposure, rows.shape, above=0.0)
     constant = rows * np.log(exposures) - gammaln(rows + 1.0)
     text = described("poisson_likelihood", rows, rate=rate)
     values = (constant, {"log": rows, "value": -exposures})
@@ -121,9 +114,7 @@ def exponential_likelihood(
     >>> exponential_likelihood([0.3, 2.0], "rate")
     exponential_likelihood(array(2,), rate='rate')
     """
-    rows = data_rows(y)
-    if np.any(rows < 0):
-        raise ValueError(f"the data of an exponential density are not negative; got {rows.min():.4g}.")
+    rows = data_rows(y, least=0.0)
     text = described("exponential_likelihood", rows, rate=rate)
     values = (np.zeros(len(rows)), {"log": np.ones(len(rows)), "value": -rows})
     return _likelihood(text, rows, rate, Gamma, at, given, weights, lambda family: values)
@@ -159,9 +150,9 @@ def bernoulli_likelihood(
     >>> bernoulli_likelihood([0, 1, 1], "p")
     bernoulli_likelihood(array(3,), probability='p')
     """
-    rows = data_rows(y)
-    if np.any((rows != 0) & (rows != 1)):
-        raise ValueError("the data of a Bernoulli density are zeros and ones.")
+    rows = data_rows(y, least=0.0, whole=True)
+    if np.any(rows > 1):
+        raise ValueError(f"y must be zeros and ones; got {np.max(rows):.6g} at {np.argmax(rows)}.")
     text = described("bernoulli_likelihood", rows, probability=probability)
     values = (np.zeros(len(rows)), {"log": rows, "log_complement": 1.0 - rows})
     return _likelihood(text, rows, probability, Beta, at, given, weights, lambda family: values)
@@ -199,11 +190,14 @@ def categorical_likelihood(
     >>> categorical_likelihood([3, 0, 3], "topics", given="z")
     categorical_likelihood(array(3,), probabilities='topics')
     """
-    rows = data_rows(y)
+    rows = data_rows(y, least=0.0, whole=True)
 
     def log_density(family):
-        if np.any((rows != np.round(rows)) | (rows < 0) | (rows >= family.n_categories)):
-            raise ValueError(f"the data of {probabilities!r} are categories 0 to {family.n_categories - 1}.")
+        if np.any(rows >= family.n_categories):
+            raise ValueError(
+                f"the data of {probabilities!r} are categories 0 to {family.n_categories - 1}; got "
+                f"{np.max(rows):.6g} at {np.argmax(rows)}."
+            )
         entries = np.ones(len(rows)), (np.arange(len(rows)), rows.astype(int))
         return np.zeros(len(rows)), {"log": sparse.csr_array(entries, shape=(len(rows), family.n_categories))}
 

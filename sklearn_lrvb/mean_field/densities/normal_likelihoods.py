@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
+from sklearn_lrvb.mean_field.arguments import spread
 from sklearn_lrvb.mean_field.densities.density import Density, described
 from sklearn_lrvb.mean_field.densities.normal_terms import (
     Linear,
@@ -12,7 +13,7 @@ from sklearn_lrvb.mean_field.densities.normal_terms import (
     number_precision,
     predictor,
 )
-from sklearn_lrvb.mean_field.densities.rows import case_weights, chosen_rows, data_rows, spread
+from sklearn_lrvb.mean_field.densities.rows import data_rows, likelihood
 from sklearn_lrvb.mean_field.densities.vector_normal_terms import (
     vector_normal_terms,
     vector_part,
@@ -42,7 +43,10 @@ def normal_likelihood(
     precision_at : int array-like of shape (n,), default=None
         The copy of the precision that every row has.
     weights : array-like of shape (n,), default=None
-        Case weights: a row counts as that many rows, and not at all with weight 0. None is one.
+        Case weights: a row counts as that many equal rows, and not at all with weight 0. None is one. With
+        ``given``, the row's category, its prior and its entropy count as often (`Factor.weights`), and all
+        likelihoods with the same ``given`` need the same weights. Copies of other factors do not belong to a
+        row, but are shared by the rows that it counts as.
     given : str, default=None
         A `Categorical` factor with a copy for every row, which chooses among the copies of the mean's and the
         precision's factors: a mixture.
@@ -76,16 +80,15 @@ def normal_likelihood(
     """
     values = data_rows(y)
     constant, parts = predictor(mean)
-    residual = values - spread(constant, values.shape, "the known part of the mean")
-    of_rows = case_weights(weights, len(values))
+    residual = values - spread("the known part of the mean", constant, values.shape)
 
-    def build(factors):
-        chosen, rows = chosen_rows(factors, given, len(values))
+    def build(factors, rows):
         own = [linear_part(factors, part, -1.0, rows) for part in parts]
         of_precision = number_precision(factors, precision, precision_at, rows)
-        return normal_terms(rows, residual, own, of_precision, of_rows, chosen)
+        return normal_terms(rows, residual, own, of_precision)
 
-    return Density(described("normal_likelihood", values, mean=mean, precision=precision), build)
+    text = described("normal_likelihood", values, mean=mean, precision=precision)
+    return likelihood(text, len(values), weights, given, build)
 
 
 def multivariate_normal_likelihood(
@@ -126,15 +129,13 @@ def multivariate_normal_likelihood(
     """
     values = data_rows(X, n_axes=2)
     constant, parts = predictor(mean)
-    residual = values - spread(constant, values.shape, "the known part of the mean")
-    of_rows = case_weights(weights, len(values))
+    residual = values - spread("the known part of the mean", constant, values.shape)
 
-    def build(factors):
-        chosen, rows = chosen_rows(factors, given, len(values))
+    def build(factors, rows):
         n_features = values.shape[1]
         own = [vector_part(factors, part, -1.0, n_features, rows) for part in parts]
         of_precision = vector_precision(factors, precision, n_features, rows)
-        return vector_normal_terms(rows, residual, own, of_precision, of_rows, chosen)
+        return vector_normal_terms(rows, residual, own, of_precision)
 
     text = described("multivariate_normal_likelihood", values, mean=mean, precision=precision)
-    return Density(text, build)
+    return likelihood(text, len(values), weights, given, build)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_lrvb.exponential_families import MultivariateNormal, UnivariateNormal
+from sklearn_lrvb.mean_field.arguments import spread
 from sklearn_lrvb.mean_field.densities.density import Density, described, is_of, required_factor
 from sklearn_lrvb.mean_field.densities.normal_terms import (
     Linear,
@@ -14,7 +15,7 @@ from sklearn_lrvb.mean_field.densities.normal_terms import (
     number_precision,
     predictor,
 )
-from sklearn_lrvb.mean_field.densities.rows import Rows, spread
+from sklearn_lrvb.mean_field.densities.rows import Rows
 from sklearn_lrvb.mean_field.densities.vector_normal_terms import (
     vector_normal_terms,
     vector_part,
@@ -63,22 +64,22 @@ def normal_prior(
         factor = required_factor(factors, name, UnivariateNormal, MultivariateNormal)
         if is_of(factor.family, MultivariateNormal):
             return _vector_prior(factors, name, factor, mean, precision)
-        rows = Rows(factor.lead or (1,))
+        rows = Rows(factor.lead or (1,), np.ones(factor.lead or (1,)))
         constant, parts = predictor(mean)
         own = [linear_part(factors, Linear(name), 1.0, rows)]
         own += [linear_part(factors, part, -1.0, rows) for part in parts]
-        residual = -spread(constant, rows.shape, f"the mean of {name!r}")
+        residual = -spread(f"the mean of {name!r}", constant, rows.shape)
         of_precision = number_precision(factors, precision, None, rows)
-        return normal_terms(rows, residual, own, of_precision, np.ones(rows.shape), [])
+        return normal_terms(rows, residual, own, of_precision)
 
     return Density(described("normal_prior", name, mean=mean, precision=precision), build)
 
 
 def _vector_prior(factors, name, factor, mean, precision):
-    rows, n_features = Rows(factor.lead), factor.family.n_features
+    rows, n_features = Rows(factor.lead, np.ones(factor.lead)), factor.family.n_features
     constant, parts = predictor(mean)
     own = [vector_part(factors, Linear(name), 1.0, n_features, rows)]
     own += [vector_part(factors, part, -1.0, n_features, rows) for part in parts]
-    residual = -spread(constant, (*rows.shape, n_features), f"the mean of {name!r}")
+    residual = -spread(f"the mean of {name!r}", constant, (*rows.shape, n_features))
     of_precision = vector_precision(factors, precision, n_features, rows)
-    return vector_normal_terms(rows, residual, own, of_precision, np.ones(rows.shape), [])
+    return vector_normal_terms(rows, residual, own, of_precision)

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_lrvb.exponential_families import Gamma, GaussianChain, MultivariateNormal, UnivariateNormal
+from sklearn_lrvb.mean_field.arguments import numbers, spread
 from sklearn_lrvb.mean_field.densities.density import described, is_of, required_factor
-from sklearn_lrvb.mean_field.densities.rows import row_term, spread
+from sklearn_lrvb.mean_field.densities.rows import row_term
 from sklearn_lrvb.mean_field.term import Term
 
 LOG_2_PI = np.log(2.0 * np.pi)
@@ -88,10 +89,9 @@ def linear_part(factors, linear, sign, rows):
         lead, positions = rows.lead(name, factor.lead, linear.at)
     design, own = np.array(float(sign)), ""
     if linear.design is not None:
-        design, own = sign * np.asarray(linear.design, dtype=float), rows.letters + "p" * is_vector
+        own = rows.letters + "p" * is_vector
         expected = (*rows.shape, family.n_features) if is_vector else rows.shape
-        if design.shape != expected:
-            raise ValueError(f"the design of {name!r} has shape {design.shape}, expected {expected}.")
+        design = sign * numbers(f"the design of {name!r}", linear.design, expected)
     elif is_vector:
         raise ValueError(
             f"{name!r} is a vector of {family.n_features} coefficients: give it a design (n, P)."
@@ -136,17 +136,15 @@ class _Precision:
 def number_precision(factors, precision, at, rows):
     """The `_Precision` from numbers or the name of a factor."""
     if not isinstance(precision, str):
-        numbers = spread(precision, rows.shape, "the precision")
-        if not np.all((numbers > 0) & np.isfinite(numbers)):
-            raise ValueError(f"The precision must be positive and finite; got {np.min(numbers):.4g}.")
-        return _Precision([(rows.letters, numbers)], [], [], np.log(numbers), {})
+        known = spread("the precision", precision, rows.shape, above=0.0)
+        return _Precision([(rows.letters, known)], [], [], np.log(known), {})
     factor = required_factor(factors, precision, Gamma)
     letters, positions = rows.lead(precision, factor.lead, at)
     value, log = (f"{precision}.value", letters), (f"{precision}.log", letters)
     return _Precision([], [value], [log], np.zeros(rows.shape), positions)
 
 
-def normal_terms(rows, constant, parts, precision, weights, chosen):
+def normal_terms(rows, constant, parts, precision):
     """Terms of sum_n w_n [log(tau) / 2 - log(2 pi) / 2 - tau r_n^2 / 2], r_n a constant plus the parts.
 
     Parameters
@@ -155,15 +153,12 @@ def normal_terms(rows, constant, parts, precision, weights, chosen):
     constant : ndarray of shape (n,)
     parts : list of _Part
     precision : _Precision
-    weights : ndarray of shape (n,)
-    chosen : list of (statistic, letters)
-        The indicator of components, if there are any.
     """
-    n, at = rows.letters, precision.at
-    base = [(n, weights), *precision.coefficients]
-    terms = [Term(0.5 * np.sum(weights * (precision.log_constant - LOG_2_PI)))]
+    n, at, chosen = rows.letters, precision.at, rows.chosen
+    base = [(n, rows.coefficients), *precision.coefficients]
+    terms = [Term(0.5 * np.sum(rows.weights * (precision.log_constant - LOG_2_PI)))]
     if precision.log:
-        terms.append(row_term([(n, 0.5 * weights)], [*chosen, *precision.log], at))
+        terms.append(row_term([(n, 0.5 * rows.coefficients)], [*chosen, *precision.log], at))
     terms.append(row_term([*base, (n, -0.5 * constant**2)], [*chosen, *precision.value], at))
     for place, part in enumerate(parts):
         first = part.own, part.coefficient

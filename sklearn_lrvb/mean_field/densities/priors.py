@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from sklearn_lrvb.exponential_families import Beta, Categorical, Dirichlet, Gamma, GaussianChain, Wishart
+from sklearn_lrvb.mean_field.arguments import numbers, positive_definite, spread
 from sklearn_lrvb.mean_field.densities.density import Density, described, member_terms, required_factor
 from sklearn_lrvb.mean_field.densities.normal_terms import LOG_2_PI
 from sklearn_lrvb.mean_field.term import Term
@@ -44,12 +45,14 @@ def gamma_prior(name: str, shape: ArrayLike, rate: "ArrayLike | str") -> Density
     [gamma_prior('rates', shape=1.802, rate='beta'), gamma_prior('beta', shape=0.1, rate=1.0)]
     """
     text = described("gamma_prior", name, shape=shape, rate=rate)
+    shape = numbers("shape", shape, above=0.0)
     if not isinstance(rate, str):
+        rate = numbers("rate", rate, above=0.0)
         return _prior(text, name, Gamma, lambda family: family.natural_parameters(shape, rate))
 
     def build(factors):
         factor, of_rate = required_factor(factors, name, Gamma), required_factor(factors, rate, Gamma)
-        shapes = np.broadcast_to(np.asarray(shape, dtype=float), factor.lead)
+        shapes = spread("shape", shape, factor.lead)
         letters = "abcdef"[: len(factor.lead)]
         if of_rate.lead not in ((), factor.lead):
             raise ValueError(
@@ -88,6 +91,7 @@ def beta_prior(name: str, a: ArrayLike, b: ArrayLike) -> Density:
     beta_prior('p', a=1.0, b=1.0)
     """
     text = described("beta_prior", name, a=a, b=b)
+    a, b = numbers("a", a, above=0.0), numbers("b", b, above=0.0)
     return _prior(text, name, Beta, lambda family: family.natural_parameters(a, b))
 
 
@@ -113,11 +117,14 @@ def dirichlet_prior(name: str, concentration: ArrayLike) -> Density:
     dirichlet_prior('topics', 0.1)
     """
 
-    def natural(family):
-        given = np.asarray(concentration, dtype=float)
-        return family.natural_parameters(given * np.ones(family.n_categories) if given.ndim == 0 else given)
+    text = described("dirichlet_prior", name, concentration)
+    given = numbers("concentration", concentration, above=0.0)
 
-    return _prior(described("dirichlet_prior", name, concentration), name, Dirichlet, natural)
+    def natural(family):
+        known = np.full(family.n_categories, given) if given.ndim == 0 else given
+        return family.natural_parameters(_of_categories(known, family))
+
+    return _prior(text, name, Dirichlet, natural)
 
 
 def wishart_prior(name: str, degrees_of_freedom: ArrayLike, inverse_scale: ArrayLike) -> Density:
@@ -145,9 +152,14 @@ def wishart_prior(name: str, degrees_of_freedom: ArrayLike, inverse_scale: Array
     wishart_prior('Lambda', 4.0, array(2, 2))
     """
     text = described("wishart_prior", name, degrees_of_freedom, inverse_scale)
-    return _prior(
-        text, name, Wishart, lambda family: family.natural_parameters(degrees_of_freedom, inverse_scale)
-    )
+    degrees_of_freedom = numbers("degrees_of_freedom", degrees_of_freedom)
+    inverse_scale = numbers("inverse_scale", inverse_scale)
+
+    def natural(family):
+        matrices = positive_definite("inverse_scale", inverse_scale, family.n_features)
+        return family.natural_parameters(degrees_of_freedom, matrices)
+
+    return _prior(text, name, Wishart, natural)
 
 
 def random_walk_prior(
@@ -185,6 +197,12 @@ def random_walk_prior(
     random_walk_prior('level', precision='drift', start_precision=1e-06)
     """
 
+    text = described("random_walk_prior", name, precision=precision, start_precision=start_precision)
+    start_mean, memory = numbers("start_mean", start_mean, ()), numbers("memory", memory, ())
+    start_precision = numbers("start_precision", start_precision, (), above=0.0)
+    if not isinstance(precision, str):
+        precision = numbers("precision", precision, (), above=0.0)
+
     def build(factors):
         factor = required_factor(factors, name, GaussianChain)
         n_steps, n_chains = factor.family.n_steps, factor.n_members
@@ -219,9 +237,7 @@ def random_walk_prior(
             Term(memory, f"{name}.product", f"{precision}.value", subscripts=f",{letters}t,{own}"),
         ]
 
-    return Density(
-        described("random_walk_prior", name, precision=precision, start_precision=start_precision), build
-    )
+    return Density(text, build)
 
 
 def categorical_prior(name: str, probabilities: "str | ArrayLike", *, at: ArrayLike | None = None) -> Density:
@@ -249,15 +265,18 @@ def categorical_prior(name: str, probabilities: "str | ArrayLike", *, at: ArrayL
     categorical_prior('z', 'weights')
     """
 
+    text = described("categorical_prior", name, probabilities)
+    if not isinstance(probabilities, str):
+        known = np.atleast_1d(numbers("probabilities", probabilities, least=0.0))
+        sums = np.atleast_1d(known.sum(axis=-1))
+        if not np.allclose(sums, 1.0):
+            raise ValueError(f"probabilities must have the sum 1; got {sums[~np.isclose(sums, 1.0)][0]:.4g}.")
+        return _prior(
+            text, name, Categorical, lambda family: family.natural_parameters(_of_categories(known, family))
+        )
+
     def build(factors):
         factor = required_factor(factors, name, Categorical)
-        if not isinstance(probabilities, str):
-            given = np.asarray(probabilities, dtype=float)
-            if not np.allclose(given.sum(axis=-1), 1.0):
-                raise ValueError(
-                    f"Probabilities must have the sum 1; got {np.ravel(given.sum(axis=-1))[0]:.4g}."
-                )
-            return member_terms(name, factor, factor.family.natural_parameters(given))
         of = required_factor(factors, probabilities, Dirichlet)
         letters = "abcdef"[: len(factor.lead)]
         if at is not None:
@@ -278,4 +297,13 @@ def categorical_prior(name: str, probabilities: "str | ArrayLike", *, at: ArrayL
         own = letters if of.lead else ""
         return [Term(1.0, f"{name}.indicator", f"{probabilities}.log", subscripts=f",{letters}k,{own}k")]
 
-    return Density(described("categorical_prior", name, probabilities), build)
+    return Density(text, build)
+
+
+def _of_categories(known, family):
+    """Numbers for all categories of a family. A ValueError where there are more or fewer."""
+    if known.shape[-1] != family.n_categories:
+        raise ValueError(
+            f"there are numbers for {known.shape[-1]} categories, expected {family.n_categories}."
+        )
+    return known

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_lrvb.exponential_families import Gamma, MultivariateNormal, Wishart
+from sklearn_lrvb.mean_field.arguments import numbers, positive_definite
 from sklearn_lrvb.mean_field.densities.density import is_of, required_factor
 from sklearn_lrvb.mean_field.densities.normal_terms import LOG_2_PI
 from sklearn_lrvb.mean_field.densities.rows import row_term
@@ -89,7 +90,7 @@ def vector_precision(factors, precision, n_features, rows):
 
 
 def _known(precision, n_features, rows):
-    matrix = np.asarray(precision, dtype=float)
+    matrix = numbers("the precision", precision)
     if matrix.ndim == 0:
         matrix = matrix * np.eye(n_features)
     square = n_features, n_features
@@ -98,14 +99,9 @@ def _known(precision, n_features, rows):
             f"the precision has shape {matrix.shape}, expected a number, a matrix {square}, or a matrix for "
             f"each of {rows}. Numbers for the entries of a vector are the matrix np.diag(numbers)."
         )
-    try:
-        roots = np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        roots = np.full(square, np.nan)
-    if not np.all(np.isfinite(roots)) or not np.allclose(matrix, matrix.swapaxes(-1, -2), rtol=1e-10):
-        raise ValueError("the precision is not symmetric positive definite.")
+    matrix = positive_definite("the precision", matrix, n_features)
     letters = rows.letters if matrix.ndim > 2 else ""
-    log_det = 2.0 * np.sum(np.log(np.einsum("...pp->...p", roots)), axis=-1)
+    log_det = np.linalg.slogdet(matrix)[1]
     return _VectorPrecision("pq", [(letters + "pq", matrix)], [], [], log_det_constant=log_det)
 
 
@@ -127,7 +123,7 @@ def _gamma_letters(name, factor, n_features, rows):
     return (whole, False) if entries is None else (entries + "p", True)
 
 
-def vector_normal_terms(rows, constant, parts, precision, weights, chosen):
+def vector_normal_terms(rows, constant, parts, precision):
     """Terms of sum_n w_n [log|L| / 2 - P log(2 pi) / 2 - r_n' L r_n / 2], r_n a constant plus the parts.
 
     Parameters
@@ -137,15 +133,12 @@ def vector_normal_terms(rows, constant, parts, precision, weights, chosen):
     parts : list of _VectorPart
     precision : _VectorPrecision
         L.
-    weights : ndarray of shape (n,)
-    chosen : list of (statistic, letters)
-        The indicator of components, if there are any.
     """
-    n, (first, second) = rows.letters, precision.pair
+    n, (first, second), chosen = rows.letters, precision.pair, rows.chosen
     log_density = precision.log_det_constant - constant.shape[-1] * LOG_2_PI
-    terms = [Term(0.5 * np.sum(weights * log_density))]
+    terms = [Term(0.5 * np.sum(rows.weights * log_density))]
     if precision.log_det:
-        half = n, 0.5 * precision.log_det_factor * weights
+        half = n, 0.5 * precision.log_det_factor * rows.coefficients
         terms.append(row_term([half], [*chosen, *precision.log_det], None))
     left, right = (n + first, constant), (n + second, constant)
     products = [([("", np.array(-0.5)), left, right], [], {})]
@@ -161,6 +154,6 @@ def vector_normal_terms(rows, constant, parts, precision, weights, chosen):
             sign = "", np.array(-part.sign * other.sign)
             products.append(([sign], [value, others], {**part.at, **other.at}))
     for coefficients, moments, at in products:
-        known = [(n, weights), *precision.coefficients, *coefficients]
+        known = [(n, rows.coefficients), *precision.coefficients, *coefficients]
         terms.append(row_term(known, [*chosen, *moments, *precision.value], at))
     return terms

@@ -1,0 +1,88 @@
+"""Numbers that users give, as arrays. Errors name the argument, what is wrong, by how much, and where."""
+
+import numpy as np
+
+from sklearn_lrvb.exponential_families.family import refuse_indefinite
+from sklearn_lrvb.symmetric_matrices import symmetrized
+
+# Largest difference across the diagonal of a matrix, once it is scaled to unit diagonal, that is round-off.
+_ASYMMETRY = 1e-10
+
+
+def numbers(what, given, shape=None, *, above=-np.inf, least=-np.inf, whole=False, remedy=""):
+    """Finite numbers as an array of floats.
+
+    Parameters
+    ----------
+    what : str
+        The name of the argument.
+    given : array-like
+    shape : tuple of int, default=None
+        The only shape that is allowed; None allows all that have entries.
+    above, least : float
+        Each number is larger than the one, and at least the other.
+    whole : bool, default=False
+        Whether they are whole numbers.
+    remedy : str, default=""
+        What to do about wrong numbers, a sentence.
+
+    Raises
+    ------
+    ValueError
+        They are no such numbers.
+    """
+    try:
+        array = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be numbers; got {given!r}.") from None
+    if array.size == 0 or (shape is not None and array.shape != shape):
+        expected = "at least one number" if shape is None else f"the shape {shape}"
+        raise ValueError(f"{what} has the shape {array.shape}, expected {expected}.")
+    is_right = np.isfinite(array) & (array > above) & (array >= least)
+    if whole:
+        is_right &= array == np.round(array)
+    if not np.all(is_right):
+        position = tuple(np.argwhere(~is_right)[0].tolist())
+        n_wrong = np.count_nonzero(~is_right)
+        where = f" at {', '.join(map(str, position))} ({n_wrong} of {array.size} entries)" if position else ""
+        message = f"{what} must be {_wanted(above, least, whole)}; got {array[position]:.6g}{where}."
+        raise ValueError(f"{message} {remedy}".rstrip())
+    return array
+
+
+def _wanted(above, least, whole):
+    kind = "whole" if whole else "finite"
+    if above > -np.inf:
+        return f"{kind} and above {above:g}"
+    return f"{kind} and at least {least:g}" if least > -np.inf else kind
+
+
+def spread(what, given, shape, **limits):
+    """`numbers` as an array of this shape, to which they broadcast."""
+    array = numbers(what, given, **limits)
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise ValueError(f"{what} has the shape {array.shape}, which does not fit {shape}.") from None
+
+
+def positive_definite(what, given, n_features):
+    """Symmetric positive definite matrices (..., P, P), as an array."""
+    matrices = numbers(what, given)
+    square = n_features, n_features
+    if matrices.shape[-2:] != square:
+        raise ValueError(f"{what} has the shape {matrices.shape}, expected matrices {square}.")
+    excess = np.abs(matrices - matrices.swapaxes(-1, -2))
+    diagonal = np.abs(np.einsum("...pp->...p", matrices))
+    excess -= _ASYMMETRY * np.sqrt(diagonal[..., :, None] * diagonal[..., None, :])
+    if np.any(excess > 0):
+        *copy, row, column = np.unravel_index(np.argmax(excess), excess.shape)
+        first, second = matrices[(*copy, row, column)], matrices[(*copy, column, row)]
+        where = f" of matrix {', '.join(map(str, copy))}" if copy else ""
+        raise ValueError(
+            f"{what} is not symmetric: entry ({row}, {column}){where} is {first:.6g}, and entry ({column}, "
+            f"{row}) is {second:.6g}."
+        )
+    matrices = symmetrized(matrices)
+    refuse_indefinite(matrices, what, what)
+    return matrices
