@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
@@ -41,7 +40,12 @@ from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
-from sklearn_lrvb.gaussian_mixture.sklearn_conversion import fitted_twin, parameters_of, posterior_of
+from sklearn_lrvb.gaussian_mixture.sklearn_conversion import (
+    fitted_twin,
+    parameters_of,
+    posterior_of,
+    require_fitted,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.fit_course import FitCourse
 from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import FittedMixture, checked_array, model_of
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
@@ -842,9 +846,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         TypeError
             If `bgm` is no BayesianGaussianMixture of scikit-learn's.
         sklearn.exceptions.NotFittedError
-            If it is not fitted.
+            If it is not fitted, or lacks attributes of a fit.
         ValueError
-            On bad input, as :meth:`fit`.
+            If its fitted attributes are not finite, do not fit its parameters, or describe no mixture; on bad
+            input, as :meth:`fit`.
 
         See Also
         --------
@@ -872,7 +877,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             )
         if not isinstance(bgm, BayesianGaussianMixture):
             raise TypeError(f"bgm must be a fitted BayesianGaussianMixture, got {type(bgm).__name__}.")
-        check_is_fitted(bgm)
+        require_fitted(bgm)
         mixture = cls()
         for name, value in parameters_of(bgm).items():
             setattr(mixture, name, value)

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 from scipy.optimize import brentq
+from sklearn.exceptions import NotFittedError
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb.exponential_families import wishart
@@ -30,6 +31,15 @@ _SHARED_ATTRIBUTES = (
     "feature_names_in_",
 )
 
+# Fitted attributes of a BayesianGaussianMixture that a fit starts from.
+_START_ATTRIBUTES = (
+    "means_",
+    "covariances_",
+    "degrees_of_freedom_",
+    "weight_concentration_",
+    "weight_concentration_prior_",
+)
+
 
 def parameters_of(mixture):
     """The parameters of BayesianGaussianMixture by which a mixture was or would be fitted: dict by name.
@@ -42,6 +52,30 @@ def parameters_of(mixture):
     mixture : BayesianGaussianMixture or LRVBGaussianMixture, or an instance of a subclass
     """
     return {name: getattr(mixture, name) for name in BayesianGaussianMixture().get_params()}
+
+
+def require_fitted(bgm):
+    """Check that a BayesianGaussianMixture has the attributes of a fit, and that they are finite numbers.
+
+    Raises
+    ------
+    NotFittedError
+        An attribute is missing.
+    ValueError
+        An attribute is broken.
+    """
+    missing = [name for name in _START_ATTRIBUTES if not hasattr(bgm, name)]
+    if missing:
+        raise NotFittedError(
+            f"bgm (a {type(bgm).__name__}) is not fitted: it has no {', '.join(missing)}. Call its fit first."
+        )
+    for name in _START_ATTRIBUTES:
+        try:
+            is_finite = np.isfinite(np.asarray(getattr(bgm, name), dtype=float))
+        except (TypeError, ValueError):
+            is_finite = np.array([False])
+        if not is_finite.all():
+            raise ValueError(f"bgm.{name} must be finite numbers, as after a fit. Fit bgm again.")
 
 
 def posterior_of(mixture, rows, prior):
@@ -64,27 +98,25 @@ def posterior_of(mixture, rows, prior):
     """
     structure, concentration = prior.structure, mixture.weight_concentration_
     sticks = isinstance(concentration, tuple)  # the two beta parameters of every stick
-    counts = concentration[0] - 1.0 if sticks else concentration - mixture.weight_concentration_prior_
-    found = len(counts), np.shape(mixture.covariances_), np.shape(mixture.degrees_of_freedom_)
+    least = 1.0 if sticks else mixture.weight_concentration_prior_
+    counts = np.subtract(concentration[0] if sticks else concentration, least)
+    found = counts.shape, np.shape(mixture.covariances_), np.shape(mixture.degrees_of_freedom_)
     means = np.asarray(mixture.means_, dtype=float)
     frames = structure.reporting.reported(structure.scaled_frames(np.ones(structure.n_features)))
     freedom = structure.reporting.reported_number(np.ones(structure.layout.n_precision_groups))
     shape = structure.n_components, structure.n_features
-    if found != (shape[0], np.shape(frames), np.shape(freedom)) or means.shape != shape:
+    if found != (shape[:1], np.shape(frames), np.shape(freedom)) or means.shape != shape:
         raise ValueError(
             f"The parameters of bgm are not those of its fit: n_components={structure.n_components}, its "
             f"covariance_type and X ask for covariances_ of shape {np.shape(frames)} and means_ of shape "
-            f"{shape}, but it has {found[0]} components, covariances_ of shape {found[1]} and means_ of "
-            f"shape {means.shape}. Fit it again."
+            f"{shape}, but it has weights for {counts.size} components, covariances_ of shape {found[1]} and "
+            f"means_ of shape {means.shape}. Fit it again."
         )
     covariance_cholesky = structure.cholesky(
         structure.reporting.by_group(np.asarray(mixture.covariances_, dtype=float))
     )
-    if not (np.isfinite(covariance_cholesky).all() and np.isfinite(means).all()):
-        raise ValueError(
-            "The fitted attributes of bgm describe no mixture: means_ must be finite, and covariances_ "
-            "positive definite. Fit it again."
-        )
+    if not np.isfinite(covariance_cholesky).all():
+        raise ValueError("bgm.covariances_ must be positive definite, as after a fit. Fit bgm again.")
     return VariationalPosterior(prior, np.maximum(counts, 0.0), means - rows.origin, covariance_cholesky)
 
 

@@ -171,8 +171,8 @@ class MeanFieldModel:
         Raises
         ------
         ValueError
-            A start does not fit, an update leaves its family, for example because a prior is missing, or a
-            mean is not finite.
+            A start does not fit, an update leaves its family, for example because a prior is missing, or the
+            data are so extreme that a mean or a variance is not finite.
 
         Warns
         -----
@@ -211,17 +211,37 @@ class MeanFieldModel:
     def _ascend(self, natural, means, order, tol, max_iter, accelerate):
         """Coordinate ascent from natural parameters or means of some factors: a MeanFieldPosterior."""
         natural = {name: natural.get(name, self._default(name)) for name in self.factors}
-        ascent = CoordinateAscent(self.log_joint, natural, order, self._update, means, accelerate)
-        for _ in range(max_iter):
-            length = ascent.sweep()
-            if length <= tol:
-                break
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # What is not finite is refused.
+            ascent = CoordinateAscent(self.log_joint, natural, order, self._update, means, accelerate)
+            for _ in range(max_iter):
+                length = ascent.sweep()
+                if length <= tol:
+                    break
+            self._refuse_extremes(ascent)
         lower_bounds = np.array(ascent.lower_bounds)
         for array in (*ascent.natural.values(), *ascent.means.values(), lower_bounds):
             array.flags.writeable = False
         return MeanFieldPosterior(
             self.log_joint, ascent.natural, ascent.means, lower_bounds, bool(length <= tol), float(length)
         )
+
+    def _refuse_extremes(self, ascent):
+        """Raise a ValueError where a variance or the bound leaves the range of floating-point numbers."""
+        for name, factor in self.factors.items():
+            mean, variances = ascent.means[name], factor.family.variances(ascent.natural[name])
+            underflown = (variances == 0) & (mean != 0) & (np.abs(mean) < np.sqrt(np.finfo(float).tiny))
+            wrong = ~np.isfinite(variances) | underflown
+            if np.any(wrong):
+                first = np.flatnonzero(wrong)[0]
+                raise ValueError(
+                    f"{factor.labels(name)[first]} has the mean {mean.flat[first]:.3g} and the variance "
+                    f"{variances.flat[first]:.3g}, out of the range of floating-point numbers. Give the data "
+                    "in units in which they are of the order of 1, and the priors accordingly."
+                )
+        if not np.isfinite(ascent.lower_bounds[-1]):
+            raise ValueError(
+                "The lower bound is not finite. Give the data in other units, of the order of 1."
+            )
 
     def _warn(self, posterior, max_iter, tol):
         if not posterior.converged:

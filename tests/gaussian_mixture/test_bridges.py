@@ -429,6 +429,22 @@ def test_an_unfitted_mixture_of_scikit_learns_stays():
         LRVBGaussianMixture.from_sklearn(BayesianGaussianMixture(), X)
 
 
+@pytest.mark.parametrize("concentration", ["dirichlet_process", "dirichlet_distribution"])
+@pytest.mark.parametrize("name", ["means_", "covariances_", "degrees_of_freedom_", "weight_concentration_"])
+def test_a_mixture_with_broken_attributes_stays(name, concentration):
+    bgm = copy.deepcopy(theirs_fitted("full", concentration))
+    for broken in (np.nan * np.asarray(getattr(bgm, name)), None, "text"):
+        setattr(bgm, name, broken)
+        with pytest.raises(ValueError, match=rf"^bgm\.{name} must be finite numbers, as after a fit"):
+            LRVBGaussianMixture.from_sklearn(bgm, X)
+    setattr(bgm, name, 1.0)
+    with pytest.raises(ValueError, match=r"^The parameters of bgm are not those of its fit"):
+        LRVBGaussianMixture.from_sklearn(bgm, X)
+    delattr(bgm, name)
+    with pytest.raises(NotFittedError, match=rf"^bgm .* is not fitted: it has no {name}\. Call its fit"):
+        LRVBGaussianMixture.from_sklearn(bgm, X)
+
+
 @pytest.mark.parametrize(
     "other",
     [GaussianMixture(), LRVBGaussianMixture(), KMeans(n_clusters=2), None, X, BayesianGaussianMixture],

@@ -583,6 +583,105 @@ def test_densities_that_do_not_fit(density, message):
         MeanFieldModel(FACTORS, [density()])
 
 
+@pytest.mark.parametrize(
+    ("density", "message"),
+    [
+        (lambda: normal_likelihood([], "mu", 1.0), "y has the shape (0,), expected at least one number."),
+        (
+            lambda: multivariate_normal_likelihood(np.zeros((3, 0)), "beta", 1.0),
+            "X has the shape (3, 0), expec",
+        ),
+        (lambda: normal_likelihood(["a"], "mu", 1.0), "y must be numbers; got ['a']."),
+        (lambda: normal_likelihood([1j], "mu", 1.0), "y must be numbers; got [1j]."),
+        (
+            lambda: normal_likelihood([1.0], ["mu", np.inf], 1.0),
+            "the known part of the mean must be finite; got",
+        ),
+        (
+            lambda: poisson_likelihood([1, 2], "tau", exposure=[1.0, 2.0, 3.0]),
+            "exposure has the shape (3,), which",
+        ),
+        (
+            lambda: poisson_likelihood([1], "tau", exposure=np.inf),
+            "exposure must be finite and above 0; got inf.",
+        ),
+        (
+            lambda: poisson_likelihood([1, 2], "tau", weights=[1, -1]),
+            "weights must be finite and at least 0; got -1",
+        ),
+        (lambda: categorical_likelihood([-1], "pi"), "y must be whole and at least 0; got -1 at 0"),
+        (lambda: gamma_prior("tau", -1.5, "nu"), "shape must be finite and above 0; got -1.5."),
+        (lambda: gamma_prior("tau", None, 1.0), "shape must be finite and above 0; got nan."),
+        (lambda: gamma_prior("tau", 1.0, np.inf), "rate must be finite and above 0; got inf."),
+        (lambda: beta_prior("p", "x", 1.0), "a must be numbers; got 'x'."),
+        (
+            lambda: dirichlet_prior("pi", [1.0, 0.0]),
+            "concentration must be finite and above 0; got 0 at 1 (1 of 2",
+        ),
+        (lambda: wishart_prior("Lambda", np.nan, A), "degrees_of_freedom must be finite; got nan."),
+        (lambda: wishart_prior("Lambda", 3.0, "A"), "inverse_scale must be numbers; got 'A'."),
+        (
+            lambda: random_walk_prior("level", 1.0, start_precision=0),
+            "start_precision must be finite and above 0",
+        ),
+        (lambda: random_walk_prior("level", [1.0, 2.0], start_precision=1.0), "precision has the shape (2,)"),
+        (lambda: random_walk_prior("level", 1.0, start_precision=1.0, memory="x"), "memory must be numbers;"),
+        (
+            lambda: categorical_prior("z", [0.5, np.nan]),
+            "probabilities must be finite and at least 0; got nan at 1",
+        ),
+    ],
+)
+def test_numbers_are_checked_before_there_is_a_model(density, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        density()
+
+
+@pytest.mark.parametrize(
+    ("density", "message"),
+    [
+        (
+            lambda: wishart_prior("Lambdas", 3.0, [np.eye(2), [[1.0, 0.9], [0.0, 1.0]]]),
+            "inverse_scale is not symmetric: entry (0, 1) of matrix 1 is 0.9, and entry (1, 0) is 0.",
+        ),
+        (
+            lambda: wishart_prior("Lambda", 3.0, np.eye(3)),
+            "inverse_scale has the shape (3, 3), expected matrices",
+        ),
+        (
+            lambda: wishart_prior("Lambda", 3.0, [[1, 2], [2, 1]]),
+            "inverse_scale is not positive definite to work",
+        ),
+        (lambda: wishart_prior("Lambda", 1.0, A), "the degrees of freedom 1 are not above P - 1 = 1"),
+        (lambda: dirichlet_prior("pi", [1.0, 2.0, 3.0]), "there are numbers for 3 categories, expected 2."),
+        (lambda: categorical_prior("z", 1.0), "there are numbers for 1 categories, expected 2."),
+        (
+            lambda: gamma_prior("taus", [1.0, 2.0], "tau"),
+            "shape has the shape (2,), which does not fit (3,).",
+        ),
+        (lambda: normal_likelihood(Y, Linear("mu", "design"), 1.0), "the design of 'mu' must be numbers"),
+        (lambda: gamma_prior("tau", 1e308, 1.0), "1 of 1 coefficients are nan or infinite."),
+    ],
+)
+def test_numbers_that_do_not_fit_the_factor(density, message):
+    with pytest.raises(ValueError, match=r"^terms\[0\] = .*" + re.escape(message)):
+        MeanFieldModel(FACTORS, [density()])
+
+
+def test_an_asymmetry_of_round_off_is_taken_out():
+    """In any units: relative to the diagonal."""
+    scale = np.array([[1e8, 1e4 * (0.5 + 1e-12)], [1e4 * 0.5, 1.0]])
+    prior = wishart_prior("Lambda", 3.0, scale).terms({"Lambda": Factor(Wishart(2))})[0]
+    np.testing.assert_array_equal(prior.coefficient, prior.coefficient.T)
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e100, 1e150])
+def test_units_beyond_the_range_of_numbers_are_refused(unit):
+    terms = [normal_likelihood(unit * Y, "mu", unit**-2), normal_prior("mu", 0.0, 0.1 * unit**-2)]
+    with pytest.raises(ValueError, match=r"^mu.square has the mean .*, out of the range of floating-point"):
+        MeanFieldModel({"mu": UnivariateNormal()}, terms).fit()
+
+
 def test_errors_name_the_density_and_its_place():
     with pytest.raises(
         ValueError, match=re.escape("terms[1] = gamma_prior('tau', shape=[...], rate=1.0): param")

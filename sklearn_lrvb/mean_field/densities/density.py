@@ -144,9 +144,8 @@ def terms_of(items: Sequence, factors: dict[str, Factor]) -> list[tuple[int, obj
     triples = []
     for number, item in enumerate(items):
         try:
-            with np.errstate(
-                over="ignore", invalid="ignore"
-            ):  # Coefficients that are not finite are refused.
+            # Coefficients that are not finite are refused, by name.
+            with np.errstate(over="ignore", invalid="ignore"):
                 terms = item.terms(factors) if isinstance(item, Density) else [item]
         except ValueError as error:
             raise ValueError(f"terms[{number}] = {item!r}: {error}") from None
