@@ -71,12 +71,16 @@ def panel_width(panel):
 
 
 def wrapped(name, inches):
-    """A feature's name in lines of about this length, also where it has underscores for blanks."""
+    """A feature's name in lines of about this length, also where it has underscores for blanks.
+
+    Its dollar signs are escaped: they are no formulas, and matplotlib could not draw what is no valid one.
+    """
     length = max(12, int(inches * _CHARACTERS_PER_INCH))
     # Lines are broken at blanks: for that time a zero-width space and a blank stand for an underscore.
     spaced = name.replace("_", "\u200b ").splitlines()
     broken = [line for part in spaced for line in textwrap.wrap(part, length)]
-    return "\n".join(line.replace("\u200b ", "_").replace("\u200b", "_") for line in broken)
+    joined = "\n".join(line.replace("\u200b ", "_").replace("\u200b", "_") for line in broken)
+    return joined.replace("$", r"\$")
 
 
 def label_axes(ax, xlabel, ylabel):

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import draw_legend, panel_grid, styled, wrapped
+from sklearn_lrvb.displays.axes import draw_legend, panel_grid, panel_width, styled, wrapped
 from sklearn_lrvb.displays.parameter_entries import all_entries, row_and_column
 from sklearn_lrvb.displays.selection import (
     check_probability,
@@ -369,7 +369,7 @@ class PosteriorIntervalDisplay:
             panel.tick_params(labelsize="small")
             panel.set_xlabel(wrapped(label, _PANEL_INCHES), fontsize="small")
         else:
-            panel.set_xlabel(label)
+            panel.set_xlabel(wrapped(label, panel_width(panel)))
 
     def _draw_legend(self, above, kwargs):
         """Draw the legend of the methods, above the panels."""
