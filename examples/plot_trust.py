@@ -11,8 +11,9 @@ know which of these you have?
 
 ``posterior_check`` compares the fit with the exact posterior, for the price of a few
 passes over the rows, and says what to do. Where linear response is not good enough,
-the exact posterior itself is at hand: by weighing draws of linear response
-(*importance sampling*), or by moving them until they are exact (*Gibbs sampling*).
+its draws are corrected: weighed by the exact posterior (*importance sampling*), or
+moved by a sampler whose draws are exact in the limit of many steps (*Gibbs sampling*,
+which chooses the number of steps by a rule, and does not check that they are enough).
 
 Here are three data sets: plenty of rows, few rows, and few rows with more components
 than clusters. For each there are the verdict, and the posterior of one mean in three

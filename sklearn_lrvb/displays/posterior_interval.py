@@ -205,8 +205,9 @@ class PosteriorIntervalDisplay:
             Probability of the central credible intervals, between 0 and 1.
 
         methods : sequence of {'lrvb', 'mean_field', 'importance', 'gibbs'}, default=('lrvb', 'mean_field')
-            Whose intervals are drawn, from top to bottom. The last two are those of the exact posterior, as
-            in ``posterior_summary(correction=)``.
+            Whose intervals are drawn, from top to bottom. The last two are those of
+            ``posterior_summary(correction=)``. Gibbs sampling is exact in the limit of many steps, and does
+            not check that it has made enough.
 
         components : list of int, default=None
             The components to draw, from top to bottom. None means all that hold rows.

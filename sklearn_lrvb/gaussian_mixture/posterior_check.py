@@ -48,6 +48,9 @@ class PosteriorCheck:
         Monte Carlo standard errors of `mean_shift`.
     names : ndarray of str of shape (D,)
         `posterior_names_`.
+    is_of_occupied : ndarray of bool of shape (D,)
+        Whether each parameter is of a component that holds rows. The verdict, and the largest mean shift that
+        is displayed, are about these.
     n_rows : float
         Rows, each as often as it counts.
     n_occupied, n_components : int
@@ -101,6 +104,7 @@ class PosteriorCheck:
     mean_shift: NDArray[np.float64]
     mean_shift_error: NDArray[np.float64]
     names: NDArray[np.str_]
+    is_of_occupied: NDArray[np.bool_]
     n_rows: float
     n_occupied: int
     n_components: int
@@ -134,7 +138,7 @@ class PosteriorCheck:
 
     def _lines(self):
         """Names and values of what is displayed, pairs of str."""
-        largest = int(np.argmax(np.abs(self.mean_shift)))
+        largest = int(np.argmax(np.where(self.is_of_occupied, np.abs(self.mean_shift), -1.0)))
         lines = [
             ("asymmetry", f"{self.asymmetry:.2f}"),
             (
@@ -194,6 +198,7 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
         shifts,
         errors,
         names,
+        of_occupied,
         rows.total_weight,
         int(is_occupied.sum()),
         len(is_occupied),
@@ -276,4 +281,6 @@ class Findings:
             return f"Trust {whom} ({'; '.join(reasons)})."
         if self.n_empty:
             reasons.append(components)
+        if recommendation == "gibbs":
+            reasons.append("Gibbs sampling does not check its convergence")
         return f'Use correction="{recommendation}" ({"; ".join(reasons)}).'

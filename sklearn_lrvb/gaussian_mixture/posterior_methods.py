@@ -330,10 +330,12 @@ class PosteriorMethods(SamplingMethods):
             which components and kinds of parameters are independent. Under joint factors the variance of a
             mean is that of its Student t, without the excess over the normal where it is infinite
             (``degrees_of_freedom_ <= n_features + 1``). 'sandwich': how much the posterior mean itself would
-            vary from one sample of rows to another, whatever distribution these come from; the sum over rows
-            of squared weight influences (the infinitesimal jackknife). Where the mixture is the true model
+            vary from one sample of rows to another, whatever distribution these come from: the sum over rows
+            of products of weight influences, less their mean over the rows (the infinitesimal jackknife,
+            Eq. inf-sandwich on the theory page "Influence"). Where the mixture is the true model
             it agrees with 'lrvb', up to the prior and to noise; where it is not, it is the one to trust.
-            'importance' and 'gibbs': the exact posterior, from draws as in :meth:`sample_posterior`.
+            'importance' and 'gibbs': the posterior without that approximation, from draws as in
+            :meth:`sample_posterior`, with the limits that are named there.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for 'sandwich', 'importance' and 'gibbs', and where they are needed and did not
@@ -440,9 +442,9 @@ class PosteriorMethods(SamplingMethods):
             whose rows only repeat the prior, and 0 none. What components share is kept.
 
         correction : {None, 'importance', 'gibbs'}, default=None
-            None: linear response. 'importance' and 'gibbs': means, standard deviations and quantiles of the
-            exact posterior, from draws as in :meth:`sample_posterior`. :meth:`posterior_check` says which of
-            them is needed.
+            None: linear response. 'importance' and 'gibbs': means, standard deviations and quantiles of draws
+            as in :meth:`sample_posterior`. 'gibbs' is exact in the limit of many steps only, and does not
+            check that it has made enough. :meth:`posterior_check` says which of them is needed.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, which a correction needs.

@@ -33,7 +33,7 @@ class SamplingMethods(FittedAttributes):
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> dict[str, NDArray[np.float64]]:
-        """Draws of the parameters from the posterior that linear response describes, or from the exact one.
+        """Draws of the parameters by linear response, or corrected towards the exact posterior.
 
         Parameters
         ----------
@@ -47,8 +47,9 @@ class SamplingMethods(FittedAttributes):
         correction : {None, 'importance', 'gibbs'}, default=None
             None: linear response. 'importance': draws by linear response are weighed by the exact posterior,
             and resampled by their Pareto-smoothed weights. 'gibbs': these are moved by steps of a Gibbs
-            sampler, all at once, until no trace of the start is left; the slowest, and exact.
-            :meth:`posterior_check` says which of them is needed.
+            sampler, all at once; the slowest, and exact in the limit of many steps. A rule chooses their
+            number, and convergence is not checked (Notes). :meth:`posterior_check` says which of them is
+            needed.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, which a correction needs.
@@ -96,9 +97,13 @@ class SamplingMethods(FittedAttributes):
         Under 'importance', at least 4000 draws are weighed, so that some of `n_draws` repeat each other where
         the weights are uneven. The draws of 'gibbs' all differ; each costs as many passes over the rows as
         five times the largest inflation of a variance by missing information (three times where importance
-        sampling is reliable, and half of it where that is nearly exact). The exact posterior has other modes,
-        at least one for every relabelling of the components: 'importance' never sees those that linear
-        response does not reach, and 'gibbs' says where its draws have left for one.
+        sampling is reliable, and half of it where that is nearly exact). This rule does not check
+        convergence, and is too few steps where the start is far off: for three components on the petals of
+        the irises it makes some 30, and the draws still move until step 300.
+
+        The exact posterior has other modes, at least one for every relabelling of the components:
+        'importance' never sees those that linear response does not reach, and 'gibbs' says where its draws
+        have left for one.
 
         The theory page "Error bars of the mixture" has the formulas, under draws.
 
@@ -184,8 +189,8 @@ class SamplingMethods(FittedAttributes):
         -------
         check : PosteriorCheck
             Its display is a sentence and the numbers behind it. Its attributes are `verdict`,
-            `recommendation`, `asymmetry`, `mean_shift`, `mean_shift_error`, `names`; with draws
-            `log_evidence_bound`, `log_evidence`, `log_evidence_error`, `k_hat`, `effective_draws`,
+            `recommendation`, `asymmetry`, `mean_shift`, `mean_shift_error`, `names`, `is_of_occupied`; with
+            draws `log_evidence_bound`, `log_evidence`, `log_evidence_error`, `k_hat`, `effective_draws`,
             `reliable`, `mean`, `std`, `lower` and `upper`.
 
         Raises
@@ -199,13 +204,14 @@ class SamplingMethods(FittedAttributes):
 
         See Also
         --------
-        sample_posterior : Draws of the exact posterior.
+        sample_posterior : Corrected draws.
         posterior_summary : A table of corrected error bars.
 
         Notes
         -----
-        The modes of the exact posterior that linear response does not reach are not seen. (Theory page "The
-        exact posterior".)
+        The modes of the exact posterior that linear response does not reach are not seen. Where 'gibbs' is
+        recommended, its draws are exact in the limit of many steps, and their convergence is not checked.
+        (Theory page "The exact posterior".)
 
         Examples
         --------
@@ -264,7 +270,8 @@ class SamplingMethods(FittedAttributes):
             Seed of the draws, as in :meth:`sample_posterior`.
 
         correction : {None, 'importance', 'gibbs'}, default=None
-            Draws by linear response, or exact ones, as in :meth:`sample_posterior`; the latter need X.
+            Draws by linear response, or corrected ones with the limits named in :meth:`sample_posterior`,
+            which need X.
 
         Returns
         -------

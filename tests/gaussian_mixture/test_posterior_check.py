@@ -1,5 +1,6 @@
 """The verdict of `posterior_check`, and the numbers on which it rests."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -24,13 +25,13 @@ WELL = Findings(asymmetry=0.05, shift=0.02, effective_share=0.98, n_empty=0, row
         ({"effective_share": 0.7}, "importance", 'Use correction="importance"'),
         ({"asymmetry": 0.5}, "importance", "asymmetry 0.50"),
         ({"shift": 0.4}, "gibbs", 'Use correction="gibbs"'),
-        ({"asymmetry": 0.9}, "gibbs", "asymmetry 0.90"),
+        ({"asymmetry": 0.9}, "gibbs", "asymmetry 0.90; Gibbs sampling does not check its convergence)"),
         ({"shift": 0.4, "reliable": True}, "importance", 'Use correction="importance"'),
         ({"shift": 0.12, "reliable": False}, "gibbs", "importance weights too uneven"),
         ({"reliable": False}, "lrvb", "Trust linear response"),
         ({"n_empty": 2}, "lrvb", "for the components that hold rows"),
         ({"n_empty": 2, "effective_share": 0.3, "asymmetry": 0.8}, "lrvb", "2 empty components"),
-        ({"n_empty": 1, "shift": 0.2}, "gibbs", "1 empty component)"),
+        ({"n_empty": 1, "shift": 0.2}, "gibbs", "1 empty component; Gibbs"),
     ],
 )
 def test_verdicts(changes, recommendation, said):
@@ -79,6 +80,9 @@ def test_many_empty_components_leave_the_evidence_finite():
     check = estimator.posterior_check(X, n_draws=200, random_state=0)
     assert check.log_evidence_bound < check.log_evidence < check.log_evidence_bound + np.log(10)
     assert "9 empty components" in check.verdict
+    assert check.is_of_occupied.sum() == 1 + 4 + 10  # A log weight, a mean, a precision matrix.
+    said = re.search(r"means off by up to (\S+) sd", check.verdict)[1]
+    assert re.search(rf"largest mean shift +[+-]{re.escape(said)} ", repr(check))
     more = LRVBGaussianMixture(n_components=13, random_state=0).fit(X)
     assert more.posterior_check(X, n_draws=200, random_state=0).log_evidence is None
 

@@ -4,7 +4,9 @@ A step assigns every row to a component at random, given the parameters, and dra
 assignments, from the conjugate posterior of complete data. Its invariant distribution is the exact posterior.
 The slowest linear function of the parameters keeps a share 1 - 1/lambda of its deviation in a step, where
 lambda is the largest inflation of a variance by missing information: chains that start from nearly exact
-draws need few steps, whose number is known in advance.
+draws need few steps, whose number follows from lambda at the fit. Convergence is not checked. Where the start
+is far off and the posterior not Gaussian, the number is too small: for three components on the petals of the
+irises it is 31, and draws still move until step 300.
 """
 
 import math
@@ -39,7 +41,7 @@ def _distance_from_whole(block):
 
 
 def n_gibbs_steps(largest_inflation, weights):
-    """Number of steps after which no trace of the start is left.
+    """Number of steps after which little of the start is left, if the posterior is nearly Gaussian.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draws of the posterior, by linear response or exact, at one fitted mixture."""
+"""Draws of the posterior, by linear response or corrected, at one fitted mixture."""
 
 from functools import cached_property
 
@@ -169,7 +169,7 @@ class PosteriorSampler:
         return self.parameters(proposals.parameters.draws[weights.resampled(n_draws, random_state)]), weights
 
     def gibbs(self, rows, n_draws, random_state, tracked=untracked):
-        """Draws of the exact posterior by Gibbs sampling: DrawnParameters."""
+        """Draws by Gibbs sampling, exact in the limit of many steps: DrawnParameters."""
         parameters, is_elsewhere = self._gibbs(rows, n_draws, random_state, tracked)
         if is_elsewhere.any():
             warn_caller(
@@ -197,7 +197,7 @@ class PosteriorSampler:
         return parameters, departed(parameters, self._targets, deviations)
 
     def weighted(self, correction, rows, n_draws, random_state, tracked=untracked):
-        """Draws of the exact posterior for moments of it: WeightedDraws.
+        """Corrected draws for moments of the exact posterior: WeightedDraws.
 
         Parameters
         ----------

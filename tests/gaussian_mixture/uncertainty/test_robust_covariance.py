@@ -1,4 +1,4 @@
-"""The sandwich: weight influences squared, closed forms, and what it agrees with where the model is true."""
+"""The sandwich: centred weight influences, closed forms, and what it agrees with where the model is true."""
 
 import numpy as np
 import pytest
