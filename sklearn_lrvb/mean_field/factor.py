@@ -231,7 +231,7 @@ class Factor:
         """
         if self.weights is None:
             return values
-        return values * self.weights.reshape(self.lead + (1,) * (values.ndim - len(self.lead)))
+        return values * np.reshape(self.weights, self.lead + (1,) * (values.ndim - len(self.lead)))
 
     def labels(self, name: str) -> NDArray[np.object_]:
         """Labels of the factor's flat vector, such as "mu.value[0]" or "z.indicator[3,1]": (size,).

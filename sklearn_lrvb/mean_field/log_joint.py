@@ -85,7 +85,13 @@ class LogJoint:
 
     def _counted(self, means):
         """Means of sums over the members that copies stand for: dict, name -> ndarray."""
-        return {name: self.factors[name].counted(mean) for name, mean in means.items()}
+        counted = {name: self.factors[name].counted(means[name]) for name in self._weighted if name in means}
+        return {**means, **counted} if counted else means
+
+    @cached_property
+    def _weighted(self):
+        """Names of the factors whose copies have weights."""
+        return [name for name, factor in self.factors.items() if factor.weights is not None]
 
     def _reader(self, means):
         """Function from an argument of a term to the means of its entries."""

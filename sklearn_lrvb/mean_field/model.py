@@ -96,8 +96,7 @@ class MeanFieldModel:
         terms = tuple(terms)
         if not terms:
             raise ValueError("terms must be a list of at least one Term; got none.")
-        factors = {name: _as_factor(name, factor) for name, factor in factors.items()}
-        self.factors = with_weights(factors, terms)
+        self.factors = with_weights({name: _as_factor(name, of) for name, of in factors.items()}, terms)
         single = terms_of(terms, self.factors)
         bound = tuple(bind(term, number, self.factors, of) for number, of, term in single)
         for name in self.factors:
