@@ -14,7 +14,7 @@ from scipy.special import betainccinv, betaincinv, betaln, gammainccinv, gammain
 # incomplete gamma and beta functions lose digits.
 _LARGE_GAMMA_SHAPE = 1e5
 _LARGE_BETA_SHAPE = 1e8
-_SMALLEST_GAMMA = 1e-100  # Least quantile in units of the mean; its reciprocal and its square are finite.
+SMALLEST_GAMMA = 1e-100  # Least quantile in units of the mean; its reciprocal and its square are finite.
 _SMALLEST_BETA_SIZE = 1e-6  # Least a + b; such a beta variable is almost surely next to 0 or 1.
 _TINY_BETA = 1e-200  # Beta variables below this are computed by the leading term of their distribution.
 _LARGEST_RATIO = 1e100  # Largest ratio of a mean to its standard deviation; its square is finite.
@@ -70,7 +70,7 @@ def gamma_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> 
     quantiles[large] = _large_gamma(normal[large], ratio[large])
     z, shape = normal[~large], ratio[~large] ** 2
     quantiles[~large] = _in_its_tail(z, gammaincinv, gammainccinv, shape) / shape
-    return mean * np.maximum(quantiles, _SMALLEST_GAMMA)
+    return mean * np.maximum(quantiles, SMALLEST_GAMMA)
 
 
 def _large_gamma(z, ratio):

@@ -87,6 +87,21 @@ def test_many_empty_components_leave_the_evidence_finite():
     assert more.posterior_check(X, n_draws=200, random_state=0).log_evidence is None
 
 
+@pytest.mark.parametrize("degrees_of_freedom", [1.3, 1.01])
+def test_the_evidence_is_right_near_the_least_degrees_of_freedom(degrees_of_freedom):
+    # Many precisions that are drawn for the empty component are singular to working precision. It adds little
+    # to the evidence of the other one, which is known: each bound is above the one before.
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    model = {"degrees_of_freedom_prior": degrees_of_freedom, "random_state": 0, "moves": "merge"}
+    estimator = LRVBGaussianMixture(n_components=2, **model).fit(X)
+    assert estimator.n_occupied_ == 1
+    check = estimator.posterior_check(X, n_draws=400, random_state=0)
+    assert check.log_evidence_bound_error < 0.02
+    assert check.log_evidence_error < 0.05
+    assert estimator.lower_bound_ < check.log_evidence_bound + 3 * check.log_evidence_bound_error
+    assert check.log_evidence_bound < check.log_evidence < estimator.lower_bound_ + 0.25
+
+
 def test_names_of_features_and_large_numbers_are_displayed():
     import pandas as pd
 

@@ -19,14 +19,20 @@ which g_i = 1 / E(1/L_ii^2) is the harmonic mean of a pivot.
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import GammaVariables, RandomFactors
+from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import (
+    GammaVariables,
+    RandomFactors,
+    gamma_draws,
+)
 
 # Least mean of a pivot L_ii^2, relative to its mean under Bartlett's own decomposition.
 _LEAST_RELATIVE_PIVOT = 0.5
 # The same for the harmonic mean, of a pivot with the variance of the whole diagonal entry. Where many values
 # are hidden it would fall to zero, and the inverses of the matrices would have no mean.
 _LEAST_RELATIVE_HARMONIC_MEAN = 0.75
-# Least pivot, relative to the squares left of it: below it L L' is singular to working precision.
+# Least pivot, relative to the squares of its row: smaller ones are raised to it, because L L' would be
+# singular to working precision. Only components without rows are drawn so wide, and the likelihood of the
+# rows does not depend on how wide. So a ratio of densities is nearly the same at the raised pivot.
 _SMALLEST_PIVOT = 1e-12
 
 
@@ -72,26 +78,23 @@ class BartlettFactors(RandomFactors):
         size = inverse_scales.shape[-1]
         factors = np.tril(generator.standard_normal(inverse_scales.shape), -1)
         halves = 0.5 * (degrees_of_freedom[..., None] - np.arange(size))
-        _diagonal(factors)[...] = np.sqrt(2.0 * generator.standard_gamma(halves))
+        _diagonal(factors)[...] = np.sqrt(2.0 * gamma_draws(generator, halves))
         # The inverse scale is R R' with R upper triangular, by Cholesky's decomposition in reversed order, so
         # that R^-T is lower triangular.
         reverse = slice(None, None, -1)
         upper = np.linalg.cholesky(inverse_scales[..., reverse, reverse])[..., reverse, reverse]
-        return np.linalg.solve(upper.swapaxes(-1, -2), factors)
+        return _regular(np.linalg.solve(upper.swapaxes(-1, -2), factors))
 
     def factors(self, changes):
         factors = np.tril(changes, -1) * np.sqrt(self._scale)[:, :, None]
-        pivots = self._pivots.values(_diagonal(changes))
-        _diagonal(factors)[...] = np.sqrt(np.maximum(pivots, _SMALLEST_PIVOT * _row_squares(factors)))
-        return factors
+        _diagonal(factors)[...] = np.sqrt(self._pivots.values(_diagonal(changes)))
+        return _regular(factors)
 
     def log_derivatives(self, changes, factors):
         pivots = np.square(_diagonal(factors))
         found = self._pivots.log_derivatives(_diagonal(changes), pivots)
         found += 0.5 * self._later_rows * np.log(pivots)  # |dT/d(L_ij, L_ii^2)| = prod_i L_ii^(P - 1 - i)
-        is_singular = pivots <= _SMALLEST_PIVOT * (1.0 + 1e-9) * (_row_squares(factors) - pivots)
-        total = (found.sum(axis=2) + self._log_scale).sum(axis=1)
-        return np.where(is_singular.any(axis=(1, 2)), -np.inf, total)
+        return (found.sum(axis=2) + self._log_scale).sum(axis=1)
 
     def slopes(self, changes, factors, slopes_of_factors):
         pivots = np.square(_diagonal(factors))
@@ -107,9 +110,12 @@ def _diagonal(matrices):
     return np.einsum("...pp->...p", matrices)
 
 
-def _row_squares(matrices):
-    """Sums of the squares of every row: (..., P, P) -> (..., P)."""
-    return np.einsum("...pq,...pq->...p", matrices, matrices)
+def _regular(factors):
+    """Factors with pivots that are raised to the least one, written over those given, (..., P, P)."""
+    squares = np.einsum("...pq,...pq->...p", factors, factors)
+    diagonal = _diagonal(factors)
+    diagonal[...] = np.maximum(diagonal, np.sqrt(_SMALLEST_PIVOT * squares))
+    return factors
 
 
 def _row_scale(diagonal, below, degrees_of_freedom):

@@ -173,6 +173,10 @@ class CovarianceStructure(ABC):
         """Each component's map of its vector: (S, ...) or (n, S, ...), (..., K, P) -> (..., K, P)."""
 
     @abstractmethod
+    def triangular(self, maps):
+        """Lower triangular L with positive diagonal and L L' = M M', (n, ...) -> (n, ...)."""
+
+    @abstractmethod
     def congruence(self, maps, statistics):
         """M s M', the statistic of the mapped vectors: (S, ...), (..., S, ...) -> (..., S, ...)."""
 

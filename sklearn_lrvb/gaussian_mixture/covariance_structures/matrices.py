@@ -160,6 +160,11 @@ class MatrixStructure(CovarianceStructure):
             return (vectors.swapaxes(-1, -2) @ others)[..., None, :, :]
         return vectors[..., :, None] * others[..., None, :]
 
+    def triangular(self, maps):
+        """By QR decompositions, which keep digits of nearly singular M: (n, P, P) -> (n, P, P)."""
+        factors = np.linalg.qr(self.transposed(maps), mode="r").swapaxes(-1, -2)
+        return factors * np.copysign(1.0, self.diagonal(factors))[..., None, :]
+
     def congruence(self, maps, statistics):
         """M s M': (S, P, P), (..., S, P, P) -> (..., S, P, P)."""
         return maps @ statistics @ self.transposed(maps)

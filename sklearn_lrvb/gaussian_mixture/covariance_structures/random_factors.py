@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_lrvb.exponential_families.log_gamma import stirling_remainder
-from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
+from sklearn_lrvb.exponential_families.quantiles import SMALLEST_GAMMA, gamma_quantile
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 
@@ -64,7 +64,7 @@ class RandomFactors(ABC):
 
     @abstractmethod
     def log_derivatives(self, changes, factors):
-        """log|d T / d B| of unique entries, summed over the groups; -inf for singular draws: (n,)."""
+        """log|d T / d B| of unique entries, summed over the groups: (n,)."""
 
     @abstractmethod
     def slopes(self, changes, factors, slopes_of_factors):
@@ -79,6 +79,11 @@ class RandomFactors(ABC):
         -------
         slopes : (n, S, ...), symmetric where the statistic is
         """
+
+
+def gamma_draws(generator, shapes):
+    """Gamma variables of some shapes, at least 1e-100 of their mean like `gamma_quantile`: (...) -> (...)."""
+    return np.maximum(generator.standard_gamma(shapes), SMALLEST_GAMMA * shapes)
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,7 @@ class GammaFactors(RandomFactors):
     @staticmethod
     def wishart(generator, degrees_of_freedom, inverse_scales):
         shapes = np.broadcast_to(0.5 * degrees_of_freedom[..., None], inverse_scales.shape)
-        return np.sqrt(2.0 * generator.standard_gamma(shapes) / inverse_scales)
+        return np.sqrt(2.0 * gamma_draws(generator, shapes) / inverse_scales)
 
     def factors(self, changes):
         return np.sqrt(self._variables.values(changes))

@@ -72,6 +72,10 @@ class ScaleStructure(CovarianceStructure):
         """Every component's scaled vector: (K, Q), (..., K, P) -> (..., K, P)."""
         return maps * vectors
 
+    def triangular(self, maps):
+        """The maps unchanged, (n, Q)."""
+        return maps
+
     def congruence(self, maps, statistics):
         """Statistics of scaled vectors: (K, Q), (..., K, Q) -> (..., K, Q)."""
         return np.square(maps) * statistics

@@ -266,6 +266,11 @@ class _Check:
             average,
             "average_cholesky is a root of the average",
         )
+        maps = structure.transposed(cholesky)
+        squares = structure.congruence(maps, structure.identity)
+        self._agree(
+            structure.triangular(maps), structure.cholesky(squares), "triangular is a Cholesky factor"
+        )
         scale = np.exp(self._rng.normal(size=self._n_features))
         frames = structure.dense(structure.congruence(structure.scaled_frames(scale), structure.identity))
         self._agree(

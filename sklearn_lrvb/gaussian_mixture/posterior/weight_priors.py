@@ -190,8 +190,8 @@ class StickBreakingWeights(BrokenStick):
 
     def _unnormalized_mean(self, counts):
         stick, rest = self._sticks(counts).T
-        kept = rest / (stick + rest)
-        return (1.0 - kept) * np.concatenate([[1.0], np.cumprod(kept[:-1])])
+        total = stick + rest
+        return stick / total * np.concatenate([[1.0], np.cumprod((rest / total)[:-1])])
 
     def mean(self, counts):
         """E pi, scaled to sum to one as scikit-learn does, (K,)."""
@@ -218,7 +218,7 @@ class StickBreakingWeights(BrokenStick):
         """d mean / d gamma, (K,)."""
         stick, rest = self._sticks(counts).T
         total = stick + rest
-        log_change = self._earlier @ (stick / (rest * total)) - 1.0 / total
+        log_change = self._earlier @ (stick / rest / total) - 1.0 / total
         mean = self.mean(counts)
         return mean * (log_change - mean @ log_change)
 

@@ -39,7 +39,7 @@ class CopulaDensity:
         self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
 
     def log_density(self, responses, draws):
-        """Log density, (n,); -inf where a draw is singular.
+        """Log density, (n,).
 
         Parameters
         ----------
@@ -50,9 +50,7 @@ class CopulaDensity:
         squares = np.square(self.standardized(responses)).sum(axis=1)
         log_derivatives = self._log_derivatives(logits, draws).sum(axis=1)
         log_derivatives += self._copula.random_factors.log_derivatives(changes, draws.factors)
-        return np.where(
-            np.isfinite(log_derivatives), self._log_constant - 0.5 * squares - log_derivatives, np.inf
-        )
+        return self._log_constant - 0.5 * squares - log_derivatives
 
     def standardized(self, responses):
         """Standard normal variables e with g = Root e: (n, n_responses) -> (n, n_responses)."""

@@ -22,7 +22,7 @@ class ImportanceWeights:
 
     Attributes
     ----------
-    log_ratios : (n,), log p(X, theta) less the log density of the draw; -inf for singular draws
+    log_ratios : (n,), log p(X, theta) less the log density of the draw
     """
 
     log_ratios: np.ndarray

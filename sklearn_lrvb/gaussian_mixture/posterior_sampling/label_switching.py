@@ -103,7 +103,7 @@ def _reordered(parameters, orders):
     for k in range(structure.layout.n_precision_groups):
         if structure.has_own_precisions:
             own = _roots_in_frame(posterior, roots, k)[np.arange(len(orders)), orders[:, k]]
-            factors[:, k] = structure.cholesky(structure.gram(structure.transposed(own)))
+            factors[:, k] = structure.triangular(structure.transposed(own))
     means = np.take_along_axis(parameters.means - parameters.origin, orders[:, :, None], axis=1)
     in_frames = structure.transformed(posterior.whiteners, means - posterior.centred_means)
     log_stick, log_rest = posterior.prior.weights.log_sticks(

@@ -24,7 +24,7 @@ _LOG_2_PI = math.log(2.0 * math.pi)
 
 
 def log_joint(rows, parameters):
-    """log p(X, theta) of draws, (n,); it is not finite where a draw is singular.
+    """log p(X, theta) of draws, (n,).
 
     Parameters
     ----------

@@ -152,10 +152,8 @@ class PosteriorSampler:
         return draws, weights
 
     def log_ratios(self, rows, responses, draws):
-        """log p(X, theta) less the log density of draws; -inf where a draw is singular: (n,)."""
-        log_density = self.density.log_density(responses, draws)
-        ratios = log_joint(rows, self.parameters(draws)) - log_density
-        return np.where(np.isfinite(log_density), ratios, -np.inf)
+        """log p(X, theta) less the log density of draws, (n,)."""
+        return log_joint(rows, self.parameters(draws)) - self.density.log_density(responses, draws)
 
     def resampled(self, rows, n_draws, random_state, tracked=untracked):
         """Draws of the copula, resampled by their smoothed importance weights: DrawnParameters."""

@@ -1,6 +1,7 @@
 """Draws of the posterior: their ranges, their moments by linear response, and q's own where that is exact."""
 
 import functools
+import warnings
 
 import numpy as np
 import pytest
@@ -232,6 +233,27 @@ def test_empty_components_are_drawn_from_their_prior(covariance_type, concentrat
             assert_drawn_from(own, stats.t(freedom).cdf)
     assert estimator.means_std_[[1, 3]].max() < 0.6  # whatever the empty ones do
     np.testing.assert_allclose(draws["weights"].mean(axis=0), estimator.weights_, atol=0.02)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_draws_are_in_range_near_the_least_degrees_of_freedom(covariance_type):
+    # Precisions of empty components then have pivots that underflow, and are drawn in each other's frames.
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    model = {
+        "covariance_type": covariance_type,
+        "degrees_of_freedom_prior": 1.05,
+        "weight_concentration_prior_type": "dirichlet_distribution",
+        "weight_concentration_prior": 1.0,
+    }
+    estimator = mixture(model, 4).fit(X)
+    exact = {"X": X, "n_draws": 200, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # draws that have left for another mode
+        for correction in ("importance", "gibbs"):
+            draws = estimator.sample_posterior(correction=correction, **exact)
+            assert_in_range({"covariance_type": covariance_type}, draws, 4)
+        assert np.isfinite(estimator.get_posterior_covariance("means", method="gibbs", **exact)).all()
+    assert_in_range({"covariance_type": covariance_type}, estimator.sample_posterior(200, random_state=0), 4)
 
 
 def test_the_weight_of_one_component_is_one():

@@ -1,7 +1,5 @@
 """Densities of draws: the exact posterior's against scipy's, the copula's by its derivatives."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from catalogue import models_in_turn
@@ -93,17 +91,3 @@ def test_one_components_copula_is_its_exact_posterior(model, weighted):
         assert weights.log_evidence == pytest.approx(case.mixture.lower_bound_, abs=1e-9)
     else:
         assert 0 < weights.log_evidence - case.mixture.lower_bound_ < 0.1
-
-
-def test_singular_draws_have_no_weight():
-    case = problem(PROPER[0])
-    responses = case.responses(2)
-    # The pivot of the last axis is below all that double precision can tell from zero.
-    _, _, changes = case.sampler.copula.split(responses)
-    draws = case.sampler.copula.draws(responses)
-    factors = draws.factors.copy()
-    factors[0, 0, 1, 1] = 1e-9 * abs(factors[0, 0, 1, 0])
-    assert np.isfinite(changes).all()
-    log_ratios = case.sampler.log_ratios(case.rows, responses, replace(draws, factors=factors))
-    assert log_ratios[0] == -np.inf
-    assert np.isfinite(log_ratios[1])
