@@ -47,7 +47,7 @@ class Problem:
         return copula.responses(normals, copula.correlation(n_draws))
 
     def log_joint(self, draws):
-        """log p(X, theta) of draws by scipy, as a density of the sticks v, mu and Lambda."""
+        """log p(X, theta) of draws by scipy, as a density of the logits of sticks, mu and Lambda."""
         prior = self.mixture._fitted.posterior.prior
         parameters = self.sampler.parameters(draws)
         values = [
@@ -75,6 +75,7 @@ class Problem:
         by_row = logsumexp(terms, axis=0)
         total = by_row.sum() if self.sample_weight is None else self.sample_weight @ by_row
         stick, rest = prior.weights.sticks(np.zeros(self.n_components))
+        total += (log_stick + log_rest).sum()  # The derivatives of v in its logit are v (1 - v).
         total += stats.beta(stick, rest).logpdf(np.exp(log_stick)).sum() if len(stick) else 0.0
         if prior.flat:
             return total

@@ -4,7 +4,7 @@ The responses g = (l, u, B) of a draw are normal, N(0, Sigma_g), with
 
     Sigma_g = G M^-1 G' + the excess of the logits,
 
-G being linear. The parameters theta = (v; u; T) are smooth functions of g, so that their log density is that
+G being linear. The parameters theta = (logit v; u; T) are smooth functions of g, so that their log density is that
 of g less log|d theta / d g|, sums over sticks and pivots (`random_factors`). `log_joint` has the exact
 posterior's density of the same parameters.
 """
@@ -89,9 +89,9 @@ class CopulaDensity:
         return inflations[::-1], (np.sqrt(inflations) * (complete @ functionals)).T[::-1]
 
     def _log_derivatives(self, logits, draws):
-        """log dv/dl of every stick, (n, B)."""
+        """log of the derivative of logit v in l, of every stick: (n, B)."""
         a, b = self._copula.beta_parameters
-        log_density = (a - 1.0) * draws.log_stick + (b - 1.0) * draws.log_rest
+        log_density = a * draws.log_stick + b * draws.log_rest
         log_density -= log_partition(np.stack([a, b], axis=-1))
         deviations = self._copula.logit_deviations
         return -0.5 * (np.square(logits / deviations) + _LOG_2_PI) - np.log(deviations) - log_density
@@ -109,9 +109,9 @@ class CopulaDensity:
         logits, _, changes = copula.split(responses)
         a, b = copula.beta_parameters
         log_derivatives = self._log_derivatives(logits, draws)
-        # Those of log dv/dl are the normal's, less those of the beta density.
-        of_logits = (of_log_stick - (a - 1.0)) * np.exp(log_derivatives - draws.log_stick)
-        of_logits -= (of_log_rest - (b - 1.0)) * np.exp(log_derivatives - draws.log_rest)
+        # Those of the log derivatives are the normal's, less those of the logit's density.
+        of_logits = (of_log_stick - a) * np.exp(log_derivatives + draws.log_rest)
+        of_logits -= (of_log_rest - b) * np.exp(log_derivatives + draws.log_stick)
         of_logits -= logits / np.square(copula.logit_deviations)
         of_changes = copula.random_factors.slopes(changes, draws.factors, of_factors)
         of_quadratic = -structure.own_precision_scale * structure.entries(of_changes)

@@ -1,7 +1,8 @@
 """The joint density of rows and parameters, which is the exact posterior's up to the evidence.
 
-It is a density of the breaks of the stick, the scaled means and the precisions in the frames of the fitted
-components, theta = (v; u; unique entries of T = L L'), as is the copula's (`copula_density`). With tau and
+It is a density of the logits of the breaks of the stick, the scaled means and the precisions in the frames of
+the fitted components, theta = (logit v; u; unique entries of T = L L'), as is the copula's (`copula_density`):
+a break may be so close to zero that its own density overflows, but the logit's does not. With tau and
 the complete moments M1 and M2 (prior included) of the rows, weighted by their responsibilities under a draw,
 its derivatives are
 
@@ -61,8 +62,8 @@ def log_joint_and_slopes(rows, parameters):
     stick, rest = _prior_sticks(prior)
     return (
         sums + log_prior(parameters),
-        moments.counts[:, :n_breaks] + stick - 1.0,
-        behind[:, :n_breaks] + rest - 1.0,
+        moments.counts[:, :n_breaks] + stick,
+        behind[:, :n_breaks] + rest,
         of_scaled_means,
         of_factors,
     )
@@ -83,7 +84,7 @@ def log_prior(parameters):
     posterior, draws = parameters.posterior, parameters.draws
     structure, prior = posterior.structure, posterior.prior
     stick, rest = _prior_sticks(prior)
-    of_weights = (stick - 1.0) * draws.log_stick + (rest - 1.0) * draws.log_rest
+    of_weights = stick * draws.log_stick + rest * draws.log_rest
     of_weights -= log_partition(np.stack([stick, rest], axis=-1))
     log_determinants = structure.log_determinants(draws.factors)  # of T
     of_frames = structure.log_determinants(posterior.covariance_cholesky)  # of (W' W)^-1

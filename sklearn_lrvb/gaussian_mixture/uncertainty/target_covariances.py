@@ -68,4 +68,5 @@ def variance(target, information):
         root = information.covariance_root(target.coordinates(units))
         batches = target.response_batches(root, units)
         variances.append(sum(np.square(responses).sum(axis=0) for responses in batches))
-    return np.concatenate(variances) + target.excess_variance()
+    # The excess is a difference, which may round to less than zero where a weight is certain to all digits.
+    return np.maximum(np.concatenate(variances) + target.excess_variance(), 0.0)
