@@ -47,7 +47,12 @@ from sklearn_lrvb.gaussian_mixture.sklearn_conversion import (
     require_fitted,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.fit_course import FitCourse
-from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import FittedMixture, checked_array, model_of
+from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import (
+    FittedMixture,
+    check_weights_and_covariances,
+    checked_array,
+    model_of,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
@@ -1149,7 +1154,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         ------
         ValueError
             `n_samples` is no whole number of at least one; or these attributes were set by hand to arrays
-            that are not finite or do not go together.
+            that are not finite, do not go together, or are no weights or covariances.
 
         See Also
         --------
@@ -1181,8 +1186,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         means = checked_array(self, "means_")
         weights = checked_array(self, "weights_", means.shape[:1])
         by_group = checked_array(self, "covariances_", np.shape(self.precisions_cholesky_))
+        covariances = structure.reporting.by_group(by_group)
+        check_weights_and_covariances(weights, covariances, structure)
         counts = random_state.multinomial(n_samples, weights)
-        covariances = structure.layout.per_component(structure.reporting.by_group(by_group))
+        covariances = structure.layout.per_component(covariances)
         X = np.vstack(
             [
                 structure.draw(random_state, mean, covariance, int(count))

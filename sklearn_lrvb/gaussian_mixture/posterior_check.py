@@ -185,10 +185,10 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
     of_occupied = np.concatenate([occupied(target.counts()) for target in sampler.fitted.parameters.theta])
     findings = Findings(
         asymmetry=asymmetry,
-        shift=float(np.abs(shifts[of_occupied]).max()),
+        shift=float(np.abs(shifts[of_occupied]).max(initial=0.0)),
         effective_share=float(np.exp(-np.var(log_ratios))),
         n_empty=int((~is_occupied).sum()),
-        rows_per_parameter=rows.total_weight / of_occupied.sum(),
+        rows_per_parameter=rows.total_weight / max(of_occupied.sum(), 1),
         reliable=found.get("reliable"),
     )
     return PosteriorCheck(

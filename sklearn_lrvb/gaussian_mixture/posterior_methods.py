@@ -353,7 +353,7 @@ class PosteriorMethods(SamplingMethods):
             deviations.
 
         n_draws : int, default=4000
-            Number of draws for 'importance' and 'gibbs', at least one.
+            Number of draws for 'importance' and 'gibbs', at least two.
 
         random_state : int, RandomState instance or None, default=None
             Seed of these draws, as in :meth:`sample_posterior`.
@@ -453,7 +453,7 @@ class PosteriorMethods(SamplingMethods):
             The weights of X in the fit, where there were any.
 
         n_draws : int, default=4000
-            Number of draws for a correction, at least one.
+            Number of draws for a correction, at least two.
 
         random_state : int, RandomState instance or None, default=None
             Seed of these draws.
@@ -475,7 +475,9 @@ class PosteriorMethods(SamplingMethods):
             The ends are quantiles. Of weights, log weights, means and precisions they are those of the
             distribution with this mean and sd: beta for weights, minus a gamma variable for log weights,
             normal for means and for precisions off the diagonal, gamma for precisions on it. Mean and sd are
-            those of the attributes and of :meth:`get_posterior_covariance`.
+            those of the attributes and of :meth:`get_posterior_covariance`. A narrow interval need not hold
+            the mean where the distribution is very skew: the weight of an empty component is next to zero
+            nearly always, and its mean is made by the few times that it is not.
 
             Covariances are nonlinear functions of the precisions, and their mean, sd and ends come from the
             distribution of these: under q a precision is a Wishart matrix or a gamma variable, and every

@@ -12,7 +12,13 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUC
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
-from sklearn_lrvb.gaussian_mixture.value_range import check_argument, check_smallest
+from sklearn_lrvb.gaussian_mixture.value_range import (
+    LARGEST_VALUE,
+    check_argument,
+    check_number,
+    check_smallest,
+    check_total_weight,
+)
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
 PRIOR_ARGUMENTS = (
@@ -22,6 +28,14 @@ PRIOR_ARGUMENTS = (
     "degrees_of_freedom_prior",
     "covariance_prior",
 )
+
+# Ranges of arguments without units. Their reciprocals and squares are added to numbers of order one; a prior
+# mean that counts as more than 1e15 rows leaves no digits of the scatter around it.
+_RANGES = {
+    "weight_concentration_prior": (1.0 / LARGEST_VALUE, LARGEST_VALUE),
+    "mean_precision_prior": (1.0 / LARGEST_VALUE, 1e15),
+    "degrees_of_freedom_prior": (0.0, LARGEST_VALUE),
+}
 
 # Relative rounding error of a row's entries: a few operations, of half a unit in the last place each.
 _ROUNDING = 4 * np.finfo(float).eps
@@ -167,6 +181,7 @@ def resolve_prior(estimator, rows, completion=None):
         Where an argument is outside its domain, has the wrong shape, or contradicts ``prior="flat"``.
     """
     n_components, n_features = estimator.n_components, rows.n_features
+    check_total_weight(rows.total_weight)
     check_argument("The root of reg_covar", np.sqrt(float(estimator.reg_covar)))
     structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features)
     choices = {
@@ -194,6 +209,9 @@ def resolve_prior(estimator, rows, completion=None):
             resolution=_resolution(rows),
             **choices,
         )
+    for name, limits in _RANGES.items():
+        if given[name] is not None:
+            check_number(name, given[name], *limits)
     concentration = given["weight_concentration_prior"]
     mean, covariance = given["mean_prior"], given["covariance_prior"]
     default_mean = np.zeros(n_features) if completion is None else completion.mean

@@ -150,7 +150,12 @@ class SamplingMethods(FittedAttributes):
     def _corrected(self, correction, X, sample_weight, n_draws, random_state):
         """Draws of the exact posterior for moments of it: WeightedDraws."""
         sampler, rows = self._sampler_for(correction, X, sample_weight)
-        n_draws, random_state = checked_number(n_draws), check_random_state(random_state)
+        if checked_number(n_draws) < 2:
+            raise ValueError(
+                "n_draws=1: one draw has neither a standard deviation nor a covariance. Ask for two draws or "
+                "more; 4000 are enough for 95 % intervals."
+            )
+        n_draws, random_state = int(n_draws), check_random_state(random_state)
         return self._reported(
             "posterior_summary",
             lambda tracked: sampler.weighted(correction, rows, n_draws, random_state, tracked),

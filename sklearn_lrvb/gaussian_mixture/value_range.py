@@ -11,6 +11,10 @@ import numpy as np
 # them over rows of any weight, are then far from the ends of float64.
 LARGEST_VALUE = 1e70
 
+# Largest sum of weights. The mean-field variances of log weights are one over the counts, but one over their
+# squares in the direction in which all counts change together: a relative one over the sum of the weights.
+LARGEST_TOTAL_WEIGHT = 1e15
+
 _REMEDY = "Change its unit: multiply it by a constant, or use sklearn.preprocessing.StandardScaler."
 
 
@@ -49,6 +53,24 @@ def check_smallest(rows, variances):
         raise ValueError(
             f"Column {column} of X varies by {spread[column]:.3g} only, less than {1.0 / LARGEST_VALUE:g}: "
             f"precisions or their error bars would overflow. (a) {_REMEDY} (b) Drop it."
+        )
+
+
+def check_total_weight(total):
+    """Raise ValueError where weights count more rows than float64 can tell one from."""
+    if total > LARGEST_TOTAL_WEIGHT:
+        raise ValueError(
+            f"sample_weight sums to {total:.3g} rows, beyond {LARGEST_TOTAL_WEIGHT:g}: float64 cannot tell "
+            "one row more or less. Divide the weights by a constant, so that they count rows."
+        )
+
+
+def check_number(name, value, least, most):
+    """Raise ValueError where an argument without units is outside the range in which digits are left."""
+    if not least <= value <= most:
+        raise ValueError(
+            f"{name} is {value:.3g}; it must be between {least:g} and {most:g}, because numbers that depend "
+            "on it would overflow or lose all digits. Less extreme values have the same effect."
         )
 
 

@@ -9,6 +9,7 @@ import pytest
 from catalogue import (
     COVARIANCE_TYPES,
     MODELS,
+    WEIGHT_PRIORS,
     assert_equal_to_rounding,
     dense,
     fitted,
@@ -40,6 +41,15 @@ def log_likelihood(estimator, X, **parameters):
     """The log likelihood that ArviZ gets, (n_draws, n_rows)."""
     require_arviz()
     return estimator.to_arviz(X, **parameters).log_likelihood["X"].to_numpy()[0]
+
+
+@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+def test_weights_that_underflow_leave_the_log_likelihood_finite(weights):
+    model = {"weight_concentration_prior_type": weights, "weight_concentration_prior": 5e-4}
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    estimator = mixture(model, 3, init_params=np.repeat(np.eye(1, 3), 30, axis=0)).fit(X)
+    assert estimator.sample_posterior(200, random_state=0)["weights"].min() == 0.0
+    assert np.isfinite(log_likelihood(estimator, X, n_draws=200, random_state=0)).all()
 
 
 def densities(model, draws, X):

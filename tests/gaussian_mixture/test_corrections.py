@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import dask.array as da
 import numpy as np
@@ -194,6 +195,15 @@ def test_bad_requests_are_refused():
                 estimator.sample_posterior(10, 0, correction, other)
         with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
             estimator.sample_posterior(0, 0, correction, X)
+        one, two = ({"X": X, "n_draws": n_draws, "random_state": 0} for n_draws in (1, 2))
+        with pytest.raises(ValueError, match="n_draws=1: one draw has neither a standard deviation"):
+            estimator.posterior_summary(correction=correction, **one)
+        with pytest.raises(ValueError, match="n_draws=1: one draw has neither a standard deviation"):
+            estimator.get_posterior_covariance(method=correction, **one)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # two draws are unreliable
+            covariance = estimator.get_posterior_covariance("means", method=correction, **two)
+        assert np.diag(covariance).min() > 0.0
     with pytest.raises(ValueError, match="correction must be None, 'importance' or 'gibbs', got 'exact'"):
         estimator.sample_posterior(10, 0, "exact", X)
     with pytest.raises(ValueError, match="X goes with a correction"):

@@ -11,6 +11,7 @@ import weakref
 import numpy as np
 import pytest
 from catalogue import (
+    COVARIANCE_TYPES,
     INFORMATION,
     MODELS,
     SOLVERS,
@@ -566,6 +567,28 @@ def test_sample_draws_from_the_fit():
         np.testing.assert_allclose(np.cov(X[labels == k].T), estimator.covariances_[k], atol=0.05)
     with pytest.raises(ValueError, match="at least one sample"):
         estimator.sample(0)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_nothing_is_sampled_from_arrays_that_are_no_mixture(covariance_type):
+    X = overlapping()
+    estimator = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0).fit(X)
+    covariances = estimator.covariances_.copy()
+    estimator.covariances_ = covariances * np.array([1.0, -1.0]).reshape(-1, *[1] * (covariances.ndim - 1))
+    owner = "that of component 1"
+    if covariance_type == "tied":
+        owner, estimator.covariances_ = "the common one", covariances - 2.0 * np.diag(np.diag(covariances))
+    with pytest.raises(ValueError, match=f"covariances_ must be positive definite, but {owner} has a neg"):
+        estimator.sample()
+    estimator.covariances_, weights = covariances, estimator.weights_
+    estimator.weights_ = np.array([1.5, -0.5])
+    with pytest.raises(ValueError, match=r"weights_ must not be negative, but component 1 has -0\.5"):
+        estimator.sample()
+    estimator.weights_ = 0.5 * weights
+    with pytest.raises(ValueError, match=r"weights_ must sum to one, but sum to 0\.5"):
+        estimator.sample()
+    estimator.weights_ = weights.astype(np.float32)
+    assert estimator.sample(3)[0].shape == (3, 2)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

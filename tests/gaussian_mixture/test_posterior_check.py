@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, mixture, overlapping
+from catalogue import COVARIANCE_TYPES, WEIGHT_PRIORS, mixture, overlapping
 from sampling_problems import PROPER, THETA, model_id, problem
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -100,6 +100,41 @@ def test_the_evidence_is_right_near_the_least_degrees_of_freedom(degrees_of_free
     assert check.log_evidence_error < 0.05
     assert estimator.lower_bound_ < check.log_evidence_bound + 3 * check.log_evidence_bound_error
     assert check.log_evidence_bound < check.log_evidence < estimator.lower_bound_ + 0.25
+
+
+@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+@pytest.mark.parametrize("concentration", [1e-8, 1e-13])
+def test_the_evidence_is_right_where_the_weights_of_empty_components_underflow(weights, concentration):
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    model = {"weight_concentration_prior_type": weights, "weight_concentration_prior": concentration}
+    estimator = mixture(model, 3, init_params=np.repeat(np.eye(1, 3), 120, axis=0)).fit(X)
+    check = estimator.posterior_check(X, n_draws=200, random_state=0)
+    # All weight is the first component's, whose posterior is exact.
+    copies = np.log(3.0) if weights == "dirichlet_distribution" else 0.0
+    assert check.log_evidence_bound == pytest.approx(estimator.lower_bound_, abs=1e-6)
+    assert check.log_evidence == pytest.approx(estimator.lower_bound_ + copies, abs=1e-6)
+    assert np.abs(check.mean_shift).max() < 1e-6
+
+
+def test_concentrations_without_digits_for_the_exact_posterior_are_refused():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for concentration in (1e-20, 1e20):
+        estimator = LRVBGaussianMixture(
+            n_components=2, weight_concentration_prior=concentration, random_state=0
+        ).fit(X)
+        with pytest.raises(ValueError, match=r"weight_concentration_prior is 1e.20; the exact posterior"):
+            estimator.posterior_check(X, n_draws=200)
+        with pytest.raises(ValueError, match=r"weight_concentration_prior is 1e.20; the exact posterior"):
+            estimator.sample_posterior(correction="gibbs", X=X)
+
+
+def test_rows_that_count_next_to_nothing_are_checked():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    estimator = LRVBGaussianMixture(n_components=2, covariance_prior=np.eye(2), random_state=0)
+    few = np.full(60, 1e-3)
+    check = estimator.fit(X, sample_weight=few).posterior_check(X, few)
+    assert check.n_occupied == 0
+    assert np.isfinite(check.mean_shift).all()
 
 
 def test_names_of_features_and_large_numbers_are_displayed():

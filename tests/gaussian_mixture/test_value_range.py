@@ -104,11 +104,47 @@ def test_float32_starts_as_float64_does_near_its_own_limits(covariance_type, ini
         ({"covariance_prior": 1e200 * np.eye(3)}, "covariance_prior is 1e\\+100 .*, beyond 1e\\+70"),
         ({"mean_prior": [0.0, 1e200, 0.0]}, "mean_prior is 1e\\+200 .*, beyond 1e\\+70"),
         ({"reg_covar": 1e200}, "reg_covar is 1e\\+100 .*, beyond 1e\\+70"),
+        ({"weight_concentration_prior": 1e-160}, "weight_concentration_prior is 1e-160; .* between 1e-70"),
+        ({"weight_concentration_prior": 1e100}, "weight_concentration_prior is 1e\\+100; .* and 1e\\+70"),
+        ({"mean_precision_prior": 1e-300}, "mean_precision_prior is 1e-300; .* between 1e-70"),
+        ({"mean_precision_prior": 1e20}, "mean_precision_prior is 1e\\+20; .* and 1e\\+15"),
+        ({"degrees_of_freedom_prior": 1e300}, "degrees_of_freedom_prior is 1e\\+300; .* and 1e\\+70"),
     ],
 )
 def test_arguments_out_of_range_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         mixture(**parameters).fit(X)
+
+
+@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+def test_weights_beyond_the_digits_of_float64_are_refused(prior):
+    with pytest.raises(ValueError, match=r"sample_weight sums to 6e\+16 rows, beyond 1e\+15"):
+        mixture(prior=prior).fit(X, sample_weight=np.full(len(X), 1e15))
+    often = mixture(prior=prior).fit(X, sample_weight=np.full(len(X), 1e12))
+    more = mixture(prior=prior).fit(X, sample_weight=np.full(len(X), 5e12))
+    np.testing.assert_allclose(often.means_std_, np.sqrt(5.0) * more.means_std_, rtol=1e-3)
+    np.testing.assert_allclose(often.weights_std_, np.sqrt(5.0) * more.weights_std_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["dirichlet_process", "dirichlet_distribution"])
+@pytest.mark.parametrize(("concentration", "extreme"), [(1e-10, 1e-70), (1e10, 1e70)])
+def test_extreme_concentrations_act_like_their_limits(kind, concentration, extreme):
+    near, far = (
+        mixture(
+            n_components=5,
+            moves="merge",
+            weight_concentration_prior_type=kind,
+            weight_concentration_prior=value,
+        ).fit(X)
+        for value in (concentration, extreme)
+    )
+    np.testing.assert_allclose(far.weights_, near.weights_, atol=1e-8)
+    np.testing.assert_allclose(far.means_, near.means_, atol=1e-6)
+    np.testing.assert_allclose(far.weights_std_, near.weights_std_, atol=1e-5)
+    for name in ("posterior_std_", "covariances_std_"):
+        assert np.isfinite(getattr(far, name)).all()
+    for draws in far.sample_posterior(20, random_state=0).values():
+        assert np.isfinite(draws).all()
 
 
 @pytest.mark.parametrize("ratio", [1e6, 1e30, 1e130])

@@ -4,8 +4,8 @@ The responses g = (l, u, B) of a draw are normal, N(0, Sigma_g), with
 
     Sigma_g = G M^-1 G' + the excess of the logits,
 
-G being linear. The parameters theta = (logit v; u; T) are smooth functions of g, so that their log density is that
-of g less log|d theta / d g|, sums over sticks and pivots (`random_factors`). `log_joint` has the exact
+G being linear. The parameters theta = (logit v; u; T) are smooth functions of g, so that their log density is
+that of g less log|d theta / d g|, sums over sticks and pivots (`random_factors`). `log_joint` has the exact
 posterior's density of the same parameters.
 """
 

@@ -59,7 +59,7 @@ def log_likelihood_of_draws(rows, parameters):
     parameters : DrawnParameters
     """
     by_row = np.empty((rows.n_samples, len(parameters.draws)))
-    log_weights = np.log(parameters.weights)
+    log_weights = parameters.log_shares
     for batch, draws in _draws_in_batches(parameters):
         likelihood = _ByRow(parameters.posterior, draws, log_weights[batch])
         rows.write(likelihood, by_row[:, batch], likelihood.numbers_per_row)

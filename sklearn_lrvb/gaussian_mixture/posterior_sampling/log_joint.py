@@ -1,9 +1,9 @@
 """The joint density of rows and parameters, which is the exact posterior's up to the evidence.
 
 It is a density of the logits of the breaks of the stick, the scaled means and the precisions in the frames of
-the fitted components, theta = (logit v; u; unique entries of T = L L'), as is the copula's (`copula_density`):
-a break may be so close to zero that its own density overflows, but the logit's does not. With tau and
-the complete moments M1 and M2 (prior included) of the rows, weighted by their responsibilities under a draw,
+the fitted components, theta = (logit v; u; unique entries of T = L L'), as is that of the copula
+(`copula_density`). The density of a break itself would lose digits next to zero. With tau and the complete
+moments M1 and M2 (prior included) of the rows, weighted by their responsibilities under a draw,
 its derivatives are
 
     in u      L' M1 - tau u

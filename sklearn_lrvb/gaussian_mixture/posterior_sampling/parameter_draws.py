@@ -70,9 +70,14 @@ class DrawnParameters:
         return self.posterior.prior.weights.log_weights(self.draws.log_stick, self.draws.log_rest)
 
     @property
+    def log_shares(self):
+        """log pi of weights that are scaled to sum to one: (n, K)."""
+        return self.log_weights - logsumexp(self.log_weights, axis=1, keepdims=True)
+
+    @property
     def weights(self):
         """pi, scaled to sum to one: (n, K)."""
-        return np.exp(self.log_weights - logsumexp(self.log_weights, axis=1, keepdims=True))
+        return np.exp(self.log_shares)
 
     @cached_property
     def _inverse_factors(self):

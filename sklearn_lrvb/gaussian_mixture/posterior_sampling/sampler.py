@@ -28,6 +28,9 @@ from sklearn_lrvb.row_blocks import batches, untracked
 _ARRAYS_PER_DRAW = 16  # Number of arrays of the size of the coefficients that exist at once.
 _LEAST_PROPOSALS = 4000  # Draws of the copula from which exact draws are resampled, at least.
 _PROPOSALS_PER_DRAW = 4
+# Least prior concentration, and reciprocal of the largest, with which log densities have digits. The
+# logarithms of weights are as large as its reciprocal, and differences of order one count.
+_LEAST_CONCENTRATION = 1e-14
 
 
 class PosteriorSampler:
@@ -121,6 +124,13 @@ class PosteriorSampler:
                 'it. Linear response describes the optimum alone. Refit with prior="conjugate"; a small '
                 "mean_precision_prior makes it vague."
             )
+        least, concentration = _LEAST_CONCENTRATION, prior.weights.prior_concentration
+        if not prior.flat and not least <= concentration <= 1.0 / least:
+            raise ValueError(
+                f"weight_concentration_prior is {concentration:.3g}; the exact posterior needs one between "
+                f"{least:g} and {1.0 / least:g}, because the densities of weights have no digits beyond. (a) "
+                "Use linear response, without a correction. (b) Fit with a concentration in that range."
+            )
         self._source.check_training_rows(rows)
         return rows
 
@@ -208,7 +218,8 @@ class PosteriorSampler:
                 warn_caller(
                     f"{_departures(is_elsewhere)} They are left out: the results are for the fit's mode."
                 )
-            is_here = np.ones_like(is_elsewhere) if is_elsewhere.all() else ~is_elsewhere
+            # One draw has no moments.
+            is_here = ~is_elsewhere if (~is_elsewhere).sum() > 1 else np.ones_like(is_elsewhere)
             return WeightedDraws(parameters, is_here / is_here.sum())
         draws, weights = self.importance(rows, n_draws, random_state, tracked)
         _warn_unreliable(weights)

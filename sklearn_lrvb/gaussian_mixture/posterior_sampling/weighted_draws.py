@@ -6,6 +6,7 @@ import numpy as np
 
 from sklearn_lrvb.row_blocks import batches
 
+_LEAST_CALIBRATED = 10  # Of fewer draws, two constraints would leave hardly any of their weights.
 _ARRAYS = 8  # Arrays of the size of the draws of some parameters that exist at once.
 
 
@@ -42,7 +43,7 @@ class WeightedDraws:
         d): linear functions that are standard normal there, exactly. Each parameter's weights are then
         calibrated, so that without them its score would have the mean 0 and the variance 1. Where the weights
         are nearly equal, that removes most of the sampling error (the regression estimator of survey
-        sampling, with the score and its square as control variates).
+        sampling, with the score and its square as control variates). Fewer than ten draws are not calibrated.
     """
 
     def __init__(self, parameters, weights, scores=None):
@@ -85,7 +86,7 @@ class WeightedDraws:
     def _weights_by_entry(self, target, shape):
         """Yield slices of a target's flat entries, and the weights of the draws for each of them, (n, d)."""
         n_draws, size = shape
-        if self._scores is None:
+        if self._scores is None or n_draws < _LEAST_CALIBRATED:
             equal = np.broadcast_to(self._weights[:, None], shape)
             yield from ((some, equal[:, some]) for some in batches(size, 8 * _ARRAYS * n_draws))
             return

@@ -24,6 +24,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
 )
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
+from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
 # The constructor's parameters on which the meaning of the arrays depends. Their values at the fit hold until
 # the next fit, even if others are set in between.
@@ -43,6 +44,9 @@ DENSITY_ARRAYS = (
     "degrees_of_freedom_",
     "precisions_cholesky_",
 )
+
+# Largest error of the sum of weights that were set by hand, in float32.
+_ROUNDING_OF_WEIGHTS = 1e-5
 
 # Largest size of arrays that are compared as bytes. For small ones this takes 0.1 microseconds, a tenth of
 # comparing numbers. Every prediction compares five arrays, even that of a single row.
@@ -361,6 +365,33 @@ def checked_array(estimator, name, shape=None):
     return array
 
 
+def check_weights_and_covariances(weights, covariances, structure):
+    """Raise ValueError unless weights and covariances, in the structure's shape, are those of a mixture.
+
+    Parameters
+    ----------
+    weights : (K,)
+    covariances : (S, ...); singular ones are those of a mixture too
+    """
+    if weights.min() < 0.0:
+        raise ValueError(
+            f"weights_ must not be negative, but component {weights.argmin()} has {weights.min():g}."
+        )
+    if abs(weights.sum() - 1.0) > _ROUNDING_OF_WEIGHTS:
+        raise ValueError(f"weights_ must sum to one, but sum to {weights.sum():g}.")
+    least = covariances.min(axis=-1)
+    if structure.is_matrix:
+        # The fitted covariances are positive definite up to their own rounding, in any units.
+        scaled, _ = scaled_to_unit_diagonal(symmetrized(covariances))
+        least = np.linalg.eigvalsh(scaled).min(axis=-1) + round_off(structure.n_features)
+    if least.min() < 0.0:
+        owner = f"that of component {least.argmin()}" if structure.has_own_precisions else "the common one"
+        raise ValueError(
+            f"covariances_ must be positive definite, but {owner} has a negative eigenvalue. Set it to a "
+            "covariance, or call fit."
+        )
+
+
 def _check_domain(arrays, structure):
     """Raise ValueError unless precisions, counts and degrees of freedom are possible ones."""
     roots = structure.reporting.by_group(arrays["precisions_cholesky_"])
@@ -374,7 +405,10 @@ def _check_domain(arrays, structure):
     for name, (values, bound) in domains.items():
         if not np.all(values > bound):
             which = "its diagonal" if name == "precisions_cholesky_" and structure.is_matrix else "it"
-            raise ValueError(f"{name}: {which} must be above {bound:g}, but has {np.min(values):g}.")
+            place = ", ".join(map(str, np.unravel_index(np.argmin(values), np.shape(values))))
+            raise ValueError(
+                f"{name}: {which} must be above {bound:g}, but has {np.min(values):g} at [{place}]."
+            )
     if structure.is_matrix and np.any(np.tril(roots, -1)):
         raise ValueError(
             "precisions_cholesky_ must be upper triangular, U with precisions_ = U @ U.T, but some entries "
