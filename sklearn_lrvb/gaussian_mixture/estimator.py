@@ -122,10 +122,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Stick-breaking or Dirichlet weights.
 
     weight_concentration_prior : float or None, default=None
-        Concentration of the weights' prior, positive; None means ``1 / n_components``.
+        Concentration of the weights' prior, between 1e-70 and 1e70 (between 1e-12 and 1e12 for draws of the
+        exact posterior); None means ``1 / n_components``.
 
     mean_precision_prior : float or None, default=None
-        Number b0 of prior observations of the means, positive; None means 1.
+        Number b0 of prior observations of the means, between 1e-70 and 1e15; None means 1.
 
     mean_prior : array-like of shape (n_features,), default=None
         Prior mean m0 of the means, in units of X; None means the mean of X.

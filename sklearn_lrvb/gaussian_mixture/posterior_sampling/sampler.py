@@ -30,7 +30,7 @@ _LEAST_PROPOSALS = 4000  # Draws of the copula from which exact draws are resamp
 _PROPOSALS_PER_DRAW = 4
 # Least prior concentration, and reciprocal of the largest, with which log densities have digits. The
 # logarithms of weights are as large as its reciprocal, and differences of order one count.
-_LEAST_CONCENTRATION = 1e-14
+_LEAST_CONCENTRATION = 1e-12
 
 
 class PosteriorSampler:
