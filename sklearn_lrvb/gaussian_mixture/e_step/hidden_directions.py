@@ -87,8 +87,12 @@ class HiddenDirections(ABC):
     @cached_property
     def log_densities(self):
         """What the rows of a pattern have more in rho than complete rows, (S, g)."""
-        traces = self.reg_covar * self._squares @ self._hidden
-        return 0.5 * (_LOG_2_PI * self.n_hidden - self._log_determinants + traces)
+        return self.log_volumes + 0.5 * self.reg_covar * self._squares @ self._hidden
+
+    @cached_property
+    def log_volumes(self):
+        """Logarithm of the integral of exp(-|y|^2/2) over the hidden values, if Pi y moves alone: (S, g)."""
+        return 0.5 * (_LOG_2_PI * self.n_hidden - self._log_determinants)
 
     def log_densities_by_row(self, pattern):
         """`log_densities` of rows of some patterns, int array (n,): (S, n)."""
@@ -132,7 +136,7 @@ class HiddenDirections(ABC):
 
     @abstractmethod
     def noise_sums(self, weights):
-        """Sum over the patterns of weight reg_covar s(W_m W_m'): (S, g) -> (S, ...)."""
+        """Sum over the patterns of weight reg_covar s(W_m W_m'): (..., S or K, g) -> (..., S or K, ...)."""
 
     @abstractmethod
     def values_of_spread(self, curvature):
@@ -178,7 +182,7 @@ class HiddenMatrixDirections(HiddenDirections):
         return np.square(self.whiteners).sum(axis=1)
 
     @cached_property
-    def _factors(self):
+    def factors(self):
         """Patterns with equally many holes: list of (slice of patterns, Q (S, g, P, m), log|R'R| (S, g))."""
         n_hidden, factors = self.holes.hidden.sum(axis=1), []
         edges = np.flatnonzero(np.diff(n_hidden)) + 1
@@ -192,11 +196,11 @@ class HiddenMatrixDirections(HiddenDirections):
 
     @cached_property
     def _log_determinants(self):
-        return np.concatenate([log_determinants for _, _, log_determinants in self._factors], axis=1)
+        return np.concatenate([log_determinants for _, _, log_determinants in self.factors], axis=1)
 
     def onto(self, vectors):
         projected, starts = np.empty_like(vectors), [*self.holes.starts, vectors.shape[2]]
-        for patterns, axes, _ in self._factors:
+        for patterns, axes, _ in self.factors:
             n_patterns, first, last = axes.shape[1], starts[patterns.start], starts[patterns.stop]
             if last - first >= _ROWS_OF_A_PRODUCT * n_patterns:
                 for number in range(n_patterns):
@@ -224,7 +228,7 @@ class HiddenMatrixDirections(HiddenDirections):
 
     @cached_property
     def projections(self):
-        return np.concatenate([self._entries(axes, axes) for _, axes, _ in self._factors], axis=2)
+        return np.concatenate([self._entries(axes, axes) for _, axes, _ in self.factors], axis=2)
 
     @cached_property
     def spread(self):
@@ -241,24 +245,24 @@ class HiddenMatrixDirections(HiddenDirections):
 
     def noise_sums(self, weights):
         hidden = weights @ self._hidden.T
-        return self.reg_covar * ((self.whiteners * hidden[:, None, :]) @ self.whiteners.transpose(0, 2, 1))
+        return self.reg_covar * ((self.whiteners * hidden[..., None, :]) @ self.whiteners.transpose(0, 2, 1))
 
     def _projection_sums(self, weights):
         total = np.zeros_like(self.whiteners)
-        for patterns, axes, _ in self._factors:
+        for patterns, axes, _ in self.factors:
             total += _summed_products(axes * weights[:, patterns, None, None], axes)
         return 0.5 * (total + total.transpose(0, 2, 1))
 
     def values_of_spread(self, curvature):
         along_columns = np.einsum("spq,spr,srq->sq", self.whiteners, curvature, self.whiteners, optimize=True)
         values = -self.reg_covar * (along_columns @ self._hidden)
-        for patterns, axes, _ in self._factors:
+        for patterns, axes, _ in self.factors:
             values[:, patterns] += np.einsum("sgpm,sgpm->sg", axes, curvature[:, None] @ axes)
         return values
 
     def curvature_covariance(self, curvature, weights):
         total = np.zeros_like(self.whiteners)
-        for patterns, axes, _ in self._factors:
+        for patterns, axes, _ in self.factors:
             inner = axes.transpose(0, 1, 3, 2) @ (curvature[:, None] @ axes)
             inner *= 2.0 * weights[:, patterns, None, None]
             total += _summed_products(axes @ inner, axes)

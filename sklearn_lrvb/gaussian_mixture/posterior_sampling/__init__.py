@@ -3,5 +3,5 @@
 `copula` makes draws whose moments are those of linear response, and `copula_density` is their density;
 `log_joint` is the exact posterior's. The ratio of the two weighs draws (`importance_sampling`), is the start
 of a Gibbs sampler (`gibbs_sampling`), and tells whether linear response can be trusted (`posterior_check`).
-`drawn_frames` is for rows with holes, whose missing values `imputations` draws.
+`hidden_values` is for rows with holes, whose missing values `imputations` draws.
 """

@@ -15,22 +15,27 @@ the moments of the rows, weighted by responsibilities, another: some 2 K F flops
 being the number of monomials.
 """
 
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
-from numpy.random import SeedSequence
 
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.drawn_frames import (
-    DrawnFrames,
-    constants_of_groups,
-    whitened_without_holes,
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.hidden_values import (
+    HiddenValues,
+    hidden_values,
+    noise_by_feature,
+    numbers_of_pattern_and_draw,
 )
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.random_assignments import (
     DRAWS_OF_STREAM,
     UniformStream,
     assign_at_random,
+    assigned_with_holes,
     exponentials,
 )
-from sklearn_lrvb.row_blocks import batches, slices
+from sklearn_lrvb.row_blocks import RowNumbers, batches, slices
 
 _LARGEST_BYTES = 4 * 2**30  # of `log_likelihood_of_draws`; what reads it makes several copies
 _NUMBERS_PER_ROW = 256  # Log densities of a row that are computed at once: those of a block stay in cache.
@@ -126,7 +131,7 @@ def _draws_in_batches(parameters):
     return [(batch, parameters.draws[batch]) for batch in whole]
 
 
-class _LikelihoodOfDraws:
+class LikelihoodOfDraws:
     """A function of a block of rows, by the log densities of its rows under some draws.
 
     Parameters
@@ -137,113 +142,128 @@ class _LikelihoodOfDraws:
     """
 
     def __init__(self, posterior, draws, log_weights):
-        self._posterior, self._frames = posterior, OwnFrames(posterior)
-        self._draws, self._log_weights = draws, log_weights
+        self._posterior, self._draws, self._frames = posterior, draws, OwnFrames(posterior)
         self._coefficients = _polynomials(posterior, draws, log_weights)
         n_components, n_draws, n_monomials = self._coefficients.shape
         n_streams = _NUMBERS_PER_ROW // (n_components * DRAWS_OF_STREAM)
         self.draws_at_once = min(max(1, n_streams) * DRAWS_OF_STREAM, n_draws)
         # The monomials of all components, and log densities with two arrays of their size.
-        self.numbers_per_row = n_components * n_monomials + 3 * n_components * self.draws_at_once
-
-    @property
-    def _n_draws(self):
-        return self._coefficients.shape[1]
-
-    def _monomials(self, block):
-        """The monomials (1, y, s(y)) of a block in every component's frame, (K, F, n)."""
-        structure, whitened = self._posterior.structure, self._frames.whiten(block).values
-        monomials = np.empty((len(whitened), structure.layout.n_component_features, block.n_rows))
-        monomials[:, 0] = 1.0
-        monomials[:, 1 : 1 + structure.n_features] = whitened
-        for own, rows in zip(monomials, whitened, strict=True):
-            structure.write_entries(rows, own[1 + structure.n_features :])
-        return monomials
-
-    def _in_batches(self, block):
-        """Yield slices of the draws, the block's monomials and its log densities under those draws.
-
-        The log densities are (K, n_draws in the batch, n).
-        """
-        monomials = self._monomials(block)
-        for batch in slices(self._n_draws, self.draws_at_once):
-            yield batch, monomials, np.matmul(self._coefficients[:, batch], monomials)
-
-    def _of_holes(self, block):
-        """Yield the frames of every draw, the rows of a block with holes there, and their densities.
-
-        The densities (K, n) are relative to the largest of every row, whose logarithm (n,) comes last.
-        """
-        fitted_rows = whitened_without_holes(self._posterior, block)
-        for frames in DrawnFrames.of_draws(self._posterior, self._draws, self._log_weights):
-            rows = frames.whiten(fitted_rows, block.holes)
-            yield frames, rows, *exponentials(frames.log_densities(rows))
-
-    def _log_likelihood_of_holes(self, block):
-        """Log likelihood of every row of a block with holes, (n_draws, n)."""
-        return np.stack(
-            [largest + np.log(densities.sum(axis=0)) for _, _, densities, largest in self._of_holes(block)]
+        self.numbers_per_row = RowNumbers(
+            n_components * n_monomials + 3 * n_components * self.draws_at_once,
+            self.draws_at_once * numbers_of_pattern_and_draw(posterior),
         )
 
-    def _monomial_sums(self, moments):
-        """Moments as sums of the monomials, (K, F); those of a shared precision are all in component 0."""
+    @cached_property
+    def _noise(self):
+        return noise_by_feature(self._posterior, self._draws)
+
+    def _monomials(self, whitened):
+        """The monomials (1, y, s(y)) in every component's frame: (K, P, n) -> (K, F, n)."""
         structure = self._posterior.structure
-        sums = np.zeros((structure.n_components, structure.layout.n_component_features))
-        sums[:, 0], sums[:, 1 : 1 + structure.n_features] = moments.counts, moments.first
-        sums[: len(moments.second), 1 + structure.n_features :] = structure.entries(moments.second)
-        return sums
+        n_components, n_features, n_rows = whitened.shape
+        monomials = np.empty((n_components, structure.layout.n_component_features, n_rows))
+        monomials[:, 0] = 1.0
+        monomials[:, 1 : 1 + n_features] = whitened
+        for own, rows in zip(monomials, whitened, strict=True):
+            structure.write_entries(rows, own[1 + n_features :])
+        return monomials
+
+    def in_batches(self, block):
+        """Yield slices of the draws, and what belongs to a block under those draws.
+
+        Yields
+        ------
+        batch : slice
+        rows : RowsUnderDraws
+        log_densities : (K, n_draws in the batch, n)
+        """
+        whitened = self._frames.whiten(block)
+        monomials = self._monomials(whitened.values)
+        for batch in slices(self._coefficients.shape[1], self.draws_at_once):
+            hidden = None
+            log_densities = np.matmul(self._coefficients[:, batch], monomials)
+            if block.holes is not None:
+                hidden = hidden_values(self._posterior, self._draws[batch], whitened, self._noise[:, batch])
+                hidden.add_log_densities(log_densities)
+            yield batch, RowsUnderDraws(monomials, hidden), log_densities
 
 
-class _ByRow(_LikelihoodOfDraws):
+@dataclass(frozen=True)
+class RowsUnderDraws:
+    """The rows of a block, and what they hide under some draws.
+
+    Attributes
+    ----------
+    monomials : (K, F, n), of the rows; of rows with holes, at what the fit expects of them
+    hidden : HiddenValues, or None where the rows are complete
+    """
+
+    monomials: np.ndarray
+    hidden: HiddenValues | None
+
+    def sums(self, weights):
+        """Sums of weight times the monomials, as expected given what is seen: (K, d, n) -> (d, K, F)."""
+        sums = _sums_of(self.monomials, weights)
+        return sums if self.hidden is None else sums + self.hidden.expected_sums(weights)
+
+    def completed(self, normals):
+        """Rows in every component's frame, with hidden values drawn by normal numbers: (K, d, P, n)."""
+        displacements = self.hidden.displacements(normals)
+        return self.monomials[:, None, 1 : 1 + normals.shape[1]] + displacements
+
+    def assigned_sums(self, log_densities, block, stream):
+        """Sums of the monomials over rows that are assigned at random, and completed: (d, K, F).
+
+        Parameters
+        ----------
+        log_densities : (K, d, n), overwritten
+        block : RowBlock
+        stream : UniformStream
+        """
+        if self.hidden is None:
+            assign_at_random(log_densities, block, stream)
+            return _sums_of(self.monomials, log_densities)
+        total, counts = 0.0, np.zeros_like(log_densities)
+        for assigned, normals in assigned_with_holes(log_densities, block, stream):
+            total = total + self.hidden.drawn_sums(assigned, normals)
+            counts += assigned
+        return total + _sums_of(self.monomials, counts)
+
+
+class _ByRow(LikelihoodOfDraws):
     """The log likelihood of each row, written to (n, n_draws)."""
 
     def __call__(self, block, out):
-        if block.holes is not None:
-            out[...] = block.weighted(self._log_likelihood_of_holes(block)).T
-            return
-        for batch, _, log_densities in self._in_batches(block):
+        for batch, _, log_densities in self.in_batches(block):
             out[:, batch] = block.weighted(_normalized(log_densities)[1]).T
 
 
-class _Sums(_LikelihoodOfDraws):
+class _Sums(LikelihoodOfDraws):
     """The log likelihood of a block, (n_draws,)."""
 
     def __call__(self, block):
-        if block.holes is not None:
-            return block.weighted(self._log_likelihood_of_holes(block)).sum(axis=1)
         return np.concatenate(
             [
                 block.weighted(_normalized(log_densities)[1]).sum(axis=1)
-                for _, _, log_densities in self._in_batches(block)
+                for _, _, log_densities in self.in_batches(block)
             ]
         )
 
 
-class _Moments(_LikelihoodOfDraws):
+class _Moments(LikelihoodOfDraws):
     """The log likelihood (n_draws,) and the weighted sums of the monomials (n_draws, K, F) of a block."""
 
     def __call__(self, block):
-        if block.holes is not None:
-            return self._of_block_with_holes(block)
         sums, moments = [], []
-        for _, monomials, log_densities in self._in_batches(block):
+        for _, rows, log_densities in self.in_batches(block):
             total, log_likelihood = _normalized(log_densities)
             log_densities *= block.weighted(1.0 / total)
             sums.append(block.weighted(log_likelihood).sum(axis=1))
-            moments.append(_sums_of(monomials, log_densities))
+            moments.append(rows.sums(log_densities))
         return np.concatenate(sums), np.concatenate(moments)
 
-    def _of_block_with_holes(self, block):
-        sums, moments = [], []
-        for frames, rows, densities, largest in self._of_holes(block):
-            total = densities.sum(axis=0)
-            densities *= block.weighted(1.0 / total)
-            sums.append(block.weighted(largest + np.log(total)).sum())
-            moments.append(self._monomial_sums(frames.moments(rows, densities)))
-        return np.array(sums), np.stack(moments)
 
-
-class _AssignedMoments(_LikelihoodOfDraws):
+class _AssignedMoments(LikelihoodOfDraws):
     """Sums of the monomials over randomly assigned rows of a block, (n_draws, K, F)."""
 
     def __init__(self, posterior, draws, log_weights, first, seed):
@@ -251,31 +271,12 @@ class _AssignedMoments(_LikelihoodOfDraws):
         self._first, self._seed = first, seed
 
     def __call__(self, block):
-        if block.holes is not None:
-            return self._of_block_with_holes(block)
-        parts = []
-        for batch, monomials, log_densities in self._in_batches(block):
-            assign_at_random(log_densities, block, UniformStream(self._seed, self._first + batch.start))
-            parts.append(_sums_of(monomials, log_densities))
-        return np.concatenate(parts)
-
-    def _of_block_with_holes(self, block):
-        """The same, with hidden values drawn for every row as often as it counts."""
-        structure, sums = self._posterior.structure, []
-        seed = SeedSequence([self._seed, self._first, block.start])
-        generators = map(np.random.default_rng, seed.spawn(len(self._draws)))
-        n_copies = 1 if block.sample_weight is None else int(block.sample_weight.max())
-        for generator, (frames, rows, densities, _) in zip(generators, self._of_holes(block), strict=True):
-            bounds, total = np.cumsum(densities, axis=0), 0.0
-            for copy in range(n_copies):
-                component = (generator.random(block.n_rows) * bounds[-1] >= bounds[:-1]).sum(axis=0)
-                assigned = np.zeros_like(densities)
-                assigned[component, np.arange(block.n_rows)] = block.counts > copy
-                normals = generator.standard_normal((structure.n_features, block.n_rows))
-                completed = frames.completed(rows, normals)
-                total = total + self._monomial_sums(frames.moments_of_completed(completed, assigned))
-            sums.append(total)
-        return np.stack(sums)
+        return np.concatenate(
+            [
+                rows.assigned_sums(log_densities, block, UniformStream(self._seed, self._first + batch.start))
+                for batch, rows, log_densities in self.in_batches(block)
+            ]
+        )
 
 
 def _normalized(log_densities):
@@ -305,7 +306,7 @@ def _polynomials(posterior, draws, log_weights):
     squares = structure.gram(draws.factors)
     scaled_means = draws.scaled_means
     linear = structure.transformed(draws.factors, scaled_means)
-    of_groups = constants_of_groups(posterior, draws)
+    of_groups = _constants_of_groups(posterior, draws.factors, squares)
     quadratic = structure.entry_coefficients(-0.5 * squares)
     n_components, n_linear = structure.n_components, 1 + structure.n_features
     coefficients = np.empty((n_components, len(draws), layout.n_component_features))
@@ -315,3 +316,21 @@ def _polynomials(posterior, draws, log_weights):
     coefficients[:, :, 1:n_linear] = linear.transpose(1, 0, 2)
     coefficients[:, :, n_linear:] = quadratic.transpose(1, 0, 2)
     return coefficients
+
+
+def _constants_of_groups(posterior, factors, squares):
+    """log N(x; mu_k, Lambda_k^-1) exp(-reg_covar trace(Lambda_k)/2) at the means: (n_draws, S).
+
+    Parameters
+    ----------
+    factors, squares : (n_draws, S, ...), L and L L'
+    """
+    structure = posterior.structure
+    noise = posterior.reg_covar * structure.power * structure.gram(posterior.whiteners)
+    axes = tuple(range(-structure.identity.ndim, 0))
+    return 0.5 * (
+        structure.log_determinants(factors)
+        - structure.log_determinants(posterior.covariance_cholesky)
+        - structure.n_features * math.log(2.0 * math.pi)
+        - (squares * noise).sum(axis=axes)
+    )

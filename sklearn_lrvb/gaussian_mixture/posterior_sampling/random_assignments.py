@@ -7,10 +7,11 @@ Philox's generator can start anywhere in its sequence: every row of every draw h
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import bdtrik
+from scipy.special import bdtrik, ndtri
 
 DRAWS_OF_STREAM = 16  # Draws whose random numbers are made together, by one generator.
 _NUMBERS_AT_A_TIME = 4  # Random numbers that Philox makes at each count.
+_LEAST_PROBABILITY = 2.0**-54  # Where a uniform number is zero, which is less than half of the next one.
 
 # Number of times that a row may count for which it is assigned again and again. For larger numbers, quantiles
 # of binomial variables cost less, although one of them takes a microsecond.
@@ -47,6 +48,53 @@ class UniformStream:
             uniforms[begin : begin + DRAWS_OF_STREAM] = numbers.T[: n_draws - begin]
         return uniforms
 
+    def numbers_of_block(self, n_draws, block, repetition=0):
+        """Random numbers of a block of complete rows, (n_draws, n_rows)."""
+        numbers = block.numbers  # Ascending, and in most blocks without many gaps.
+        first, n_all = numbers[0], numbers[-1] + 1 - numbers[0]
+        uniforms = self.numbers(n_draws, int(first), int(n_all), repetition)
+        return uniforms if n_all == len(numbers) else uniforms[:, numbers - first]
+
+    def numbers_of_rows(self, n_draws, rows, n_each, repetition=0):
+        """Several random numbers of every draw for rows in any order, (n_rows, n_draws, n_each).
+
+        Parameters
+        ----------
+        rows : int array (n_rows,), numbers of the rows
+        n_each : int
+        repetition : int, to have different numbers for the same rows
+        """
+        philox = np.random.Philox(key=self.seed)
+        generator, state = np.random.Generator(philox), philox.state
+        place = self.first * n_each // _NUMBERS_AT_A_TIME
+        uniforms = np.empty((len(rows), n_draws, n_each))
+        for row, own in zip(rows, uniforms, strict=True):
+            # The last of the counter's numbers keeps these apart from those of `numbers`.
+            state["state"]["counter"][:] = place, row, repetition, 1
+            philox.state = state
+            generator.random(out=own)
+        return uniforms
+
+    def numbers_of_holes(self, n_draws, block, repetition=0):
+        """Random numbers of a block of rows with holes.
+
+        Returns
+        -------
+        uniforms : (n_draws, n_rows)
+        normals : (n_draws, n_features, n_rows), standard normal, and zero where a value is seen
+        """
+        hidden = block.holes.hidden[block.holes.pattern]
+        n_hidden, numbers = hidden.sum(axis=1), block.numbers
+        uniforms, normals = np.empty((n_draws, block.n_rows)), np.zeros((n_draws, *block.rows.shape))
+        for n_own in np.unique(n_hidden):
+            rows = np.flatnonzero(n_hidden == n_own)
+            columns = np.nonzero(hidden[rows])[1].reshape(-1, n_own)
+            own = self.numbers_of_rows(n_draws, numbers[rows], 1 + n_own, repetition)
+            uniforms[:, rows] = own[:, :, 0].T
+            of_holes = ndtri(np.maximum(own[:, :, 1:], _LEAST_PROBABILITY))
+            normals[:, columns, rows[:, None]] = of_holes.swapaxes(0, 1)
+        return uniforms, normals
+
 
 def assign_at_random(log_densities, block, stream):
     """Write how often each row is assigned to each component over the log densities, (K, n_draws, n).
@@ -59,23 +107,47 @@ def assign_at_random(log_densities, block, stream):
     block : RowBlock
     stream : UniformStream
     """
-    n_components, n_draws, n_rows = log_densities.shape
+    n_components, n_draws, _ = log_densities.shape
     if block.sample_weight is None and n_components == 2:
-        _assign_pairs(log_densities, stream.numbers(n_draws, block.start, n_rows))
+        _assign_pairs(log_densities, stream.numbers_of_block(n_draws, block))
         return
     densities = exponentials(log_densities)[0]
     if block.sample_weight is None:
-        log_densities[...] = _assigned_once(densities, stream.numbers(n_draws, block.start, n_rows))
+        log_densities[...] = assigned_once(densities, stream.numbers_of_block(n_draws, block))
         return
     counts = np.zeros_like(densities)
     often = block.sample_weight > _MOST_COPIES
     for copy in range(int(block.sample_weight[~often].max(initial=0.0))):
         again = ~often & (block.sample_weight > copy)
-        uniforms = stream.numbers(n_draws, block.start, n_rows, copy)
-        counts[:, :, again] += _assigned_once(densities[:, :, again], uniforms[:, again])
+        uniforms = stream.numbers_of_block(n_draws, block, copy)
+        counts[:, :, again] += assigned_once(densities[:, :, again], uniforms[:, again])
     if often.any():
         counts[:, :, often] = _assigned_often(densities[:, :, often], block, often, stream)
     log_densities[...] = counts
+
+
+def assigned_with_holes(log_densities, block, stream):
+    """Yield the assignments of rows with holes, each with the random numbers of its hidden values.
+
+    A row that counts w times, a whole number, is assigned w times, and completed w times.
+
+    Parameters
+    ----------
+    log_densities : (K, n_draws, n), overwritten
+    block : RowBlock, with holes
+    stream : UniformStream
+
+    Yields
+    ------
+    assigned : (K, n_draws, n), ones and zeros
+    normals : (n_draws, n_features, n), as in `UniformStream.numbers_of_holes`
+    """
+    densities, n_draws = exponentials(log_densities)[0], log_densities.shape[1]
+    for copy in range(int(block.counts.max())):
+        uniforms, normals = stream.numbers_of_holes(n_draws, block, copy)
+        assigned = assigned_once(densities, uniforms)
+        assigned *= block.counts > copy
+        yield assigned, normals
 
 
 def exponentials(log_densities):
@@ -100,7 +172,7 @@ def _assign_pairs(log_densities, uniforms):
     log_densities[1] = ~is_first
 
 
-def _assigned_once(densities, uniforms):
+def assigned_once(densities, uniforms):
     """One assignment of every row, as ones and zeros: (K, n_draws, n), (n_draws, n) -> (K, n_draws, n)."""
     assigned = np.empty_like(densities)
     threshold = uniforms * densities.sum(axis=0)
@@ -124,7 +196,7 @@ def _assigned_often(densities, block, often, stream):
     # Sums of a component and all later ones, without cancellation.
     sums = np.cumsum(densities[::-1], axis=0)[::-1]
     for k in range(len(densities) - 1):
-        uniforms = stream.numbers(n_draws, block.start, block.n_rows, k)[:, often]
+        uniforms = stream.numbers_of_block(n_draws, block, k)[:, often]
         share = np.divide(densities[k], sums[k], out=np.zeros_like(left), where=sums[k] > 0)
         counts[k] = _binomial_quantile(uniforms, left, share)
         left -= counts[k]
