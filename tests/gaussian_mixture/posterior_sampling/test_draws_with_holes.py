@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from catalogue import MODELS, dense, mixture, model_id, models_in_turn
 from holed_rows import fitted, holed
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
 
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.imputations import imputations
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     log_likelihood,
     log_likelihood_and_moments,
@@ -84,6 +85,117 @@ def dense_of(model, values):
     if model["covariance_type"] == "spherical":
         return values[:, None, None] * np.eye(3)
     return dense(model, values)
+
+
+def conditionals(model, parameters, number, row):
+    """Shares of the components in a row, and mean and covariance of all its values given a component.
+
+    Parameters
+    ----------
+    model : dict
+    parameters : DrawnParameters
+    number : int, of the draw
+    row : (P,), with NaN
+
+    Returns
+    -------
+    shares : (K,)
+    means : (K, P)
+    covariances : (K, P, P)
+    """
+    draws, hidden = parameters.reported(), np.isnan(row)
+    covariances, precisions = (dense_of(model, draws[name][number]) for name in ("covariances", "precisions"))
+    terms, means, spreads = [], [], np.zeros((2, 3, 3))
+    for k in range(2):
+        mean, block = draws["means"][number, k], np.ix_(~hidden, ~hidden)
+        terms.append(
+            parameters.log_weights[number, k]
+            + multivariate_normal(mean[~hidden], covariances[k][block]).logpdf(row[~hidden])
+            - 0.5 * model["reg_covar"] * np.trace(precisions[k][block])
+        )
+        slopes = np.linalg.solve(covariances[k][block], covariances[k][~hidden][:, hidden])
+        filled = row.copy()
+        filled[hidden] = mean[hidden] + (row - mean)[~hidden] @ slopes
+        means.append(filled)
+        spread = covariances[k][np.ix_(hidden, hidden)] - covariances[k][hidden][:, ~hidden] @ slopes
+        spreads[k][np.ix_(hidden, hidden)] = spread
+    return softmax(terms), np.array(means), spreads
+
+
+@pytest.mark.parametrize("model", MODELS, ids=model_id)
+def test_expected_moments_are_those_of_conditional_normals(model):
+    _, parameters, rows = drawn(model)
+    posterior = parameters.posterior
+    structure, expected = posterior.structure, 0.0
+    whiteners = structure.dense(posterior.whiteners)
+    for weight, row in zip(WEIGHTS, holed(), strict=True):
+        shares, means, spreads = conditionals(model, parameters, 1, row)
+        noise = model["reg_covar"] * np.diag(np.isnan(row))
+        y = np.einsum("kpq,kq->kp", whiteners, means - parameters.origin - posterior.centred_means)
+        second = y[:, :, None] * y[:, None] + whiteners @ (spreads - noise) @ whiteners.transpose(0, 2, 1)
+        entries = structure.entries(of_kind(structure, second))
+        sums = np.concatenate([np.ones((2, 1)), y, entries], axis=1)
+        expected = expected + weight * shares[:, None] * sums
+    found = log_likelihood_and_moments(rows, parameters)[1][1]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10 * np.abs(expected).max())
+
+
+def of_kind(structure, matrices):
+    """Statistics of a structure from sums of y y', (n, P, P)."""
+    if structure.is_matrix:
+        return matrices
+    diagonals = np.einsum("npp->np", matrices)
+    return diagonals if structure.n_quadratic == 3 else diagonals.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("model", MODELS[::7], ids=model_id)
+def test_drawn_values_have_their_conditional_distribution(model):
+    sampler, parameters, _ = drawn(model, n_draws=1)
+    n_copies, some = 4000, np.flatnonzero(np.isnan(holed()).any(axis=1))[::5]
+    rows = rows_of_array(holed()[some], parameters.origin)
+    repeated = sampler.parameters(parameters.draws[np.zeros(n_copies, dtype=int)])
+    copies = imputations(rows, repeated, np.random.RandomState(5))
+    for i, row in enumerate(holed()[some]):
+        shares, means, spreads = conditionals(model, parameters, 0, row)
+        mean = shares @ means
+        products = spreads + (means - mean)[:, :, None] * (means - mean)[:, None]
+        covariance = np.einsum("k,kpq->pq", shares, products)
+        centred = copies[:, i] - mean
+        found = centred[:, :, None] * centred[:, None]
+        for values, expected in ((centred, 0.0), (found, covariance)):
+            errors = values.std(axis=0) / np.sqrt(n_copies)
+            assert np.all(np.abs(values.mean(axis=0) - expected) <= 5 * errors + 1e-9)
+
+
+@models_in_turn(CONJUGATE[::3], "n_jobs", [None, 2])
+def test_random_numbers_depend_on_row_and_draw_alone(model, n_jobs, monkeypatch):
+    sampler, parameters, rows = drawn(model, n_draws=40)
+    whole = moments_of_random_assignments(rows, parameters, seed=3)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 7)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 2**13)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.array_rows._LEAST_PRODUCT_FOR_THREADS", 1)
+    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood._NUMBERS_PER_ROW", 40)
+    again = rows_of_array(holed(), rows.origin, n_jobs, WEIGHTS)
+    few = sampler.parameters(parameters.draws[:20])
+    for other, draws in ((parameters, slice(40)), (few, slice(20))):
+        found = moments_of_random_assignments(again, other, seed=3)
+        np.testing.assert_allclose(found, whole[draws], rtol=1e-9, atol=1e-11 * np.abs(whole).max())
+
+
+@pytest.mark.filterwarnings(
+    "ignore:Importance sampling is not reliable", "ignore:.* have left for another mode"
+)
+@models_in_turn(CONJUGATE[::4], "kind", ["batches", "dask"])
+def test_chunks_do_not_show(model, kind, monkeypatch):
+    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler._LEAST_PROPOSALS", 200)
+    estimator, X = fitted(model), [holed()[:33], holed()[33:90], holed()[90:]]
+    if kind == "dask":
+        X = pytest.importorskip("dask.array").concatenate(X)
+    whole, found = (
+        estimator.sample_posterior(5, correction="gibbs", X=rows, random_state=0) for rows in (holed(), X)
+    )
+    for name, values in whole.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-7, atol=1e-9)
 
 
 @models_in_turn(CONJUGATE, "name", ["log_stick", "log_rest", "scaled_means", "factors"])

@@ -94,3 +94,19 @@ def test_streams_are_uniform_and_independent():
     np.testing.assert_array_equal(stream.numbers(48, 100, 7), numbers[:, 100:107])
     for other in (UniformStream(4, 0).numbers(48, 0, 500), stream.numbers(48, 0, 500, repetition=1)):
         assert not np.any(other == numbers)
+
+
+def test_rows_in_any_order_have_numbers_of_their_own():
+    stream, rows = UniformStream(3, 0), np.arange(500)
+    numbers = stream.numbers_of_rows(48, rows, 3)
+    flat = numbers.transpose(1, 2, 0).reshape(-1, len(rows))
+    assert stats.kstest(flat.ravel(), "uniform").pvalue > 1e-3
+    correlations = np.corrcoef(flat) - np.eye(len(flat))
+    assert np.abs(correlations).max() < 6 / np.sqrt(500)
+    some = np.array([77, 3, 401])
+    np.testing.assert_array_equal(stream.numbers_of_rows(48, some, 3), numbers[some])
+    np.testing.assert_array_equal(UniformStream(3, 16).numbers_of_rows(32, rows, 3), numbers[:, 16:])
+    in_order = stream.numbers(48, 0, 500)
+    for other in (UniformStream(4, 0).numbers_of_rows(48, rows, 3), stream.numbers_of_rows(48, rows, 3, 1)):
+        assert not np.intersect1d(other, numbers).size
+    assert not np.intersect1d(in_order, numbers).size
