@@ -43,13 +43,8 @@ def hidden_directions(posterior, holes):
     posterior : VariationalPosterior or HandSetDensities
     holes : Holes
     """
-    return directions_in_frames(posterior.structure, posterior.whiteners, posterior.reg_covar, holes)
-
-
-def directions_in_frames(structure, whiteners, reg_covar, holes):
-    """The same in given frames; the parameters are the attributes of `HiddenDirections`."""
-    kind = HiddenMatrixDirections if structure.is_matrix else HiddenScaleDirections
-    return kind(structure, whiteners, reg_covar, holes)
+    kind = HiddenMatrixDirections if posterior.structure.is_matrix else HiddenScaleDirections
+    return kind(posterior.structure, posterior.whiteners, posterior.reg_covar, holes)
 
 
 def numbers_of_pattern(posterior):

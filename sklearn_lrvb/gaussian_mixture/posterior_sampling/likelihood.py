@@ -12,7 +12,8 @@ of a component's term is a polynomial of degree two in y,
 with L and u of `parameter_draws`. Its coefficients are of order one where the component holds rows: no digits
 are lost, wherever X lies. The values of all draws are one matrix product with the monomials of the rows, and
 the moments of the rows, weighted by responsibilities, another: some 2 K F flops for every row and draw, F
-being the number of monomials.
+being the number of monomials. Rows with holes are taken at what the fit expects of them, and `hidden_values`
+has what draws change there.
 """
 
 import math
@@ -35,10 +36,14 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.random_assignments import 
     assigned_with_holes,
     exponentials,
 )
-from sklearn_lrvb.row_blocks import RowNumbers, batches, slices
+from sklearn_lrvb.row_blocks import RowNumbers, batches, rows_in_batch, slices
 
 _LARGEST_BYTES = 4 * 2**30  # of `log_likelihood_of_draws`; what reads it makes several copies
 _NUMBERS_PER_ROW = 256  # Log densities of a row that are computed at once: those of a block stay in cache.
+
+# Patterns of holes in a block, at least, unless fewer draws than a stream has would then be computed at once.
+# What a block takes for every draw, however few patterns it has, is small beside what so many patterns take.
+_LEAST_PATTERNS = 64
 
 
 def check_log_likelihood_size(n_draws, n_rows):
@@ -147,10 +152,13 @@ class LikelihoodOfDraws:
         n_components, n_draws, n_monomials = self._coefficients.shape
         n_streams = _NUMBERS_PER_ROW // (n_components * DRAWS_OF_STREAM)
         self.draws_at_once = min(max(1, n_streams) * DRAWS_OF_STREAM, n_draws)
+        of_pattern = max(1, numbers_of_pattern_and_draw(posterior))
+        n_streams = rows_in_batch(8 * _LEAST_PATTERNS * DRAWS_OF_STREAM * of_pattern)
+        self._draws_with_holes = min(n_streams * DRAWS_OF_STREAM, self.draws_at_once)
         # The monomials of all components, and log densities with two arrays of their size.
         self.numbers_per_row = RowNumbers(
             n_components * n_monomials + 3 * n_components * self.draws_at_once,
-            self.draws_at_once * numbers_of_pattern_and_draw(posterior),
+            self._draws_with_holes * of_pattern,
         )
 
     @cached_property
@@ -179,7 +187,8 @@ class LikelihoodOfDraws:
         """
         whitened = self._frames.whiten(block)
         monomials = self._monomials(whitened.values)
-        for batch in slices(self._coefficients.shape[1], self.draws_at_once):
+        at_once = self.draws_at_once if block.holes is None else self._draws_with_holes
+        for batch in slices(self._coefficients.shape[1], at_once):
             hidden = None
             log_densities = np.matmul(self._coefficients[:, batch], monomials)
             if block.holes is not None:
