@@ -3,6 +3,6 @@
 from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.imputer import MixtureImputer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["LRVBGaussianMixture", "MixtureImputer"]

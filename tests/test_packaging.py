@@ -1,6 +1,8 @@
-"""What is packaged agrees: the versions, the bounds that are tested, the marker of types, and the extras."""
+"""What is packaged agrees: the versions, the bounds that are tested, the marker of types, extras, releases."""
 
+import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -8,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import yaml
 
 import sklearn_lrvb
 
@@ -39,9 +42,38 @@ def test_the_oldest_supported_versions_are_those_that_are_tested(package, bound)
     assert numbers(pinned(".ci/oldest.txt")[package]) == numbers(bound)
 
 
+def test_conda_forge_installs_what_pypi_does():
+    recipe = yaml.safe_load((ROOT / ".conda" / "recipe" / "recipe.yaml").read_text(encoding="utf8"))
+    python, *packages = recipe["requirements"]["run"]
+    assert dict(line.split(" >=") for line in packages) == requirements()
+    assert (
+        python.replace("${{ python_min }}", recipe["context"]["python_min"])
+        == f"python {PROJECT['requires-python']}"
+    )
+    assert recipe["context"]["version"] == sklearn_lrvb.__version__
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/getting_started.md"])
+def test_one_extra_installs_all_that_a_first_page_uses(page):
+    text = (ROOT / page).read_text(encoding="utf8")
+    (extra,) = set(re.findall(r'pip install .*"\.\[(.+?)\]"', text)) - {"test", "docs"}
+    installed = {"sklearn" if name == "scikit-learn" else name for name in requirements(extra)}
+    code = "\n".join(re.findall(r"```(?:python|{code-cell})\n(.*?)```", text, flags=re.DOTALL))
+    nodes = list(ast.walk(ast.parse(code)))
+    names = [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
+    names += [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    drawn = {"matplotlib", "pandas"}  # by displays, and by `posterior_summary`
+    assert {name.split(".")[0] for name in names} - {"sklearn_lrvb"} | drawn <= installed
+
+
 def test_the_citation_is_of_this_version():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf8")
     assert f"\nversion: {sklearn_lrvb.__version__}\n" in citation
+
+
+def test_the_changelog_begins_with_this_version():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf8")
+    assert re.search(r"^## (\S+)", changelog, flags=re.MULTILINE)[1] == sklearn_lrvb.__version__
 
 
 def test_the_package_says_that_it_has_types():
@@ -69,3 +101,43 @@ def test_what_only_an_extra_installs_is_imported_by_none_who_does_not_use_it():
         sys.exit(", ".join(imported) or None)
     """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+READY = {
+    "sklearn_lrvb/__init__.py": '__version__ = "1.2.0"',
+    "CHANGELOG.md": "# Changelog\n\n## 1.2.0 (2030-01-31)\n\n### Fits\n\n* New.\n\n## 1.1.0 (2029-01-31)\n* Old.\n",
+    "pyproject.toml": "",
+    "CODE_OF_CONDUCT.md": "",
+}
+
+
+def release_notes(folder, files, tag):
+    """The run of .ci/release_notes.py in a folder with these files."""
+    script = folder / ".ci" / "release_notes.py"
+    script.parent.mkdir()
+    shutil.copy(ROOT / ".ci" / "release_notes.py", script)
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf8")
+    return subprocess.run([sys.executable, str(script), tag], capture_output=True, encoding="utf8")
+
+
+def test_the_notes_of_a_release_are_its_section_of_the_changelog(tmp_path):
+    run = release_notes(tmp_path, READY, "v1.2.0")
+    assert (run.returncode, run.stdout.splitlines()) == (0, ["### Fits", "", "* New."])
+
+
+@pytest.mark.parametrize(
+    ("tag", "changed", "reason"),
+    [
+        ("v1.1.0", {}, "the tag v1.1.0 is not v1.2.0"),
+        ("v1.2.0", {"CHANGELOG.md": "## 1.2.0 (unreleased)\n"}, "write the day of the release"),
+        ("v1.2.0", {"CHANGELOG.md": "## 1.1.0 (2029-01-31)\n"}, "begins with 1.1.0 and not with 1.2.0"),
+        ("v1.2.0", {"pyproject.toml": "FILL-IN"}, "pyproject.toml still has a FILL-IN"),
+        ("v1.2.0", {"CODE_OF_CONDUCT.md": "FILL-IN"}, "CODE_OF_CONDUCT.md still has a FILL-IN"),
+    ],
+)
+def test_a_version_that_is_not_ready_is_not_released(tag, changed, reason, tmp_path):
+    run = release_notes(tmp_path, READY | changed, tag)
+    assert run.returncode == 1
+    assert reason in run.stderr and len(run.stderr.splitlines()) == 1
