@@ -1,8 +1,8 @@
 """Says what a release contains, or why it cannot be: ``python .ci/release_notes.py v0.2.0``.
 
-Prints the section of CHANGELOG.md about this version. Fails, before anything is published, where the tag is not
-the version of the package, where the section has no date, and where an address is missing that only a person
-knows.
+Prints the section of CHANGELOG.md about this version. Fails, before anything is published, where the tag
+is not the version of the package, where the section has no date, and where an address is missing that only a
+person knows.
 """
 
 import re

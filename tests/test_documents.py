@@ -69,6 +69,15 @@ def test_the_reference_lists_every_public_name(module):
     assert set(re.findall(r"^   (\w+)$", own, flags=re.MULTILINE)) == public
 
 
+def test_the_paper_cites_what_its_bibliography_has_at_a_length_that_joss_takes():
+    _, _, text = (ROOT / "paper.md").read_text(encoding="utf8").split("---\n", maxsplit=2)
+    bibliography = (ROOT / "paper.bib").read_text(encoding="utf8")
+    assert set(re.findall(r"@(\w+)", text)) == set(
+        re.findall(r"^@\w+{(\w+),", bibliography, flags=re.MULTILINE)
+    )
+    assert 750 <= len(text.split()) <= 1750
+
+
 def test_models_are_small_enough_up_to_the_sizes_that_are_named():
     text = " ".join((ROOT / "docs" / "guide" / "deploying.md").read_text(encoding="utf8").split())
     assert f"at most {_FORMED_TO_PICKLE_BYTES // 2**20} MB" in text

@@ -1,4 +1,4 @@
-"""What is packaged agrees: the versions, the bounds that are tested, the marker of types, extras, releases."""
+"""What is packaged agrees: the versions, the tested bounds, the marker of types, the extras, the release."""
 
 import ast
 import re
@@ -105,7 +105,7 @@ def test_what_only_an_extra_installs_is_imported_by_none_who_does_not_use_it():
 
 READY = {
     "sklearn_lrvb/__init__.py": '__version__ = "1.2.0"',
-    "CHANGELOG.md": "# Changelog\n\n## 1.2.0 (2030-01-31)\n\n### Fits\n\n* New.\n\n## 1.1.0 (2029-01-31)\n* Old.\n",
+    "CHANGELOG.md": "## 1.2.0 (2030-01-31)\n\n### Fits\n\n* New.\n\n## 1.1.0 (2029-01-31)\n* Old.\n",
     "pyproject.toml": "",
     "CODE_OF_CONDUCT.md": "",
 }
