@@ -127,13 +127,13 @@ def _row_scale(diagonal, below, degrees_of_freedom):
     largest = 1.0 - _LEAST_RELATIVE_PIVOT * own_pivot
     of_mean = largest / first
     of_variance = np.sqrt(0.5 * largest * variance / second)
-    # The pivot's mean 1 - x first, times its harmonic mean, is at least `least` times its mean up to the
-    # smaller root x of a quadratic; without a root, for all x.
+    # The pivot's mean m = 1 - x first has a harmonic mean of at least `least` if m (m - least) >= variance
+    # - 2 x^2 second: at x = 1, as for a Wishart matrix, or else up to the smaller root of a quadratic.
     least = _LEAST_RELATIVE_HARMONIC_MEAN * own_pivot - variance
-    curvature, slope = np.square(first) + 2.0 * second, 0.5 * (2.0 - least) * first
-    constant = np.maximum(1.0 - variance - least, 0.0)
-    discriminant = np.square(slope) - curvature * constant
+    is_large = (1.0 - first) * (1.0 - first - least) >= variance - 2.0 * second
+    slope, constant = 0.5 * (2.0 - least) * first, np.maximum(1.0 - variance - least, 0.0)
+    discriminant = np.square(slope) - (np.square(first) + 2.0 * second) * constant
     root = constant / (slope + np.sqrt(np.maximum(discriminant, 0.0)))
-    of_harmonic_mean = np.where(discriminant > 0.0, root, 1.0)
+    of_harmonic_mean = np.where(is_large, 1.0, root)
     scale[:, 1:] = np.minimum(1.0, np.minimum(np.minimum(of_mean, of_variance), of_harmonic_mean))
     return scale
