@@ -130,7 +130,8 @@ def _row_scale(diagonal, below, degrees_of_freedom):
     # The pivot's mean m = 1 - x first has a harmonic mean of at least `least` if m (m - least) >= variance
     # - 2 x^2 second: at x = 1, as for a Wishart matrix, or else up to the smaller root of a quadratic.
     least = _LEAST_RELATIVE_HARMONIC_MEAN * own_pivot - variance
-    is_large = (1.0 - first) * (1.0 - first - least) >= variance - 2.0 * second
+    mean = 1.0 - first
+    is_large = (mean > 0.0) & (mean * (mean - least) >= variance - 2.0 * second)
     slope, constant = 0.5 * (2.0 - least) * first, np.maximum(1.0 - variance - least, 0.0)
     discriminant = np.square(slope) - (np.square(first) + 2.0 * second) * constant
     root = constant / (slope + np.sqrt(np.maximum(discriminant, 0.0)))
