@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import matplotlib
-from sphinx.ext import autosummary
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  Lessons name it, also where they are not run.
 
 import sklearn_lrvb
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+from method_tables import all_tables  # noqa: E402
 
 project = "sklearn-lrvb"
 author = "The sklearn-lrvb developers"
@@ -52,7 +53,7 @@ nb_output_stderr = "remove-warn"  # What a cell prints to stderr, such as a warn
 
 # Reference from docstrings.
 autosummary_generate = True
-autosummary.WELL_KNOWN_ABBREVIATIONS += ("Eq.",)  # No sentence ends there.
+autosummary_context = {"reference": all_tables()}
 autodoc_typehints = "none"  # The docstrings say the types.
 autoclass_content = "class"
 numpydoc_show_class_members = False
@@ -97,6 +98,12 @@ html_theme_options = {
 }
 html_sidebars = {"index": [], "getting_started": [], "changelog": [], "contributing": []}
 html_context = {"default_mode": "light"}
+
+
+def setup(app):
+    """Let pages be read in parallel: the extension below copies files at the end, and does not say so."""
+    app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
+
 
 # Cells are run by kernels in processes of their own, which take their settings from the environment.
 os.environ["MATPLOTLIBRC"] = str(HERE / "matplotlibrc")

@@ -1,0 +1,117 @@
+"""Tables of a class's methods for its page of the reference; every method has a page of its own.
+
+A class with many methods lists them by the question that they answer, any other class its attributes and
+its methods.
+"""
+
+import inspect
+from functools import cached_property
+from importlib import import_module
+
+QUESTIONS = {
+    "LRVBGaussianMixture": {
+        "Fit, label rows, score them": (
+            "fit fit_predict predict predict_proba score_samples score sample",
+            None,
+        ),
+        "How sure is it?": (
+            "posterior_summary weights_std_ means_std_ covariances_std_ precisions_std_ sample_posterior "
+            "get_posterior_covariance posterior_mean_ posterior_std_ posterior_covariance_ posterior_names_",
+            "how_sure",
+        ),
+        "Can I trust the error bars?": (
+            "posterior_check prior_sensitivity newton_decrement_",
+            "can_i_trust",
+        ),
+        "Which points drive it?": (
+            "leverage influence influence_scores loo_score_samples",
+            "which_points",
+        ),
+        "How many clusters?": (
+            "second_order_evidence_ loo_score_samples posterior_check",
+            "how_many_clusters",
+        ),
+        "What if values are missing?": (
+            "missing_information impute sample_imputations",
+            "rows_with_holes",
+        ),
+        "How do I convert it?": (
+            "from_sklearn to_sklearn to_arviz",
+            "from_bayesian_gaussian_mixture",
+        ),
+    },
+    "MeanFieldPosterior": {
+        "Means and error bars": ("summary mean std covariance function names mean_field_covariance", None),
+        "Draws": ("sample to_arviz", None),
+        "Has the fit arrived?": (
+            "lower_bound n_iter newton_decrement flat_directions saddle lost_precision",
+            None,
+        ),
+        "What it is made of": ("factors expected_hessian", None),
+    },
+}
+ROOMS = (
+    "sklearn_lrvb",
+    "sklearn_lrvb.displays",
+    "sklearn_lrvb.mean_field",
+    "sklearn_lrvb.exponential_families",
+    "sklearn_lrvb.linear_response",
+    "sklearn_lrvb.gaussian_mixture.covariance_structures",
+    "sklearn_lrvb.gaussian_mixture.posterior_check",
+)
+
+
+def public_classes():
+    """Every class that the reference lists, by name."""
+    things = {
+        name: getattr(module, name)
+        for module in map(import_module, ROOMS)
+        for name in getattr(module, "__all__", ["PosteriorCheck"])
+    }
+    return {name: thing for name, thing in things.items() if inspect.isclass(thing)}
+
+
+def documented_members(cls):
+    """Names of the public methods and properties whose docstring is in the class, or in a base of its own."""
+    public_bases = set(public_classes().values()) - {cls}
+    own = [
+        base for base in cls.__mro__ if base.__module__.startswith("sklearn_lrvb") and base not in public_bases
+    ]
+    members = {name: member for base in reversed(own) for name, member in vars(base).items()}
+    kinds = property, cached_property, classmethod, staticmethod
+    return [
+        name
+        for name, member in members.items()
+        if not name.startswith("_") and (callable(member) or isinstance(member, kinds)) and member.__doc__
+    ]
+
+
+def tables_of(name, cls):
+    """Triples of a heading, a page of the guide or None, and the names below that heading."""
+    members = documented_members(cls)
+    if name not in QUESTIONS:
+        methods = [member for member in members if callable(getattr(cls, member))]
+        attributes = [member for member in members if member not in methods]
+        tables = [("Attributes", None, attributes), ("Methods", None, methods)]
+        return [table for table in tables if table[2]]
+    tables = [(heading, page, names.split()) for heading, (names, page) in QUESTIONS[name].items()]
+    listed = {member for *_, names in tables for member in names}
+    if listed != set(members):
+        raise ValueError(
+            f"QUESTIONS in docs/method_tables.py has {sorted(listed - set(members))} of {name}, which do not "
+            f"exist, and lacks {sorted(set(members) - listed)}: list every method below a question."
+        )
+    return tables
+
+
+def all_tables():
+    """The tables of every class that the reference lists, and the class whose other methods it has."""
+    classes = public_classes()
+    names = {cls: name for name, cls in classes.items()}
+    return {
+        name: {
+            "tables": tables_of(name, cls),
+            "base": next((names[base] for base in cls.__mro__[1:] if base in names), None),
+        }
+        for name, cls in classes.items()
+    }
