@@ -1,9 +1,11 @@
 """Checks a built site: ``python docs/check_site.py site`` lists broken links and what a page would fetch.
 
 Every link within the site must lead to a file, and to a place on it that exists. Scripts, styles and images
-must be its own, so that it works without the network. Links to other sites are not followed.
+must be its own, so that it works without the network. Links to other sites are not followed. What people type
+into the search must find the page that answers it first.
 """
 
+import json
 import sys
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,6 +15,27 @@ from urllib.parse import unquote, urlsplit
 
 FETCHED = {("script", "src"), ("img", "src"), ("source", "src"), ("iframe", "src")}
 FETCHED_LINKS = {"stylesheet", "preload", "icon", "modulepreload"}
+FIRST_FOUND = {
+    "number of clusters": "guide/how_many_clusters",
+    "how many clusters": "guide/how_many_clusters",
+    "confidence interval": "guide/how_sure",
+    "credible interval": "guide/how_sure",
+    "standard error": "guide/how_sure",
+    "uncertainty": "guide/how_sure",
+    "missing values": "guide/rows_with_holes",
+    "nan": "guide/rows_with_holes",
+    "imputation": "guide/rows_with_holes",
+    "outliers": "guide/which_points",
+    "outlier": "guide/which_points",
+    "prior": "guide/prior",
+    "sample_weight": "guide/weights",
+    "large data": "guide/rows_anywhere",
+    "dask": "guide/rows_anywhere",
+    "pickle": "guide/deploying",
+    "mclust": "guide/from_bayesm_or_mclust",
+    "hierarchical model": "guide/your_own_model",
+    "installation": "getting_started",
+}
 
 
 @dataclass
@@ -68,10 +91,38 @@ def faults(path):
             yield target, reason
 
 
+def first_found(index, words):
+    """The pages that Sphinx's search puts first, by their entries in the index of the site.
+
+    `searchtools.js` gives a main entry (marked by "!") a hundred times the share of it that was typed, from a
+    half on, where a title or a name has at most 31: fifty is first.
+    """
+    scores = {
+        index["docnames"][page]: len(words) / len(entry)
+        for entry, places in index["indexentries"].items()
+        for page, _, is_main in places
+        if is_main and words in entry and 2 * len(words) >= len(entry)
+    }
+    best = max(scores.values(), default=0.0)
+    return [page for page, score in scores.items() if score == best]
+
+
+def search_faults(path):
+    """Words that the search does not answer by the right page first, and the pages that it has instead."""
+    text = path.read_text(encoding="utf8")
+    index = json.loads(text[text.index("(") + 1 : text.rindex(")")])
+    for words, page in FIRST_FOUND.items():
+        found = first_found(index, words)
+        if found != [page]:
+            yield words, f"the search must find {page} first, and finds {found}"
+
+
 def main(site):
     """Print what is wrong with a site; return how much."""
     paths = sorted(Path(site).resolve().rglob("*.html"))
     found = [(path, *wrong) for path in paths if "_static" not in path.parts for wrong in faults(path)]
+    index = Path(site).resolve() / "searchindex.js"
+    found += [(index, *wrong) for wrong in search_faults(index)]
     for path, target, reason in found:
         print(f"{path.name}: {target}: {reason}")
     print(f"{len(paths)} pages, {len(found)} faults")

@@ -24,6 +24,7 @@ version = release = sklearn_lrvb.__version__
 
 extensions = [
     "equation_numbers",
+    "gallery_index",
     "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -92,6 +93,7 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "show_toc_level": 2,
+    "navigation_depth": 2,  # The sidebar lists classes; a class lists its methods.
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -170,4 +170,4 @@ print(
 # wide as the holes ask for: give the table to the mixture as it is. Filled first, by a
 # method that does not know the clusters, the means are off by several of their error bars.
 #
-# Read on: the page `My rows have holes <../guide/rows_with_holes.html>`_ of the user guide.
+# Read on: the page `Missing values <../guide/rows_with_holes.html>`_ of the user guide.
