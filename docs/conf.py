@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401  Lessons name it, also where they are not run.
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  A lesson that is not run imports it.
 
 import sklearn_lrvb
 

@@ -75,7 +75,9 @@ def documented_members(cls):
     """Names of the public methods and properties whose docstring is in the class, or in a base of its own."""
     public_bases = set(public_classes().values()) - {cls}
     own = [
-        base for base in cls.__mro__ if base.__module__.startswith("sklearn_lrvb") and base not in public_bases
+        base
+        for base in cls.__mro__
+        if base.__module__.startswith("sklearn_lrvb") and base not in public_bases
     ]
     members = {name: member for base in reversed(own) for name, member in vars(base).items()}
     kinds = property, cached_property, classmethod, staticmethod

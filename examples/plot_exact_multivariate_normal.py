@@ -9,7 +9,7 @@ multivariate normal posterior with strong correlations. Given a factor for every
 coordinate, mean field finds the posterior mean exactly, but its variances are too
 small, and it has no correlations at all. Linear response (LRVB) derives the
 covariance from how the means respond to a perturbation. Is it right? Giordano and
-Broderick (2015) prove that it is exact here (Prop. lrvb_mvn).
+Broderick (2015) prove that it is exact here (in their supplement).
 """
 
 # %%

@@ -1,4 +1,4 @@
-"""Public docstrings name every parameter in its order, and hold an example, which pytest runs."""
+"""Public docstrings name every parameter in its order, hold an example, which pytest runs, and are short."""
 
 import inspect
 import re
@@ -39,6 +39,14 @@ def _entries(doc, section):
     body = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=^[^\n]+\n---+\n|\Z)", doc)
     names = re.findall(r"(?m)^(\*?\w+(?:, \w+)*)(?= : |$)", body[1]) if body else []
     return [name.lstrip("*") for listed in names for name in listed.split(", ")]
+
+
+@pytest.mark.parametrize("name", _PUBLIC)
+def test_docstring_is_short_and_names_equations_by_number(name):
+    """What takes longer to explain is on a page of the guide or of the theory."""
+    doc = inspect.getdoc(_PUBLIC[name])
+    assert len(doc.splitlines()) <= (200 if name == "LRVBGaussianMixture" else 75)
+    assert not re.search(r"\b(Eq|Prop)\.", doc), "write 'paper, Equation 12'"
 
 
 @pytest.mark.parametrize("name", _PUBLIC)

@@ -54,6 +54,16 @@ def test_the_code_of_a_section_runs(page, heading, tmp_path, monkeypatch):
         exec(compile(code[name], f"{page.name}, {name}", "exec"), namespace)
 
 
+_CODE = re.compile(r"^```(?:python|\{code-cell\})\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+_WIDEST = 88  # What the column of text shows on a laptop, and what the lessons keep to.
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("**/*.md")), ids=lambda page: page.stem)
+def test_code_is_as_wide_as_the_column(page):
+    code = "\n".join(_CODE.findall(page.read_text(encoding="utf8")))
+    assert not [line for line in code.splitlines() if len(line) > _WIDEST]
+
+
 @pytest.mark.parametrize(
     "module",
     ["", ".displays", ".mean_field", ".exponential_families", ".linear_response"]

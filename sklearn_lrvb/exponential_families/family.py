@@ -63,7 +63,7 @@ class NaturalParameterError(ValueError):
 
 
 class ExponentialFamily(ABC):
-    """Base class of the families (Section 2, Eq. variational_exp_def).
+    """Base class of the families (Section 2 and Equation 2 of the paper).
 
     A family of your own defines ``statistics`` and the abstract methods below; `check_family` verifies that
     they agree with each other. Everything broadcasts over leading axes of the natural parameters.

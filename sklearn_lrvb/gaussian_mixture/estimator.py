@@ -72,50 +72,39 @@ def _features_of(estimator):
 class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods, DensityMixin, BaseEstimator):
     """Bayesian Gaussian mixture with calibrated uncertainty and influence.
 
-    A drop-in replacement for :class:`sklearn.mixture.BayesianGaussianMixture` that fits the same
-    mean-field variational posterior, to convergence, and adds what mean-field theory lacks: the
-    posterior covariance of weights, means and precisions by linear response (LRVB), and the influence of
-    every data point on every posterior mean.
+    It takes the place of :class:`sklearn.mixture.BayesianGaussianMixture`: the same model, fitted by the same
+    method (mean-field variational Bayes) to its optimum. From the one fit it adds error bars of weights,
+    means and covariances by linear response (LRVB), and the influence of every row.
 
     Parameters
     ----------
     n_components : int, default=1
-        Number of mixture components, K.
+        Number of mixture components, K; with surplus ones, `n_occupied_` counts those that hold rows.
 
     covariance_type : {'full', 'tied', 'diag', 'spherical'}, default='full'
-        'full': each component has its own covariance matrix; 'tied': all components share one; 'diag': each
-        has its own variance for every feature; 'spherical': each has one variance. The precisions have
-        Wishart posteriors, or gamma ones ('diag', 'spherical'); see Notes.
+        'full': each component has its own covariance matrix; 'tied': all share one; 'diag': each has a
+        variance for every feature; 'spherical': each has one variance.
 
     tol : float, default=1e-3
-        With ``solver="newton"`` the fit stops when the lower bound still to be gained (half the squared
-        Newton decrement, in nats) is below `tol`, and then polishes. With "coordinate_ascent", when
-        the last sweep gained less than `tol`.
+        The fit stops when the lower bound still to be gained is below `tol`, in nats (units of natural
+        log probability), and then polishes. With ``solver="coordinate_ascent"``, when the last sweep gained
+        less.
 
     reg_covar : float, default=1e-6
-        Variance of known noise on every coordinate of X (squared units of X), non-negative. It enters
-        the E-step and the M-step alike, so that the fit maximises an objective; scikit-learn adds it
-        to the covariances in the M-step alone. It is in units of X, and hides what varies less: a fit that
-        would gain more than 0.05 nats a row without noise warns, and names the features, a smaller value
-        that does no harm, and scaling where that helps. A value other than the default is taken to be meant,
-        unless it exceeds the variance of whole features.
+        Variance of known noise on every coordinate, non-negative, in squared units of X. A fit warns where
+        the default hides the variation of a feature, and says what to do.
 
     max_iter : int, default=100
-        Largest number of steps; sweeps, accelerated ones and Newton steps count alike.
+        Largest number of steps.
 
     n_init : int, default=1
-        Number of starts; the fit with the highest lower bound is kept. With ``solver="newton"`` the first is
-        run to the end, as it would be alone; the others are tried for some 20 steps, and the better half of
-        them finished.
+        Number of starts; the fit with the highest lower bound is kept.
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'
-        How the first responsibilities are made. Under ``prior="flat"``, 'k-means++' and 'random_from_data'
-        assign every row to its nearest seed. An array is taken for the responsibilities themselves,
-        non-negative with rows that sum to one, and `n_init` is then one; a callable makes them from
-        ``(X, n_components, random_state)``, where X is without the rows of weight zero. After a fit from
-        'kmeans' that warns of `reg_covar`, k-means on standardized columns makes one more start, and the fit
-        with the higher lower bound is kept.
+        How the first responsibilities (probabilities of the components, by row) are made. An array is taken
+        for them: non-negative, with rows that sum to one. A callable makes them from
+        ``(X, n_components, random_state)``, where X is without the rows of weight zero, and completed.
 
     weight_concentration_prior_type : {'dirichlet_process', 'dirichlet_distribution'}, \
             default='dirichlet_process'
@@ -136,78 +125,56 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         ``n_features``. With 'diag' and 'spherical' every precision is gamma with shape nu0 / 2.
 
     covariance_prior : float or array-like, default=None
-        C0, in squared units of X: the inverse of the Wishart's scale matrix, symmetric positive definite, of
-        shape (n_features, n_features) for 'full' and 'tied'; twice the gamma's rate, positive, of shape
-        (n_features,) for 'diag' and one number for 'spherical'. None means the covariance of X, its diagonal
-        or the mean of that, with `reg_covar` added where it is singular.
+        C0, in squared units of X: the inverse of the Wishart's scale matrix, of shape (n_features,
+        n_features), for 'full' and 'tied'; twice the gamma's rate, of shape (n_features,) for 'diag' and a
+        number for 'spherical'. Positive (definite). None means the covariance of X, its diagonal or the mean
+        of that, with `reg_covar` added where it is singular.
 
     random_state : int, RandomState instance or None, default=None
-        Seeds the starts and :meth:`sample`. The same state gives scikit-learn's starts, except for "kmeans"
-        with more than 131,072 rows: k-means then sees a sample of that many.
+        Seeds the starts and :meth:`sample`, as in scikit-learn. With more than 131,072 rows k-means sees a
+        sample of that many.
 
     warm_start : bool, default=False
         Whether to start from the fitted attributes, where there are some; `n_init` is then ignored.
 
     verbose : int, default=0
-        1 prints starts and steps as scikit-learn does, and the progress of methods that pass over many blocks
-        of rows or make many draws; 2 also gains and times.
+        1 prints starts, steps and the progress of long questions; 2 also gains and times.
 
     verbose_interval : int, default=10
-        Steps, or blocks, between prints.
+        Steps, or blocks of rows, between prints.
 
     prior : {'conjugate', 'flat'}, default='conjugate'
-        'flat': improper, constant in log weights, means and precisions, as in the paper. The five
-        arguments ending in `_prior` must then be None, and `weight_concentration_prior_type` has
-        no effect.
+        'flat': constant in log weights, means and precisions, as in the paper. The five arguments ending in
+        `_prior` must then be None, and `weight_concentration_prior_type` has no effect.
 
     factorization : {'joint', 'independent'}, default='joint'
         q(mu_k, Lambda_k), as in scikit-learn, or q(mu_k) q(Lambda_k), as in the paper.
 
     solver : {'newton', 'coordinate_ascent'}, default='newton'
-        'newton': a few sweeps of coordinate ascent, then sweeps with Anderson's acceleration or Newton steps,
-        whichever a cost model finds cheaper, to the optimum. The bound never falls, and saddles are stepped
-        off. 'coordinate_ascent': sweeps alone (variational EM), scikit-learn's algorithm and stopping rule.
+        'newton': accelerated sweeps and Newton steps, to the optimum. 'coordinate_ascent': sweeps alone,
+        scikit-learn's algorithm and stopping rule.
 
     moves : {'auto', 'merge', 'search'} or None, default='auto'
-        Moves between optima, for fits with more components than there are clusters. A move is made only
-        where it raises the exact lower bound; it counts as one step, and `verbose` names it. A component
-        that a move empties falls to its prior: K and all shapes stay, and `n_occupied_` says how many
-        components hold rows.
-
-        * 'auto': once some component has fewer than ``n_features + 1`` rows, components are merged or
-          deleted, and sticks are sorted by falling counts. A fit in which no component gets that small is,
-          bit for bit, the fit without moves. (Where there are fewer than
-          ``2 * n_components * (n_features + 1)`` rows, a small component is no sign of too many components:
-          moves then wait until one is empty.)
-        * 'merge': the same without waiting, for an `n_components` that is meant as an upper bound.
-        * 'search': from that optimum, further rounds that try to split components in two, and merges that
-          lose a little at first, until none raises the bound. `max_iter` then holds for each climb between
-          two of these moves, and `n_iter_` counts all of them.
-        * None: no moves.
-
-        Moves need ``solver="newton"``, ``prior="conjugate"`` and starts that are drawn. With another solver
-        or prior, with an array as `init_params`, and where `warm_start` or :meth:`from_sklearn` continues a
-        fit, 'auto' makes none; 'merge' and 'search' are then a ValueError.
+        Moves between optima, each made only where it raises the lower bound. 'auto' merges or deletes
+        components once one has fewer than ``n_features + 1`` rows (with few rows: once one is empty). 'merge'
+        does not wait for that. 'search' also splits components, until nothing raises the bound; `max_iter`
+        then holds for each climb between two moves. None: no moves. The guide "How many clusters?" compares
+        them. They need ``solver="newton"``, ``prior="conjugate"`` and starts that are drawn: elsewhere 'auto'
+        makes none, and 'merge' and 'search' are a ValueError.
 
     n_jobs : int or None, default=None
-        Threads over blocks of rows, and for matrix factorizations; None is one, as in joblib. Blocks go to
-        threads where large matrices are multiplied, so that threads pay: in the steps of a fit from 50
-        features on; in leverage, leave-one-out scores, influence and the matrix behind the error bars of
-        "full" covariances from some 13 on. Elsewhere they would wait for each other, and Dask's processes are
-        the way to more cores. Results do not depend on it beyond round-off.
+        Threads over blocks of rows; None is one. Results do not depend on it beyond round-off.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        Posterior means of the weights; with sticks the products of the sticks' means, scaled to sum to one
-        as in scikit-learn.
+        Posterior means of the weights, the shares of the components; they sum to one.
 
     means_ : ndarray of shape (n_components, n_features)
         Posterior means of the component means.
 
     covariances_ : ndarray
-        Inverses of `precisions_`, as in scikit-learn. (Posterior means of covariances, which are larger, are
-        in :meth:`posterior_summary`.)
+        Inverses of `precisions_`, as in scikit-learn.
 
     precisions_ : ndarray
         Posterior means of the precisions, of shape (n_components, n_features, n_features) for 'full',
@@ -215,8 +182,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         'spherical'.
 
     precisions_cholesky_ : ndarray
-        Upper triangular U with ``precisions_ = U @ U.T``; for 'diag' and 'spherical' square roots of
-        `precisions_`.
+        Upper triangular U with ``precisions_ = U @ U.T``; square roots for 'diag' and 'spherical'.
 
     converged_ : bool
         Whether `tol` was reached.
@@ -225,28 +191,19 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Steps of the best start, moves included.
 
     lower_bound_ : float
-        ELBO with every constant, in nats: a bound on log p(X), comparable across `n_components`. A flat
-        prior's density counts as 1.
+        Lower bound on log p(X), the evidence, in nats, with every constant: comparable across `n_components`.
 
     lower_bounds_ : list of float
-        ELBO after every step of the best start; it never falls.
+        The bound after every step of the best start; it never falls.
 
     n_occupied_ : int
-        Number of components that hold rows: those with an expected count of one half or more. The others have
-        the prior for their posterior; see Notes.
-
-    newton_decrement_ : float
-        Distance of the fit from the optimum, in posterior standard deviations.
-
-    second_order_evidence_ : float
-        `lower_bound_` and, to second order, what unknown labels and missing values keep it from being the
-        evidence log p(X), in nats.
+        Number of components that hold rows: those with an expected count of one half or more.
 
     weight_concentration_ : ndarray of shape (n_components,), or a pair of such
         Dirichlet concentration, or the two beta parameters of every stick.
 
     mean_precision_ : ndarray of shape (n_components,)
-        tau_k, precision of each mean in units of its component's precision.
+        Precision of each mean in units of its component's precision.
 
     degrees_of_freedom_ : ndarray of shape (n_components,), or float for 'tied'
         Degrees of freedom of the Wishart factors; of gamma factors twice the shape.
@@ -256,30 +213,20 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         The prior in use; a flat prior is ``0, 0, zeros, nu0, zeros``, nu0 being what makes the density
         constant (`n_features` for 'full').
 
-    posterior_mean_ : ndarray of shape (D,)
-        Mean of theta = (log weights; means; unique precision entries), component by component.
+    posterior_mean_, posterior_std_ : ndarray of shape (D,)
+        Of all parameters: log weights, means and unique precision entries, named by `posterior_names_`.
 
     posterior_covariance_ : ndarray of shape (D, D)
-        LRVB covariance of theta (Eq. nuisance_lrvb_est), built at first access. Under joint factors the
-        variance of a mean includes the Student t's excess over the normal, where it is finite: a component
-        with ``degrees_of_freedom_ <= n_features + 1`` (fewer than about one point) goes without.
-
-    posterior_std_ : ndarray of shape (D,)
-        Square roots of its diagonal, computed without the matrix. Both are kept, and read-only.
-
-    posterior_names_ : ndarray of shape (D,) of str
-        Names such as "log_weight[0]", "mean[0,x1]", "precision[0,x1,x2]" ("precision[x1,x2]" for 'tied',
-        "precision[0,x1]" for 'diag', "precision[0]" for 'spherical').
+        Their covariance by linear response (Equation 11 of the paper).
 
     weights_std_, means_std_, covariances_std_, precisions_std_ : ndarray
-        LRVB standard deviations, in the shape and units of the attribute; of weights and covariances by the
-        delta method. (:meth:`posterior_summary` has posterior means and intervals of covariances.)
+        Error bars: posterior standard deviations, in the shape and units of the attribute.
 
-    n_features_in_ : int
-        Number of features seen during fit.
+    second_order_evidence_, newton_decrement_ : float
+        The evidence beyond `lower_bound_`, in nats; the distance of the fit from its optimum, in error bars.
 
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where all are strings.
+    n_features_in_, feature_names_in_ : int, and ndarray of shape (`n_features_in_`,)
+        Number of features of the fit, and their names where all are strings.
 
     See Also
     --------
@@ -287,99 +234,21 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
     Notes
     -----
-    With ``covariance_type="full"`` and ``reg_covar=0`` the fit is scikit-learn's at full convergence, digit
-    for digit. By design it differs in four places, so that every number is that of one proper posterior:
-
-    * 'tied': all n_samples rows count for the one precision matrix, whose degrees of freedom are
-      ``degrees_of_freedom_prior + n_samples``. scikit-learn divides rows and scatter by `n_components` but
-      not the prior, which then counts `n_components` times.
-    * 'spherical': each row is `n_features` observations of its component's variance, and the degrees of
-      freedom are ``degrees_of_freedom_prior + n_features * n_k``. scikit-learn averages over features, so
-      that its prior counts `n_features` times.
-    * 'diag' and 'spherical' have gamma posteriors, whose E log precision enters the E-step; scikit-learn
-      takes that of a Wishart matrix.
-    * `reg_covar` is known noise on the rows in the E-step and in the M-step, and `lower_bound_` is the exact
-      ELBO; scikit-learn adds the former in the M-step alone, and leaves out the latter's constants and,
-      in part, its terms.
-
-    Values of X may be missing, as NaN (or pandas' NA), in a fit and in every question about rows. They are
-    latent variables beside the assignments: nothing is filled in, means are not biased, and error bars are
-    those of what is known. A row without any value counts nothing in a fit, and is predicted by the weights.
-    :meth:`impute`, :meth:`sample_imputations` and :class:`MixtureImputer` fill values in;
-    :meth:`missing_information` says what the holes cost. Values have to be missing at random: whether one is
-    missing may depend on what is there, in X, but not on the value itself, nor on the cluster. If the
-    thermometer fails in the cold, nothing in the table can tell, and every estimate is off. A function passed
-    as `init_params` gets completed rows, and location influence is NaN where a value is missing. (Theory page
-    "Missing values".)
-
-    Linear response is a derivative at the optimum. Where the fit is no strict local optimum the
-    covariance is refused with an error that says why. Attributes that need it are then missing, for
-    ``hasattr`` and for ``getattr`` with a default: their ValueError is an AttributeError too.
-
-    Both solvers climb the same bound from the same start, but where it has several optima they need not end
-    in the same one; ``n_init`` chooses among several. The posterior covariance is that of one
-    optimum, to the accuracy of a quadratic: with few points and much overlap, posteriors are skew and have
-    heavier tails than a quadratic can describe.
-
-    A component that holds no rows has the prior for its posterior. Its mean is `mean_prior_`, its precision
-    that of `covariance_prior_` and `degrees_of_freedom_prior_`, and its standard deviations are the prior's
-    (of the mean without the excess of the Student t, which is infinite under the default prior). They
-    describe where another cluster might be if there were one, and not the rows: report the components that
-    hold rows.
-
-    As in scikit-learn the fitted attributes are the model, also where they are set or reordered by hand:
-    prediction and scores follow `weight_concentration_`, `mean_precision_`, `means_`, `degrees_of_freedom_`
-    and `precisions_cholesky_`; :meth:`sample` follows `weights_`, `means_` and `covariances_`. Parameters
-    that are set after :meth:`fit` count from the next fit on. Standard deviations, covariances, influence and
-    draws of the posterior belong to the fit: they raise an error as long as any fitted array differs from
-    what the fit reported.
-
-    Systems with the observed information behind the covariance are solved by the cheapest of three solvers
-    that fits into memory: with its own matrix (one unknown for each weight, mean and precision entry), with a
-    matrix of the size of the rows whose component is ambiguous, or without a matrix, by passes over X. A
-    matrix is formed by the fit where Newton's method needs it, else when an error bar is first asked for.
-    Until then, and as long as no matrix is in use, X is kept, by reference, and must not be changed in place;
-    a change is noticed and refused. Standard deviations of means and weights are available with thousands of
-    features, the whole covariance with up to 14,000 unknowns.
-
-    Rows need not fit in memory. Wherever X is an argument, except for :meth:`to_arviz` and displays, it may
-    be
-
-    * a table in memory, or mapped from a file (``numpy.load(..., mmap_mode="r")``), which is read in blocks
-      of some thousand rows;
-    * a source of batches: a list of arrays or memory maps of two dimensions; an object whose ``__iter__``
-      begins anew and yields arrays or data frames; or a function without arguments that returns an iterator
-      over such. A batch may be a pair ``(rows, weights)``; `sample_weight` is then not given. Every pass of
-      the fit goes through the source once and holds one batch at a time. Results are NumPy arrays;
-    * a Dask array, whose columns are in one chunk, or a Dask data frame. `sample_weight` may be a Dask array
-      or series, or an array in memory where the lengths of the chunks are known. Passes are made by the
-      scheduler that Dask is set to, and only sums come back. Fitted attributes are NumPy arrays; what has an
-      entry for every row is a lazy Dask array with the chunks of X. A fit makes twenty or thirty passes,
-      each of which reads X again unless it is persisted.
-
-    The fit to rows in parts agrees with that to one table to round-off, and from run to run to the last bit.
-    Starts, and the trial splits of ``moves="search"``, see a sample of 131,072 rows where there are more.
-    Rows have to be the same in all passes: their checksums are compared.
-
-    A pickle holds the parameters, the fitted attributes and, in packed arrays, what the error bars need, but
-    not X. Where no matrix was formed before, one is formed for the pickle if it is small (64 MB); otherwise
-    ask for an error bar once before pickling, or pass X to :meth:`get_posterior_covariance` after loading.
-    ``skops`` has to trust this class alone.
-
-    From scikit-learn 1.9 on, callbacks may be set: ``set_callbacks(ProgressBar())``. A fit is the task "fit"
-    with a subtask "initialization" for every start, of at most `max_iter` subtasks "iteration"; under
-    ``moves="search"`` their number is not known in advance. Where `init_params` is 'kmeans' the number of
-    starts makes room for the one on standardized columns. A callback that returns True at the end of an
-    iteration ends that climb, which has then not converged; at the end of an initialization, it leaves out
-    the further starts. Methods that pass over several blocks of rows, as :meth:`loo_score_samples`,
-    :meth:`leverage`, :meth:`influence` and error bars of predictions, or make several batches of draws
-    (:meth:`sample_posterior`) are tasks of their own name with a subtask "block" for each of them.
-
-    Every formula is in the theory pages of the documentation; their table "Where every number comes from" has
-    the equation of each attribute and method.
-
-    An error or an interrupt (Ctrl-C) leaves the estimator as it was before the call: a fit sets its
-    attributes at its very end, all at once, and what methods keep for later is complete or not there.
+    * The fit differs from scikit-learn's by design in `reg_covar`, the constants of the bound, and the priors
+      of 'tied', 'diag' and 'spherical'. (Guide "Coming from BayesianGaussianMixture".)
+    * A component without rows has the prior for its posterior, and the prior's standard deviations.
+    * X may hold NaN where values are missing at random, in a fit and in every question. Nothing is filled in,
+      and error bars are those of what is known. (Guide "Missing values".)
+    * Wherever X is an argument, it may be a table, a memory map, a source of batches (a list of arrays, an
+      object that can be iterated over again, or a function that returns an iterator, of rows or of pairs
+      ``(rows, weights)``), or a Dask array or data frame. Of rows on Dask, results by row are lazy. (Guide
+      "Rows that do not fit in memory".)
+    * Until the matrix behind error bars is formed, X is kept by reference: do not change it in place. A
+      change is noticed and refused. Error bars also refuse fitted arrays that were set by hand; predictions
+      follow them.
+    * Where the fit is no strict local optimum error bars are refused, and the error says why. An error or an
+      interrupt leaves the estimator as it was.
+    * The theory has the equation of every number, in the table "Where every number comes from".
 
     References
     ----------

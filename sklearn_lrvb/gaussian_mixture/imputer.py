@@ -84,14 +84,9 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Values have to be missing at random: whether one is missing may depend on what is there, not on the value
-    itself. No method can see from the data alone whether that is so.
-
-    As with KNNImputer, columns should be of similar scale, since clusters are searched for among rows as they
-    are: standardize them first (scikit-learn's scalers pass missing values through).
-
-    Statistics of filled columns are biased, as with every single imputation: to estimate anything from rows
-    with holes, fit the mixture to them as they are, or use :meth:`LRVBGaussianMixture.sample_imputations`.
+    Values have to be missing at random. Standardize columns first, as for KNNImputer (scikit-learn's scalers
+    pass missing values through). Statistics of filled columns are biased, as with every single imputation: to
+    estimate from rows with holes, fit the mixture to them as they are. (Guide "Missing values".)
 
     Examples
     --------

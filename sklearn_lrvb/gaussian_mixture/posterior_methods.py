@@ -159,7 +159,7 @@ class PosteriorMethods(SamplingMethods):
     def posterior_covariance_(self) -> NDArray[np.float64]:
         """Posterior covariance of theta by linear response, shape (D, D), in products of the units of theta.
 
-        Eq. nuisance_lrvb_est of the paper. Under joint factors the variance of a mean includes the excess of
+        Equation 11 of the paper. Under joint factors the variance of a mean includes the excess of
         its Student t over the normal, where that is finite (``degrees_of_freedom_ > n_features + 1``).
         Computed at first access and kept: the array is read-only.
 
@@ -253,7 +253,7 @@ class PosteriorMethods(SamplingMethods):
     def weights_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `weights_`, shape (n_components,), without unit.
 
-        By linear response (Eq. nuisance_lrvb_est) and the delta method, at first access; kept and read-only.
+        By linear response (paper, Equation 11) and the delta method, at first access; kept and read-only.
         The theory page "Error bars of the mixture" has the derivatives, under reported parameters.
 
         Raises
@@ -268,7 +268,7 @@ class PosteriorMethods(SamplingMethods):
     def means_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `means_`, shape (n_components, n_features), in units of X.
 
-        By linear response (Eq. nuisance_lrvb_est), at first access. Under joint factors they include the
+        By linear response (paper, Equation 11), at first access. Under joint factors they include the
         excess of the Student t over the normal, where it is finite.
 
         Raises
@@ -283,7 +283,7 @@ class PosteriorMethods(SamplingMethods):
     def covariances_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `covariances_`, in its shape and unit, that of X squared.
 
-        By linear response (Eq. nuisance_lrvb_est) and the delta method, at first access.
+        By linear response (paper, Equation 11) and the delta method, at first access.
 
         Raises
         ------
@@ -297,7 +297,7 @@ class PosteriorMethods(SamplingMethods):
     def precisions_std_(self) -> NDArray[np.float64]:
         """Posterior standard deviations of `precisions_`, in its shape and unit, one over that of X squared.
 
-        By linear response (Eq. nuisance_lrvb_est), at first access.
+        By linear response (paper, Equation 11), at first access.
 
         Raises
         ------
@@ -326,31 +326,23 @@ class PosteriorMethods(SamplingMethods):
             reported, in the order of `posterior_names_`; weights and covariances by the delta method.
 
         method : {'lrvb', 'mean_field', 'sandwich', 'importance', 'gibbs'}, default='lrvb'
-            'lrvb': linear response (Eq. nuisance_lrvb_est). 'mean_field': the covariance of q itself, in
-            which components and kinds of parameters are independent. Under joint factors the variance of a
-            mean is that of its Student t, without the excess over the normal where it is infinite
-            (``degrees_of_freedom_ <= n_features + 1``). 'sandwich': how much the posterior mean itself would
+            'lrvb': linear response (paper, Equation 11). 'mean_field': the covariance of q itself, in which
+            components and kinds of parameters are independent. 'sandwich': how much the posterior mean would
             vary from one sample of rows to another, whatever distribution these come from: the sum over rows
-            of products of weight influences, less their mean over the rows (the infinitesimal jackknife,
-            Eq. inf-sandwich on the theory page "Influence"). Where the mixture is the true model
-            it agrees with 'lrvb', up to the prior and to noise; where it is not, it is the one to trust.
-            'importance' and 'gibbs': the posterior without that approximation, from draws as in
-            :meth:`sample_posterior`, with the limits that are named there.
+            of the squares of their weight influences, centred (the infinitesimal jackknife). 'importance' and
+            'gibbs': from draws that are corrected as in :meth:`sample_posterior`.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, for 'sandwich', 'importance' and 'gibbs', and where they are needed and did not
-            stay with the estimator: after a pickle that was too large to carry the matrix, or for another
-            `information_solver` than the one in use.
+            The training rows, for 'sandwich', 'importance' and 'gibbs', and where a pickle was too large to
+            carry the matrix behind error bars.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
         information_solver : {'auto', 'primal', 'dual', 'matrix_free'}, default='auto'
-            How systems with the observed information are solved. 'primal' forms its matrix; 'dual' forms
-            one of the size of the rows whose component is ambiguous; 'matrix_free' forms none, and passes
-            over the rows some twenty times for every parameter asked for. 'auto' takes what was formed
-            before, else the cheapest by a count of flops that fits into memory. All agree to 1e-8 standard
-            deviations.
+            With a matrix of all parameters, with one of the size of the rows whose component is ambiguous,
+            or with none (slow, for each parameter). 'auto' takes the cheapest that fits into memory. The
+            theory page "Error bars of the mixture" has what each costs.
 
         n_draws : int, default=4000
             Number of draws for 'importance' and 'gibbs', at least two.
@@ -366,9 +358,8 @@ class PosteriorMethods(SamplingMethods):
         Raises
         ------
         ValueError
-            Unknown target, method or information_solver; fitted arrays that were changed since the fit; X
-            that is needed and missing, or not what was fitted; or, except for 'mean_field', a fit that is no
-            strict local optimum.
+            Unknown target, method or solver; fitted arrays that were changed since the fit; X that is needed
+            and missing, or not what was fitted; or a fit that is no strict local optimum.
         MemoryError
             The system is too large; the message names the size and the way out.
 
@@ -434,17 +425,15 @@ class PosteriorMethods(SamplingMethods):
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
                 them, default=('weights', 'log_weights', 'means', 'precisions', 'covariances')
             Which parameters, in this order; of matrices the unique entries. 'all' is log weights, means and
-            precisions, as in `posterior_names_`. Precisions and covariances of very many features may be too
-            large; means and weights alone never form a matrix of all parameters.
+            precisions.
 
         min_count : float, default=0.0
-            Parameters of components with fewer expected rows are left out: 0.5 leaves out empty components,
-            whose rows only repeat the prior, and 0 none. What components share is kept.
+            Parameters of components with fewer expected rows are left out: 0.5 leaves out empty ones.
 
         correction : {None, 'importance', 'gibbs'}, default=None
-            None: linear response. 'importance' and 'gibbs': means, standard deviations and quantiles of draws
-            as in :meth:`sample_posterior`. 'gibbs' is exact in the limit of many steps only, and does not
-            check that it has made enough. :meth:`posterior_check` says which of them is needed.
+            None: linear response. 'importance' and 'gibbs': from draws that are corrected as in
+            :meth:`sample_posterior`, with the limits named there. :meth:`posterior_check` says whether one is
+            needed.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, which a correction needs.
@@ -461,38 +450,18 @@ class PosteriorMethods(SamplingMethods):
         Returns
         -------
         summary : pandas.DataFrame
-            A row for every parameter, by names as in `posterior_names_` ("weight[0]",
-            "covariance[0,x0,x1]"), and the columns, all but the ratio in units of the parameter:
+            A row for every parameter, by names such as "weight[0]" and "covariance[0,x0,x1]", and the
+            columns, all but the ratio in units of the parameter:
 
-            * mean: its posterior mean. Of a covariance that is above `covariances_`, which is the inverse of
-              the mean precision, by a relative P + 1 over the rows of its component.
-            * sd: its standard deviation by linear response, of weights by the delta method; or by the
-              correction.
-            * mean_field_sd: the same under q itself.
-            * ratio: sd / mean_field_sd; 1 where both are 0, or the latter is infinite.
+            * mean, sd: posterior mean and standard deviation. The mean of a covariance is above
+              `covariances_`, the inverse of the mean precision, where its component has few rows.
+            * mean_field_sd: the standard deviation under q itself; ratio: sd over this one.
             * lower, upper: ends of the central interval, within the parameter's range.
 
-            The ends are quantiles. Of weights, log weights, means and precisions they are those of the
-            distribution with this mean and sd: beta for weights, minus a gamma variable for log weights,
-            normal for means and for precisions off the diagonal, gamma for precisions on it. Mean and sd are
-            those of the attributes and of :meth:`get_posterior_covariance`. A narrow interval need not hold
-            the mean where the distribution is very skew: the weight of an empty component is next to zero
-            nearly always, and its mean is made by the few times that it is not.
-
-            Covariances are nonlinear functions of the precisions, and their mean, sd and ends come from the
-            distribution of these: under q a precision is a Wishart matrix or a gamma variable, and every
-            variance therefore an inverse gamma variable, here with the moments of linear response. A
-            covariance off the diagonal is the difference of two such. With the fewest rows (an inverse gamma
-            shape of at most 1 or 2, as for components that hold no rows) mean and sd are infinite, and means
-            off the diagonal NaN; the ends are finite. `covariances_` and `covariances_std_`, as
-            ``get_posterior_covariance``, keep the value at the mean precision and the delta method.
-
-            It is displayed rounded, to two digits of each sd; its numbers have all digits, as have slices
-            such as ``summary.head()``, which are ordinary data frames.
-
-            ``summary.attrs["prior"]``, shown below the table, is a sentence on whether the prior matters: how
-            far, to first order, doubling a hyperparameter would move any of these means
-            (:meth:`prior_sensitivity`).
+            It is displayed rounded; its numbers have all digits. ``summary.attrs["prior"]``, shown below the
+            table, is a sentence on whether the prior matters. The theory page "Error bars of the mixture" has
+            the distributions behind the intervals. (With next to no rows, mean and sd of covariances are
+            infinite or NaN; and a narrow interval of a very skew weight need not hold its mean.)
 
         Raises
         ------

@@ -41,15 +41,14 @@ class SamplingMethods(FittedAttributes):
             Number of draws, at least one.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the draws; None uses numpy's global generator. The estimator's own `random_state` is not
-            used.
+            Seed of the draws, not the estimator's own; the same seed and fit give the same draws.
 
         correction : {None, 'importance', 'gibbs'}, default=None
-            None: linear response. 'importance': draws by linear response are weighed by the exact posterior,
-            and resampled by their Pareto-smoothed weights. 'gibbs': these are moved by steps of a Gibbs
-            sampler, all at once; the slowest, and exact in the limit of many steps. A rule chooses their
-            number, and convergence is not checked (Notes). :meth:`posterior_check` says which of them is
-            needed.
+            None: linear response. 'importance': these draws are weighed by the exact posterior, and
+            resampled. 'gibbs': these draws are moved by steps of a Gibbs sampler; the slowest, and exact in
+            the limit of many steps. A rule chooses their number, and convergence is not checked.
+            :meth:`posterior_check` says whether one is needed, and the guide "Can I trust these error bars?"
+            compares them.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, which a correction needs.
@@ -60,9 +59,9 @@ class SamplingMethods(FittedAttributes):
         Returns
         -------
         draws : dict of ndarray
-            "weights" of shape (n_draws, n_components), on the simplex; "means" of shape (n_draws,
-            n_components, n_features), in units of X; "precisions" and "covariances" with a first axis of
-            n_draws before those of the attribute, positive definite and each other's inverses.
+            "weights" of shape (n_draws, n_components), which sum to one; "means" of shape (n_draws,
+            n_components, n_features), in units of X; "precisions" and "covariances", each other's inverses,
+            with a first axis of n_draws before those of the attribute.
 
         Raises
         ------
@@ -81,34 +80,16 @@ class SamplingMethods(FittedAttributes):
         See Also
         --------
         posterior_check : Whether a correction is needed.
-        get_posterior_covariance : The covariance of these draws.
         posterior_summary : Intervals of every parameter.
         sample : Draws of rows rather than of parameters.
 
         Notes
         -----
-        Weights (through the beta variables of their stick-breaking form) and precisions (Wishart or gamma)
-        come from q's own families, with the variances and correlations of linear response (a Gaussian
-        copula). Means are drawn given the precisions, so that they have the tails of Student's t, under both
-        factorizations. Means and covariances of the draws are those reported up to relative errors of one
-        over the number of points in a component. Where no point is ambiguous, as with one component, draws by
-        linear response are draws of the exact posterior.
-
-        Under 'importance', at least 4000 draws are weighed, so that some of `n_draws` repeat each other where
-        the weights are uneven. The draws of 'gibbs' all differ; each costs as many passes over the rows as
-        five times the largest inflation of a variance by missing information (three times where importance
-        sampling is reliable, and half of it where that is nearly exact). This rule does not check
-        convergence, and is too few steps where the start is far off: for three components on the petals of
-        the irises it makes some 30, and the draws still move until step 300.
-
-        The exact posterior has other modes, at least one for every relabelling of the components:
-        'importance' never sees those that linear response does not reach, and 'gibbs' says where its draws
-        have left for one.
-
-        The theory page "Error bars of the mixture" has the formulas, under draws.
-
-        The same seed and the same fit give the same draws, whatever was asked before and whichever solver is
-        in use.
+        Weights and precisions come from the families of q, with the variances and correlations of linear
+        response, and means from normal distributions given the precisions. Where no row is ambiguous, as with
+        one component, these are draws of the exact posterior. The exact posterior has other modes, at least
+        one for every order of the components: 'importance' never sees those, and 'gibbs' warns where its
+        draws have left for one. (Theory page "Error bars of the mixture", draws.)
 
         Examples
         --------
@@ -268,31 +249,24 @@ class SamplingMethods(FittedAttributes):
             The weights of X in the fit, where there were any.
 
         n_draws : int, default=1000
-            Number of draws, at least one. They are those of :meth:`sample_posterior`, independent of each
-            other, and form one chain.
+            Number of draws, those of :meth:`sample_posterior`, in one chain.
 
         random_state : int, RandomState instance or None, default=None
             Seed of the draws, as in :meth:`sample_posterior`.
 
         correction : {None, 'importance', 'gibbs'}, default=None
-            Draws by linear response, or corrected ones with the limits named in :meth:`sample_posterior`,
-            which need X.
+            Draws by linear response, or corrected ones, which need X, as in :meth:`sample_posterior`.
 
         Returns
         -------
         data : xarray.DataTree or arviz.InferenceData
-            A DataTree, as ArviZ 1.0 and later use it, where arviz-base is installed; otherwise the
-            InferenceData of arviz 0.x. (``arviz.from_datatree`` makes the one of the other.) The groups:
+            A DataTree for ArviZ 1.0 and later, where arviz-base is installed; otherwise the InferenceData of
+            arviz 0.x. The groups, each variable with the dimensions chain (of length one) and draw in front:
 
-            * posterior: "weights" with the dimension component; "means" (component, feature); "precisions"
-              and "covariances" (component, feature, other_feature), without component for 'tied', without
-              other_feature for 'diag', and (component,) for 'spherical'. Each has the dimensions chain, of
-              length one, and draw in front. Features go by their names, components by their numbers.
-            * log_likelihood: "X" (chain, draw, row), in nats; see Notes.
-            * observed_data: "X" (row, feature).
-            * constant_data: "sample_weight" (row,), where it was given.
-
-            The coordinate row counts the rows of X from 0. Rows of weight zero are left out.
+            * posterior: "weights" (component); "means" (component, feature); "precisions" and "covariances"
+              with the axes of the attribute, named component, feature and other_feature.
+            * log_likelihood: "X" (row), in nats. Rows of weight zero are left out.
+            * observed_data: "X" (row, feature); constant_data: "sample_weight" (row), where it was given.
 
         Raises
         ------
@@ -312,19 +286,11 @@ class SamplingMethods(FittedAttributes):
 
         Notes
         -----
-        The log likelihood of row n under a draw of the parameters is ``w_n log sum_k pi_k N(x_n; mu_k,
-        Lambda_k^-1) exp(-reg_covar trace(Lambda_k) / 2)``: what the row adds to the objective of the fit. The
-        last factor is the known noise on X, and 1 where `reg_covar` is small against every covariance. A row
-        of weight w_n counts as w_n rows. ``loo`` then leaves out all of them, and its value for the row is
-        the log predictive density of all of them together.
-
-        ``loo`` takes the logarithm of a density averaged over the posterior; :meth:`loo_score_samples`, like
-        every score of this estimator, adds up components of which each has the average of its logarithm under
-        q. The difference is of the order of ``leverage(X)``: half the posterior variance of the row's score,
-        which is ``leverage(X) / 2``, and the average of the score over the draws less the score at q.
-
-        A component that holds no rows has draws from its prior, which would dominate a plot. Those that hold
-        rows are ``data.posterior.sel(component=mixture.weights_.argsort()[::-1][:mixture.n_occupied_])``.
+        A row of weight w counts as w rows, which ``loo`` leaves out together. It differs from
+        :meth:`loo_score_samples` by the order of ``leverage(X)``: the logarithm of an average over draws, in
+        place of a density at averages. (Theory page "Influence", leave-one-out scores.) Leave components
+        without rows, whose draws are the prior's, out of plots:
+        ``data.posterior.sel(component=mixture.weights_.argsort()[::-1][:mixture.n_occupied_])``.
 
         Examples
         --------

@@ -1,7 +1,8 @@
 """Linear response (Sections 3 to 5 of the paper): arrays in, arrays out, for any model.
 
-The paper is R. Giordano and T. Broderick, "Covariance Matrices for Mean Field Variational Bayes"; "Eq." names
-the label of one of its equations. Two ways lead to a covariance:
+The paper is R. Giordano and T. Broderick, "Covariance Matrices and Influence Scores for Mean Field
+Variational Bayes", arXiv:1502.07685; its equations are counted through, supplement included. Two ways lead to
+a covariance:
 
 * `linear_response_covariance` and `schur_linear_response_covariance` take the covariance V of the sufficient
   statistics under q and the Hessian H of the expected log joint; `linear_response_influence` goes on to the
@@ -15,7 +16,7 @@ Errata of the paper
 -------------------
 Each was found by refitting perturbed data or by the algebra itself. This package uses the corrected forms.
 
-* Eq. influence_score, and the end of the appendix "Influence score derivations", print
+* Equation 14, and the end of the appendix "Influence score derivations", print
   Sigma_alpha^-1 (V_alpha H_alpha,x + V_alpha H_alpha,z (I - V_z H_z)^-1 V_z H_z,x) S_x. It should read
   Sigma_alpha (H_alpha,x + H_alpha,z (I - V_z H_z)^-1 V_z H_z,x) S_x: Sigma_alpha is itself the inverse of the
   system, and contains V_alpha. The printed form is wrong by large factors.

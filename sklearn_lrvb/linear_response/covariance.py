@@ -1,4 +1,4 @@
-"""Linear response covariance of a mean-field fixed point (Eq. lrvb_est)."""
+"""Linear response covariance of a mean-field fixed point (paper, Equation 10)."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from sklearn_lrvb.linear_response.factored_solvers import PrimalInformation
 
 
 def linear_response_covariance(V: ArrayLike, H: ArrayLike) -> NDArray[np.float64]:
-    """LRVB covariance (I - V H)^-1 V of all statistics (Eq. lrvb_est).
+    """LRVB covariance (I - V H)^-1 V of all statistics (paper, Equation 10).
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ def linear_response_covariance(V: ArrayLike, H: ArrayLike) -> NDArray[np.float64
         statistics are linearly dependent, as for categorical variables or matrices kept whole.
 
     H : array-like of shape (D, D)
-        Hessian of the expected log joint in the mean parameters (Eq. h_definition), symmetric.
+        Hessian of the expected log joint in the mean parameters (paper, Equation 18), symmetric.
 
     Returns
     -------
     covariance : ndarray of shape (D, D)
         Exactly symmetric, positive semidefinite, in V's units. It is the exact posterior covariance where
-        the posterior is multivariate normal (Prop. lrvb_mvn).
+        the posterior is multivariate normal (the paper's supplement shows it).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Responses of posterior means to the data: linear response to infinitesimal noise (Eq. influence_score)."""
+"""Responses of posterior means to the data: linear response to infinitesimal noise (paper, Equation 14)."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,7 @@ def linear_response_influence(
     S_x: ArrayLike,
     H_z: "ArrayLike | sparse.sparray | sparse.spmatrix | None" = None,
 ) -> NDArray[np.float64]:
-    """Influence scores d E[alpha] / d x of observed data x, without refitting (Eq. influence_score).
+    """Influence scores d E[alpha] / d x of observed data x, without refitting (paper, Equation 14).
 
     The printed equation is corrected (see the errata in `sklearn_lrvb.linear_response`): it should read
     Sigma_alpha (H_alpha_x + H_alpha_z (I - V_z H_z)^-1 V_z H_z_x) S_x.
@@ -45,8 +45,8 @@ def linear_response_influence(
         Mixed second derivatives in z and the statistics of x.
 
     S_x : array-like of shape (n_x, m)
-        Derivatives of the statistics of x in x: the limit of Cov(statistics, x*) / epsilon (Eq.
-        perturbation_assumptions). For the statistics (x, x^2) of a number it is the column (1, 2 x).
+        Derivatives of the statistics of x in x: the limit of Cov(statistics, x*) / epsilon (paper,
+        Equation 12). For the statistics (x, x^2) of a number it is the column (1, 2 x).
 
     H_z : None, or as V_z, default=None
         Hessian in z's mean parameters; None is zero.

@@ -8,7 +8,7 @@ work is done on the scaled system
 
 whose eigenvalues lie in (0, 1] at a strict local optimum: one minus the fractions of missing information,
 which are the linear rates of coordinate ascent. M^-1 is the linear response covariance
-(Eq. nuisance_lrvb_est; Louis' formula). An array "in the scaled coordinates" is one that S applies to.
+(Equation 11 of the paper; Louis' formula). An array "in the scaled coordinates" is one that S applies to.
 
 Three solvers implement the same interface from different forms of G:
 

@@ -6,7 +6,7 @@ Sigma_z|alpha = (I - V_z H_z)^-1 V_z. The response of alpha has
 
     H_alpha + H_alpha_z Sigma_z|alpha H_z_alpha
 
-in place of H_alpha: that is Eq. nuisance_lrvb_est.
+in place of H_alpha: that is Equation 11 of the paper.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def schur_linear_response_covariance(
     V_z: "ArrayLike | sparse.sparray | sparse.spmatrix",
     H_z: "ArrayLike | sparse.sparray | sparse.spmatrix | None" = None,
 ) -> NDArray[np.float64]:
-    """LRVB covariance of alpha, with the nuisance variables z eliminated (Eq. nuisance_lrvb_est).
+    """LRVB covariance of alpha, with the nuisance variables z eliminated (paper, Equation 11).
 
     Parameters
     ----------

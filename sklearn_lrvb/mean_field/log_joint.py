@@ -105,7 +105,7 @@ class LogJoint:
         return float(long + self._monomials.value(means))
 
     def natural_parameters(self, means, name):
-        """eta_j = d E_q log p / d m_j (Eq. nat_param_sum_of_theta_prods), in the factor's shape."""
+        """eta_j = d E_q log p / d m_j (paper, Equation 3), in the factor's shape."""
         means = self._counted(means)
         factor, read = self.factors[name], self._reader(means)
         natural = np.zeros(factor.shape)
@@ -121,7 +121,7 @@ class LogJoint:
         )
 
     def hessian(self, means, names=None):
-        """H (Eq. h_definition) of the named factors, a sparse array; it is zero within one factor.
+        """H (paper, Equation 18) of the named factors, a sparse array; it is zero within one factor.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ class MeanFieldModel:
         The factors of q. Coordinate ascent updates them in this order, those with a start last. A family
         alone is one member of it; ``Factor(family, copies=n)`` is n independent members.
     terms : list of Term or Density
-        Their sum is the log joint of data and parameters (Eq. nat_param_sum_of_theta_prods), prior included.
+        Their sum is the log joint of data and parameters (paper, Equation 3), prior included.
         A constant of the densities that is left out is missing from the lower bound and changes nothing else.
         Densities such as ``gamma_prior("tau", 2.0, 1.0)`` stand for their terms, with all constants.
 

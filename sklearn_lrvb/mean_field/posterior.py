@@ -331,7 +331,7 @@ class MeanFieldPosterior:
         return self.covariance(*self.factors, method="mean_field")
 
     def expected_hessian(self) -> NDArray[np.float64]:
-        """H, the Hessian of the expected log joint in all mean parameters (Eq. h_definition): (d, d).
+        """H, the Hessian of the expected log joint in all mean parameters (paper, Equation 18): (d, d).
 
         Rows and columns are in the order of `names`.
 
@@ -348,7 +348,7 @@ class MeanFieldPosterior:
 
         Examples
         --------
-        V and H give the linear response covariance (Eq. lrvb_est):
+        V and H give the linear response covariance (paper, Equation 10):
 
         >>> import numpy as np
         >>> from sklearn_lrvb.exponential_families import UnivariateNormal
@@ -389,7 +389,7 @@ class MeanFieldPosterior:
         """Posterior covariance of statistics.
 
         Factors that share no term with each other, the largest first, are eliminated at once, and of the
-        others all that few terms couple (Eq. nuisance_lrvb_est). A factor with a copy for every observation
+        others all that few terms couple (paper, Equation 11). A factor with a copy for every observation
         therefore needs no matrix of its size squared. What is computed for one answer serves all others.
 
         Parameters
@@ -399,7 +399,7 @@ class MeanFieldPosterior:
             as "pi.probability" (`ExponentialFamily.derived`). The entries stand one after the other in the
             order asked for, those of a factor in the order of `names`.
         method : {"lrvb", "mean_field"}, default="lrvb"
-            Linear response (Eq. lrvb_est), or q's own covariance V.
+            Linear response (paper, Equation 10), or q's own covariance V.
 
         Returns
         -------
@@ -473,7 +473,7 @@ class MeanFieldPosterior:
             "factor.statistic", or "factor" where its family has one statistic, or a derived function such as
             "tau.standard_deviation" (`ExponentialFamily.derived`).
         method : {"lrvb", "mean_field"}, default="lrvb"
-            Linear response (Eq. lrvb_est), or under q itself.
+            Linear response (paper, Equation 10), or under q itself.
 
         Returns
         -------
@@ -535,7 +535,7 @@ class MeanFieldPosterior:
         *statistics : str
             "factor.statistic" or "factor.derived", the arguments in order.
         method : {"lrvb", "mean_field"}, default="lrvb"
-            Linear response (Eq. lrvb_est), or q's own covariance V.
+            Linear response (paper, Equation 10), or q's own covariance V.
 
         Returns
         -------

@@ -5,7 +5,7 @@ With V_j and H_j,r of a separate factor j and the joint factors r, and a root R 
 
     S = I - R' (H_r + sum_j H_r,j V_j H_j,r) R
 
-is the observed information of the joint factors in units of the complete one (Eq. nuisance_lrvb_est), where
+is the observed information of the joint factors in units of the complete one (paper, Equation 11), where
 members with a weight w count w times in the sum over j (such factors are separate), and
 Sigma_r = R S^-1 R' their linear response covariance. Any statistics a have a block of rows Y_a over the joint
 statistics: unit rows for joint ones, V_j H_j,r restricted to them for separate ones. The linear response

@@ -1,4 +1,4 @@
-"""Terms of a log joint that is linear in the statistics of every factor (Eq. nat_param_sum_of_theta_prods).
+"""Terms of a log joint that is linear in the statistics of every factor (paper, Equation 3).
 
 A term is a coefficient array times one statistic of each of a few factors, summed over all axes. Its axes are
 named by letters as in ``numpy.einsum``: axes with the same letter have the same index. `bound_term` has what
@@ -22,8 +22,7 @@ class Term:
     ----------
     coefficient : float, array-like or sparse matrix
         A scalar stands for an array of that value. Of a sparse matrix (two axes) only the entries that are
-        not zero are ever stored or computed, for example an indicator matrix or a table of counts. A
-        read-only copy is kept.
+        not zero are ever stored or computed, for example a table of counts. A read-only copy is kept.
     *statistics : str
         "factor.statistic" of different factors, or "factor" alone where its family has one statistic. A term
         without statistics is a constant of the log joint.

@@ -8,7 +8,7 @@ h of `covariance_structures`, and beta solves (R^-1 - G) beta = source, where
                P/(2 tau_k^2) on the diagonal,
     G    : `missing_information`.
 
-This is Eq. nuisance_lrvb_est with E[mu mu'] and log|Lambda| eliminated by hand, which leaves half the
+This is Equation 11 of the paper with E[mu mu'] and log|Lambda| eliminated by hand, which leaves half the
 unknowns and a condition number of order one. The solvers are those of `sklearn_lrvb.linear_response`.
 """
 
@@ -34,7 +34,7 @@ from sklearn_lrvb.symmetric_matrices import round_off
 
 
 def complete_information(posterior, quadratic_information=None):
-    """R^-1 (Eq. nuisance_lrvb_est without latent variables).
+    """R^-1 (paper, Equation 11 without latent variables).
 
     Parameters
     ----------

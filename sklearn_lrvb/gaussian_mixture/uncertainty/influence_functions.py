@@ -1,4 +1,4 @@
-"""Influence functions: mixtures of quadratics (Eq. influence_score as corrected, in closed form).
+"""Influence functions: mixtures of quadratics (Equation 14 of the paper, corrected, in closed form).
 
 Row j of J M^-1 holds the coefficients of polynomials p_jk of degree 2 in y_k. They make the influence
 function of target j
