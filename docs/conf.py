@@ -93,7 +93,7 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "show_toc_level": 2,
-    "navigation_depth": 2,  # The sidebar lists classes; a class lists its methods.
+    "navigation_depth": 1,  # The sidebar lists classes; a class lists its methods.
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

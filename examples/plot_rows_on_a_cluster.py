@@ -3,7 +3,7 @@
 Rows on a cluster: what changes if they do not fit in memory?
 =============================================================
 
-Ten million rows in chunks, on two worker processes that stand for the machines of a
+Two million rows in chunks, on two worker processes that stand for the machines of a
 cluster. The process that asks for the fit never holds them: what comes back to it are
 sums, a few kilobytes from every pass. The clusters overlap, and the question is how far
 two of them are apart, how sure that is, and on which rows it depends.
@@ -31,13 +31,13 @@ globals().pop("__file__", None)
 client = Client(n_workers=2, threads_per_worker=1, dashboard_address=":0")
 
 # %%
-# Ten million rows
+# Two million rows
 # ----------------
 # An array of Dask is a recipe: nothing is computed before it is asked for. Usually the
 # recipe is to read files, as ``dask.dataframe.read_parquet`` does; here it draws random
 # numbers, in 20 chunks. ``persist`` has the workers compute the chunks and keep them in
 # their memory. Without it, every pass of the fit would make all of them again.
-N_ROWS = 10_000_000
+N_ROWS = 2_000_000
 shares = [0.5, 0.3, 0.2]
 centres = np.array([[0.0, 0.0], [2.5, 1.0], [-0.5, 3.0]])
 
@@ -96,12 +96,12 @@ print(f"error bar by mean field {sd_mean_field:.4f}")
 # %%
 # The rows on which it depends
 # ----------------------------
-# The influence of ten million rows on the means is a lazy array, like X. What follows
+# The influence of two million rows on the means is a lazy array, like X. What follows
 # is computed chunk by chunk when ``compute`` is called, and only the answer comes back:
-# the row numbers of the thousand rows that pull the clusters apart most.
+# the row numbers of the 200 rows that pull the clusters apart most.
 influence = mixture.influence(X, target="means", perturb="weight")
 on_difference = influence[:, second, 0] - influence[:, first, 0]
-rows = da.argtopk(on_difference, 1000).compute()
+rows = da.argtopk(on_difference, 200).compute()
 pulls, places = da.compute(on_difference[rows], X[rows])
 in_error_bars = pulls / difference.std()
 print(f"influence is lazy: shape {influence.shape}, {influence.nbytes / 1e6:,.0f} MB")
@@ -109,7 +109,7 @@ print(f"without row {rows[0]:,}: {-in_error_bars[0]:.4f} error bars")
 print(f"without all {len(rows):,}: {-in_error_bars.sum():.2f} error bars")
 
 # %%
-# On the left, all rows as a histogram, which is a sum over chunks too, and the thousand
+# On the left, all rows as a histogram, which is a sum over chunks too, and the 200
 # rows. On the right, the draws of the difference.
 edges = [np.linspace(-5, 7, 121), np.linspace(-5, 8, 131)]
 counts, *_ = da.histogramdd(X, bins=edges)
@@ -117,7 +117,7 @@ counts = counts.compute()
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 left.pcolormesh(*edges, np.log1p(counts.T), cmap="Greys", rasterized=True)
-left.plot(*places.T, ".", ms=3, color="#D55E00", label="1,000 rows of most influence")
+left.plot(*places.T, ".", ms=3, color="#D55E00", label="200 rows of most influence")
 left.plot(*mixture.means_.T, "+", ms=12, mew=2, color="#0072B2", label="means")
 left.set(xlabel="column 0", ylabel="column 1", title=f"{N_ROWS:,} rows, log scale")
 left.legend(loc="lower right", fontsize="small")
@@ -133,11 +133,11 @@ client.close()
 
 # %%
 # **Answer.** The type of X, and nothing else: it is the same class, with the same
-# numbers. Ten million rows tell the difference to 0.0011, where mean field would have
-# said 0.0007. What has an entry for every row, such as influence, is lazy; ask it for
-# sums, or for its largest values. Here no single row matters (0.4 % of an error bar),
-# but a thousand together do: without that one row in ten thousand, the difference would
-# be two error bars smaller. They are far from all centres, and the first to check.
+# numbers. Two million rows tell the difference to 0.0025, where mean field would have
+# said 0.0016. What has an entry for every row, such as influence, is lazy; ask it for
+# sums, or for its largest values. Here no single row matters (0.7 % of an error bar),
+# but 200 together do: without that one row in ten thousand, the difference would be
+# about one error bar smaller. They are far from all centres, and the first to check.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_exact_multivariate_normal.py`, where the error
 # bars are exact.

@@ -21,7 +21,7 @@ OPTIONAL = ("arviz", "arviz_base", "arviz_plots", "arviz_stats")
 # What makes a lesson large, and what the tests run in its place.
 SMALLER = {
     "plot_rows_on_a_cluster.py": {
-        "\nN_ROWS = 10_000_000\n": "\nN_ROWS = 100_000\n",
+        "\nN_ROWS = 2_000_000\n": "\nN_ROWS = 100_000\n",
         "Client(n_workers=2, ": "Client(processes=False, n_workers=2, ",
     },
     "plot_trust.py": {
