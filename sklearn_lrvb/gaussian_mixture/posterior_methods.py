@@ -432,8 +432,7 @@ class PosteriorMethods(SamplingMethods):
 
         correction : {None, 'importance', 'gibbs'}, default=None
             None: linear response. 'importance' and 'gibbs': from draws that are corrected as in
-            :meth:`sample_posterior`, with the limits named there. :meth:`posterior_check` says whether one is
-            needed.
+            :meth:`sample_posterior`, within its limits. :meth:`posterior_check` says whether one is needed.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, which a correction needs.
