@@ -44,7 +44,7 @@ class Problem:
         """Responses of draws of the copula, (n, n_responses)."""
         copula = self.sampler.copula
         normals = np.random.RandomState(seed).standard_normal((n_draws, copula.n_normals))
-        return copula.responses(normals, copula.correlation(n_draws))
+        return copula.responses(normals)
 
     def log_joint(self, draws):
         """log p(X, theta) of draws by scipy, as a density of the logits of sticks, mu and Lambda."""

@@ -15,11 +15,7 @@ from scipy.linalg import blas, eigh, lapack, solve_triangular
 from scipy.sparse.linalg import ArpackNoConvergence
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.linear_response.krylov import (
-    function_times_vector,
-    inverse_square_root_columns,
-    smallest_eigenpair,
-)
+from sklearn_lrvb.linear_response.krylov import function_times_vector, smallest_eigenpair
 from sklearn_lrvb.linear_response.observed_information import (
     PACKED_SYSTEM,
     Definiteness,
@@ -28,16 +24,12 @@ from sklearn_lrvb.linear_response.observed_information import (
     ResponseRoutes,
     Route,
 )
-from sklearn_lrvb.symmetric_matrices import from_packed_triangle, is_numerically_singular
+from sklearn_lrvb.row_blocks import slices
+from sklearn_lrvb.symmetric_matrices import from_packed_triangle, is_numerically_singular, symmetrized
 
-# Number of columns, relative to D, below which Lanczos' method is used: it takes some 30 products a column,
-# each D^2 flops, where all eigenvectors take some 9 D^3.
-_LANCZOS_BELOW_COLUMNS = 1 / 6
-_LANCZOS_TOLERANCE = 1e-11
 # Size from which on Lanczos' method finds the smallest eigenvalue in less time than a factorization takes.
 _LANCZOS_FROM_SIZE = 1000
 _EIGENVALUE_RESTARTS = 50
-_ROOT_PRODUCTS = 1000  # Number of products with a column after which S is formed for its root.
 _REMAINING = "remaining"  # Name of the shares among the arrays of a dual information.
 # Growth of the fastest direction in one step from a saddle. Of 1,880 fits 47 ended below plain sweeps; with
 # the inverse of |S| in place of `sums_of_sweeps`, 89 did.
@@ -47,9 +39,10 @@ _SADDLE_GROWTH = 3.0
 _SADDLE_PRODUCTS = 25
 # Least size at which negative eigenvalues of S count, so that a step is at most some 1,000 sweeps.
 _LEAST_CURVATURE = 1e-3
-# Share of the coordinates from which on the triangular inverse is formed: it takes a third of the flops of D
-# triangular solutions.
-_INVERSE_FROM_SHARE = 1 / 3
+# Share of the coordinates from which on the inverse is formed: its triangular root takes a third of the flops
+# of D triangular solutions, and is kept.
+_INVERSE_FROM_SHARE = 1 / 4
+_LEAST_ROOT_BLOCK = 128  # Coordinates of the dual solver's root that are eliminated at once, at least.
 
 
 class _FactoredInformation(ObservedInformation):
@@ -62,7 +55,8 @@ class _FactoredInformation(ObservedInformation):
         self._matrix = matrix
 
     def __getstate__(self):
-        cached = {"_cholesky", "_spectrum"}  # These cost less to compute again than to store.
+        # These cost less to compute again than to store.
+        cached = {"_cholesky", "_spectrum", "_whole_root", "_inverse"}
         return {name: value for name, value in vars(self).items() if name not in cached}
 
     @cached_property
@@ -213,29 +207,42 @@ class PrimalInformation(_FactoredInformation):
         """The route `by_inverse`, or `by_solutions` for fewer targets than coordinates."""
         if n_targets < len(self):
             return routes.by_solutions(self)
-        return routes.by_inverse(self.covariance())
+        self.require_positive_definite()
+        return routes.by_inverse(self._inverse)
 
     def _scaled_system(self):
         return self._matrix
 
+    @cached_property
+    def _whole_root(self):
+        """L^-1 T', a root of M^-1: (D, D)."""
+        inverse = np.tril(lapack.dtrtri(self._cholesky, lower=True)[0])
+        return np.ascontiguousarray(self.complete.times_root(inverse.T).T)
+
+    @cached_property
+    def _inverse(self):
+        """M^-1, (D, D), read-only because it is kept."""
+        lower = np.tril(lapack.dpotri(self._cholesky, lower=True)[0])
+        lower += np.tril(lower, -1).T
+        inverse = symmetrized(self.complete.times_root(self.complete.times_root(lower).T))
+        inverse.setflags(write=False)
+        return inverse
+
     def _covariance_root(self, index):
         if len(index) < _INVERSE_FROM_SHARE * len(self):
             return self._solve_lower(self.complete.root_rows(index))
-        inverse = np.tril(lapack.dtrtri(self._cholesky, lower=True)[0])
-        return np.ascontiguousarray(self.complete.times_root(inverse.T)[index].T)
+        return self._whole_root[:, index]
+
+    def _covariance(self, index):
+        if len(index) < _INVERSE_FROM_SHARE * len(self):
+            return super()._covariance(index)
+        return self._inverse[np.ix_(index, index)]
 
     def _solve_scaled(self, scaled):
         return self._solve_upper(self._solve_lower(scaled))
 
-    def _inverse_square_root_times(self, scaled):
-        if scaled.shape[1] < _LANCZOS_BELOW_COLUMNS * len(self):
-            root, change = inverse_square_root_columns(
-                self._matrix_product, scaled, _LANCZOS_TOLERANCE, len(self)
-            )
-            if change <= _LANCZOS_TOLERANCE:
-                return root
-        values, vectors = eigh(self._matrix)
-        return vectors @ ((vectors.T @ scaled) / np.sqrt(values)[:, None])
+    def _inverse_root_times(self, scaled):
+        return self._solve_upper(scaled)
 
     def _sum_sweeps_scaled(self, scaled):
         return self._function_times(scaled, sums_of_sweeps)
@@ -589,26 +596,26 @@ class DualInformation(_FactoredInformation):
             solution = solution + self._spread(gathered)
         return self._over_shares(solution)
 
-    def _inverse_square_root_times(self, scaled):
-        if self._remaining is not None:
-            return self._root_by_products(scaled)
-        if not len(self._matrix):
-            return scaled
-        values, vectors = self._spectrum
-        differs = 1.0 - values > np.finfo(float).eps
-        values, vectors = values[differs], vectors[:, differs]
-        shares = (1.0 / np.sqrt(values) - 1.0) / (1.0 - values)
-        return scaled + self._spread(vectors @ (shares[:, None] * (vectors.T @ self._gather(scaled))))
+    def _inverse_root_times(self, scaled):
+        """L^-T scaled by back substitution, without S: E^-1 times that of I - T' B B' T.
 
-    def _root_by_products(self, scaled):
-        """S^-1/2 scaled where C is not zero."""
-        root, change = inverse_square_root_columns(
-            self._scaled_product, scaled, _LANCZOS_TOLERANCE, min(len(self), _ROOT_PRODUCTS)
-        )
-        if change <= _LANCZOS_TOLERANCE:
-            return root
-        values, vectors = eigh(self._scaled_system())
-        return vectors @ ((vectors.T @ scaled) / np.sqrt(values)[:, None])
+        With W the rows of T' B, all rows before a block leave it the Schur complement I - W K^-1 W', K being
+        I less the sum of their W' W. That is the matrix I - B' R B for no block, and grows from the last on.
+        """
+        if not len(self._matrix):
+            return self._over_shares(scaled)
+        rows, kernel, solution = self._spread(np.eye(len(self._matrix))), self._matrix.copy(), scaled.copy()
+        after = np.zeros((len(kernel), scaled.shape[1]))  # W' of the solution after the block.
+        for block in reversed(slices(len(self), max(len(kernel), _LEAST_ROOT_BLOCK))):
+            kernel += rows[block].T @ rows[block]
+            root = np.linalg.cholesky(kernel)
+            half = solve_triangular(root, rows[block].T, lower=True)
+            own = np.linalg.cholesky(np.eye(half.shape[1]) - half.T @ half)
+            crossed = half.T @ solve_triangular(root, after, lower=True)
+            right = solution[block] + solve_triangular(own, crossed, lower=True)
+            solution[block] = solve_triangular(own, right, lower=True, trans="T")
+            after += rows[block].T @ solution[block]
+        return self._over_shares(solution)
 
     def _sum_sweeps_scaled(self, scaled):
         if self._remaining is not None:

@@ -216,7 +216,7 @@ class MatrixFreeInformation(ObservedInformation):
             gram[:, part] = self.complete.times_root(self._solve_scaled(columns))[index]
         return gram_root(gram)
 
-    def _inverse_square_root_times(self, scaled):
+    def _inverse_root_times(self, scaled):
         root, change = inverse_square_root_columns(
             self._scaled_product, scaled, self._tolerance, self._max_products
         )

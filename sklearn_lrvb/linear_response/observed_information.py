@@ -395,8 +395,8 @@ class ObservedInformation(ABC):
         """S^-1 scaled, (D, m)."""
 
     @abstractmethod
-    def _inverse_square_root_times(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """S^-1/2 scaled with the symmetric root, (D, m)."""
+    def _inverse_root_times(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A scaled with A A' = S^-1, (D, m)."""
 
     @abstractmethod
     def _covariance_root(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -528,13 +528,18 @@ class ObservedInformation(ABC):
         array([[2., 0.],
                [0., 1.]])
         """
-        root = self.covariance_root(index)
+        self.require_positive_definite()
+        return self._covariance(np.arange(len(self)) if index is None else np.asarray(index))
+
+    def _covariance(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
+        root = self._covariance_root(index)
         return root.T @ root
 
     def correlated(self, normals: NDArray[np.float64]) -> NDArray[np.float64]:
         """A normals with A A' = M^-1: standard normal columns become draws with that covariance.
 
-        A = T S^-1/2 does not depend on the solver.
+        A = T L^-T, with L the lower Cholesky factor of S, is that of the primal and of the dual solver. The
+        matrix-free solver, which never has a factor, takes the symmetric root T S^-1/2.
 
         Parameters
         ----------
@@ -563,7 +568,7 @@ class ObservedInformation(ABC):
                [0., 1.]])
         """
         self.require_positive_definite()
-        return self.complete.times_root(self._inverse_square_root_times(normals))
+        return self.complete.times_root(self._inverse_root_times(normals))
 
     def to_arrays(self) -> dict[str, NDArray]:
         """The smallest set of arrays from which `information_from_arrays` rebuilds the information.

@@ -28,7 +28,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.parameter_draws import Par
 from sklearn_lrvb.row_blocks import slices
 from sklearn_lrvb.symmetric_matrices import gram_root
 
-_VARIANCES_AT_ONCE = 512  # Number of variances of precisions that are computed at once.
+_VARIANCES_AT_ONCE = 4096  # Number of variances of precisions that are computed at once.
 _LEAST_SQUARED_SCALE = 0.25  # Of means, where nearly all of their variance would be that of the precisions.
 _NEWTON_STEPS = 30  # More steps than `beta_size` needs, because they converge quadratically.
 
@@ -81,24 +81,10 @@ class PosteriorCopula:
         """Number of standard normal variables of a draw."""
         return self._structure.n_coefficients + self.n_breaks
 
-    def correlation(self, n_draws):
-        """Callable that makes draws of beta from normals, (n, D) -> (n, D), by a matrix if draws are many."""
-        size = self._structure.n_coefficients
-        if size > n_draws:
-            return lambda normals: self._information.correlated(np.ascontiguousarray(normals.T)).T
-        root = self._information.correlated(np.eye(size))
-        return lambda normals: normals @ root.T
-
-    def responses(self, normals, correlated):
-        """Responses of standard normal variables: (n, n_normals) -> (n, n_responses).
-
-        Parameters
-        ----------
-        normals : (n, n_normals)
-        correlated : callable, the result of `correlation`
-        """
+    def responses(self, normals):
+        """Responses of standard normal variables: (n, n_normals) -> (n, n_responses)."""
         for_coefficients, for_sticks = np.split(normals, [self._structure.n_coefficients], axis=1)
-        coefficients = correlated(for_coefficients)
+        coefficients = self._information.correlated(for_coefficients.T).T
         intercepts, others = np.split(coefficients, [self._structure.n_components], axis=1)
         logits = intercepts @ self.logit_jacobian + for_sticks @ self.logit_excess_root
         return np.hstack([logits, others])

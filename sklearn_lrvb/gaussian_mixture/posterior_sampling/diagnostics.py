@@ -50,7 +50,7 @@ def mean_shifts(sampler, rows, random_state, targets):
     log_ratios : (2 pairs,), log p(X, theta) less the log density of the draws
     """
     normals = random_state.standard_normal((_N_PAIRS, sampler.copula.n_normals))
-    half = sampler.copula.responses(normals, sampler.copula.correlation(_N_PAIRS))
+    half = sampler.copula.responses(normals)
     responses = np.concatenate([half, -half])
     draws = sampler.copula.draws(responses)
     log_joint, *slopes = log_joint_and_slopes(rows, sampler.parameters(draws))

@@ -54,7 +54,7 @@ class PosteriorSampler:
 
     @cached_property
     def _information(self):
-        return self._source.information(self._source.size)  # All coefficients are drawn.
+        return self._source.factored()  # All solvers that factor a matrix draw the same.
 
     @cached_property
     def copula(self):
@@ -94,13 +94,12 @@ class PosteriorSampler:
         return self.parameters(ParameterDraws.concatenated(parts))
 
     def _batches(self, n_draws, random_state, tracked):
-        """Yield responses and the draws of them, batch by batch."""
-        n_normals, correlated = self.copula.n_normals, self.copula.correlation(n_draws)
+        """Yield responses and the draws of them, batch by batch; all draws are correlated at once."""
+        n_normals = self.copula.n_normals
+        responses = self.copula.responses(random_state.standard_normal((n_draws, n_normals)))
         places = batches(n_draws, 8 * _ARRAYS_PER_DRAW * n_normals)
         for batch in tracked(places, len(places)):
-            normals = random_state.standard_normal((batch.stop - batch.start, n_normals))
-            responses = self.copula.responses(normals, correlated)
-            yield responses, self.copula.draws(responses)
+            yield responses[batch], self.copula.draws(responses[batch])
 
     def require_log_likelihood(self, n_draws, training_rows):
         """Raise an error where `log_likelihood` will be too large, or these are not the rows of the fit."""

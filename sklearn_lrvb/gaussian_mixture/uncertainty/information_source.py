@@ -223,12 +223,18 @@ class InformationSource:
                 "pipeline. (c) Lower n_components."
             )
 
-    def log_determinant(self):
-        """log|I - T' G T| with T T' = R, a float; M of all unknowns is formed for it, or the dual one."""
+    def factored(self):
+        """The observed information, by a matrix of all unknowns or the dual one wherever either fits."""
         information = self.information(self.size)
+        if information.holds_rows and self.size <= MAX_DENSE_SIZE:
+            information = self.information(self.size, "primal")
+        return information
+
+    def log_determinant(self):
+        """log|I - T' G T| with T T' = R, a float."""
+        information = self.factored()
         if information.holds_rows:
             self.require_size(self.size, "The second-order evidence")
-            information = self.information(self.size, "primal")
         return information.log_determinant
 
     def information_of_labels(self, rows, n_targets):
