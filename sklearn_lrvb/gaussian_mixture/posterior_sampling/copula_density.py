@@ -13,11 +13,14 @@ import math
 
 import numpy as np
 from scipy.linalg import cho_solve, eigh, solve_triangular
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sklearn_lrvb.exponential_families.dirichlet import log_partition
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 
 _LOG_2_PI = math.log(2.0 * math.pi)
+_LANCZOS_FROM_SIZE = 500  # Responses from which on Lanczos' method finds the largest inflations faster.
+_LANCZOS_TOLERANCE = 1e-6  # Relative error of such a direction; that of its inflation is the square.
 
 
 class CopulaDensity:
@@ -68,12 +71,12 @@ class CopulaDensity:
         """Sigma_g^-1 of vectors: (n, n_responses) -> (n, n_responses)."""
         return cho_solve((self.root, True), vectors.T).T
 
-    def inflations(self, complete_covariance, n_directions):
-        """Largest variances, in units of those by another covariance of the coefficients.
+    def inflations(self, deviations, n_directions):
+        """Largest variances, in units of those of independent responses.
 
         Parameters
         ----------
-        complete_covariance : (D, D), R
+        deviations : (n_responses,), standard deviations of these
         n_directions : int
 
         Returns
@@ -81,12 +84,15 @@ class CopulaDensity:
         inflations : (n_directions,), falling
         directions : (n_directions, n_responses), each of length one in standard deviations
         """
-        complete = _response_covariance(self._copula, self._structure, complete_covariance)
-        size = len(complete)
-        inflations, functionals = eigh(
-            self.root @ self.root.T, complete, subset_by_index=[max(0, size - n_directions), size - 1]
-        )
-        return inflations[::-1], (np.sqrt(inflations) * (complete @ functionals)).T[::-1]
+        scaled, size = self.root / deviations[:, None], len(deviations)
+        if size < _LANCZOS_FROM_SIZE:
+            largest = [max(0, size - n_directions), size - 1]
+            inflations, directions = eigh(scaled.T @ scaled, subset_by_index=largest)
+        else:
+            squares = LinearOperator((size, size), matvec=lambda e: scaled.T @ (scaled @ e), dtype=float)
+            start = np.random.default_rng(0).normal(size=size)
+            inflations, directions = eigsh(squares, n_directions, v0=start, tol=_LANCZOS_TOLERANCE)
+        return inflations[::-1], (self.root @ directions).T[::-1]
 
     def _log_derivatives(self, logits, draws):
         """log of the derivative of logit v in l, of every stick: (n, B)."""

@@ -233,9 +233,10 @@ class PosteriorSampler:
         directions : (n_directions, n_responses)
             Of responses, one standard deviation long.
         """
-        complete = complete_information(self.posterior)
-        root = complete.covariance_root(np.arange(len(complete)))
-        return self.density.inflations(root.T @ root, n_directions)
+        posterior = self.posterior
+        of_logits = np.sqrt(posterior.prior.weights.logit_variance(posterior.counts))
+        of_others = complete_information(posterior).deviations[posterior.n_components :]
+        return self.density.inflations(np.concatenate([of_logits, of_others]), n_directions)
 
 
 def _warn_unreliable(weights):
