@@ -11,7 +11,7 @@ from typing import Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, eigh, lapack, solve_triangular
+from scipy.linalg import blas, eigh, lapack, solve, solve_triangular
 from scipy.sparse.linalg import ArpackNoConvergence
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
@@ -25,7 +25,7 @@ from sklearn_lrvb.linear_response.observed_information import (
     Route,
 )
 from sklearn_lrvb.row_blocks import slices
-from sklearn_lrvb.symmetric_matrices import from_packed_triangle, is_numerically_singular, symmetrized
+from sklearn_lrvb.symmetric_matrices import from_packed_triangle, is_numerically_singular
 
 # Size from which on Lanczos' method finds the smallest eigenvalue in less time than a factorization takes.
 _LANCZOS_FROM_SIZE = 1000
@@ -56,7 +56,7 @@ class _FactoredInformation(ObservedInformation):
 
     def __getstate__(self):
         # These cost less to compute again than to store.
-        cached = {"_cholesky", "_spectrum", "_whole_root", "_inverse"}
+        cached = {"_cholesky", "_spectrum", "_whole_root", "_inverse", "_root_blocks"}
         return {name: value for name, value in vars(self).items() if name not in cached}
 
     @cached_property
@@ -143,8 +143,8 @@ class PrimalInformation(_FactoredInformation):
 
     Notes
     -----
-    It needs 2 D^2 numbers of memory, and as much again for roots and solutions of that size; D^3/3 flops at
-    first need, then D^2 a column.
+    It needs 2 D^2 numbers of memory, and D^2 more each for M^-1 and for its root, which are formed when most of
+    their columns are asked for, and kept; D^3/3 flops at first need, then D^2 a column.
 
     Examples
     --------
@@ -195,6 +195,11 @@ class PrimalInformation(_FactoredInformation):
         _FactoredInformation.__init__(information, complete, system)
         return information
 
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes of S, its factor, M^-1 and the root of M^-1, all of which the solver may keep."""
+        return super().nbytes + 2 * self._matrix.nbytes
+
     def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
         """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v."""
         if len(self) >= _LANCZOS_FROM_SIZE:
@@ -216,15 +221,16 @@ class PrimalInformation(_FactoredInformation):
     @cached_property
     def _whole_root(self):
         """L^-1 T', a root of M^-1: (D, D)."""
-        inverse = np.tril(lapack.dtrtri(self._cholesky, lower=True)[0])
+        inverse, _ = lapack.dtrtri(self._cholesky, lower=True)
         return np.ascontiguousarray(self.complete.times_root(inverse.T).T)
 
     @cached_property
     def _inverse(self):
         """M^-1, (D, D), read-only because it is kept."""
-        lower = np.tril(lapack.dpotri(self._cholesky, lower=True)[0])
-        lower += np.tril(lower, -1).T
-        inverse = symmetrized(self.complete.times_root(self.complete.times_root(lower).T))
+        half, _ = lapack.dpotri(self._cholesky, lower=True)  # Lower triangle of S^-1; zeros above it.
+        np.einsum("ii->i", half)[...] *= 0.5
+        half = self.complete.times_root(self.complete.times_root(half).T)
+        inverse = half + half.T
         inverse.setflags(write=False)
         return inverse
 
@@ -232,6 +238,9 @@ class PrimalInformation(_FactoredInformation):
         if len(index) < _INVERSE_FROM_SHARE * len(self):
             return self._solve_lower(self.complete.root_rows(index))
         return self._whole_root[:, index]
+
+    def _deviations(self):
+        return np.sqrt(np.einsum("ij,ij->j", self._whole_root, self._whole_root))
 
     def _covariance(self, index):
         if len(index) < _INVERSE_FROM_SHARE * len(self):
@@ -401,7 +410,8 @@ class DualInformation(_FactoredInformation):
 
     Notes
     -----
-    It needs 2 m^2 numbers of memory besides the factor, and m^3/3 flops besides those of the kernel.
+    It needs 2 m^2 numbers of memory besides the factor, and m^3/3 flops besides those of the kernel; for draws
+    3 D m numbers more, which are kept, and 4 D m^2 flops (D^2 + D m, and D^3/3 + D^2 m, where 2 m > D).
 
     Examples
     --------
@@ -596,25 +606,33 @@ class DualInformation(_FactoredInformation):
             solution = solution + self._spread(gathered)
         return self._over_shares(solution)
 
-    def _inverse_root_times(self, scaled):
-        """L^-T scaled by back substitution, without S: E^-1 times that of I - T' B B' T.
+    @cached_property
+    def _root_blocks(self):
+        """I - T' B B' T = L L', block by block from the last: slice, rows W of T' B, K^-1 W', and L's own block.
 
-        With W the rows of T' B, all rows before a block leave it the Schur complement I - W K^-1 W', K being
-        I less the sum of their W' W. That is the matrix I - B' R B for no block, and grows from the last on.
+        K is I less the sum of W' W of the rows before the block, which leave the block I - W K^-1 W' = L L'. It
+        is I - B' R B after the last block, and I before the first.
         """
+        size, n_columns = len(self), len(self._matrix)
+        at_once = size if 2 * n_columns > size else max(n_columns, _LEAST_ROOT_BLOCK)
+        rows, kernel, blocks = self._spread(np.eye(n_columns)), self._matrix.copy(), []
+        for block in reversed(slices(size, at_once)):
+            own = solved = rows[block]
+            if block.start:
+                kernel += own.T @ own
+                solved = solve(kernel, own.T, assume_a="pos").T
+            root = np.linalg.cholesky(np.eye(len(own)) - solved @ own.T)
+            blocks.append((block, own, solved, root))
+        return blocks
+
+    def _inverse_root_times(self, scaled):
         if not len(self._matrix):
             return self._over_shares(scaled)
-        rows, kernel, solution = self._spread(np.eye(len(self._matrix))), self._matrix.copy(), scaled.copy()
-        after = np.zeros((len(kernel), scaled.shape[1]))  # W' of the solution after the block.
-        for block in reversed(slices(len(self), max(len(kernel), _LEAST_ROOT_BLOCK))):
-            kernel += rows[block].T @ rows[block]
-            root = np.linalg.cholesky(kernel)
-            half = solve_triangular(root, rows[block].T, lower=True)
-            own = np.linalg.cholesky(np.eye(half.shape[1]) - half.T @ half)
-            crossed = half.T @ solve_triangular(root, after, lower=True)
-            right = solution[block] + solve_triangular(own, crossed, lower=True)
-            solution[block] = solve_triangular(own, right, lower=True, trans="T")
-            after += rows[block].T @ solution[block]
+        solution, after = scaled.copy(), np.zeros((len(self._matrix), scaled.shape[1]))
+        for block, own, solved, root in self._root_blocks:
+            right = solution[block] + solve_triangular(root, solved @ after, lower=True)
+            solution[block] = solve_triangular(root, right, lower=True, trans="T")
+            after += own.T @ solution[block]
         return self._over_shares(solution)
 
     def _sum_sweeps_scaled(self, scaled):

@@ -29,9 +29,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
+from sklearn_lrvb.row_blocks import slices
 from sklearn_lrvb.symmetric_matrices import packed_triangle
 
 PACKED_SYSTEM = "scaled_triangle"  # key of S in the arrays of an information in primal form
+_DEVIATIONS_AT_ONCE = 512  # Number of columns of a root from which `deviations` are computed at once.
 _N_NAMED = 4  # Largest number of entries of a direction that an error message lists.
 _LEAST_NAMED = 0.1  # Least size of an entry that is listed, relative to the largest one.
 
@@ -273,7 +275,7 @@ class ObservedInformation(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Size in bytes of the arrays that the solver keeps, its cached factor included."""
+        """Size in bytes of the arrays that the solver keeps, those of its answers included."""
 
     @abstractmethod
     def definiteness(self, effort: Literal["probe", "proof"] | int = "proof") -> Definiteness:
@@ -534,6 +536,31 @@ class ObservedInformation(ABC):
     def _covariance(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
         root = self._covariance_root(index)
         return root.T @ root
+
+    @property
+    def deviations(self) -> NDArray[np.float64]:
+        """Standard deviations by linear response: roots of the diagonal of M^-1, (D,).
+
+        Raises
+        ------
+        IndefiniteInformationError
+            M is not positive definite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
+        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
+        >>> print(PrimalInformation(complete, np.diag([0.75, 0.0])).deviations.round(12))
+        [2. 1.]
+        """
+        self.require_positive_definite()
+        return self._deviations()
+
+    def _deviations(self) -> NDArray[np.float64]:
+        index = np.arange(len(self))
+        roots = (self._covariance_root(index[some]) for some in slices(len(self), _DEVIATIONS_AT_ONCE))
+        return np.concatenate([np.linalg.norm(root, axis=0) for root in roots])
 
     def correlated(self, normals: NDArray[np.float64]) -> NDArray[np.float64]:
         """A normals with A A' = M^-1: standard normal columns become draws with that covariance.

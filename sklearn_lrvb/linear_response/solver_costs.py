@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-# Largest matrix that is formed and factored: 1.6 GB, three or four of which are in memory at once, and about
-# a minute of work.
+# Largest matrix that is formed and factored: 1.6 GB, up to six of which are in memory at once, and about a
+# minute of work.
 MAX_DENSE_SIZE = 14_000
 _PRODUCTS_PER_SOLUTION = 20  # Number of products of a solution by conjugate gradients, or a few less.
 _MAX_PRODUCTS = 50  # Number of products after which a check of definiteness is stopped.

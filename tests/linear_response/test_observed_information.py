@@ -301,7 +301,7 @@ def test_solvers_answer_for_themselves(complete, solver):
     assert isinstance(information, ObservedInformation)
     assert information.holds_rows == (solver == "matrix_free")
     low_rank = 2 * N_LOW**2 + N_LOW * SIZE
-    matrices = {"primal": 2 * SIZE**2, "dual": 3 * SIZE**2, "dual_low_rank": low_rank}
+    matrices = {"primal": 4 * SIZE**2, "dual": 3 * SIZE**2, "dual_low_rank": low_rank}
     matrices["dual_and_diagonal"] = low_rank + 2 * SIZE
     # R^-1 takes its diagonal root, a 3 x 3 block and the block's index.
     assert information.nbytes == 8 * (SIZE + 9 + 3 + matrices.get(solver, 0))

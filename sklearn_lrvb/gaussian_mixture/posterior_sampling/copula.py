@@ -25,10 +25,8 @@ from scipy.special import polygamma
 
 from sklearn_lrvb.exponential_families.quantiles import log_beta_quantile_pair
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.parameter_draws import ParameterDraws
-from sklearn_lrvb.row_blocks import slices
 from sklearn_lrvb.symmetric_matrices import gram_root
 
-_VARIANCES_AT_ONCE = 4096  # Number of variances of precisions that are computed at once.
 _LEAST_SQUARED_SCALE = 0.25  # Of means, where nearly all of their variance would be that of the precisions.
 _NEWTON_STEPS = 30  # More steps than `beta_size` needs, because they converge quadratically.
 
@@ -103,13 +101,18 @@ class PosteriorCopula:
         scaled_means = self.mean_scale * linear
         return ParameterDraws(*self._sticks_of(logits), self.random_factors.factors(changes), scaled_means)
 
+    @cached_property
+    def _deviations(self):
+        """Standard deviations of the coefficients, (D,)."""
+        return self._information.deviations
+
     # Means.
 
     @cached_property
     def mean_scale(self):
         """The diagonal of S, (K, P)."""
         posterior, structure = self._posterior, self._structure
-        own = np.square(self._information.covariance_root(self._targets["means"].coordinates())).sum(axis=0)
+        own = np.square(self._deviations[self._targets["means"].coordinates()])
         own = own.reshape(posterior.centred_means.shape)
         student = structure.precision_factors.mean_excess_factor(posterior.effective_degrees_of_freedom)
         student = structure.layout.per_component(student)[:, None]
@@ -172,11 +175,7 @@ class PosteriorCopula:
     def _precision_deviations(self):
         """Standard deviations of precisions in their own frames, (S, ...)."""
         structure, coordinates = self._posterior.structure, self._targets["precisions"].coordinates()
-        squares = [
-            np.square(self._information.covariance_root(coordinates[some])).sum(axis=0)
-            for some in slices(len(coordinates), _VARIANCES_AT_ONCE)
-        ]
-        deviations = np.sqrt(np.concatenate(squares)).reshape(
+        deviations = self._deviations[coordinates].reshape(
             structure.layout.n_precision_groups, structure.n_quadratic
         )
         return np.abs(structure.own_precision_response(deviations))

@@ -94,12 +94,13 @@ class PosteriorSampler:
         return self.parameters(ParameterDraws.concatenated(parts))
 
     def _batches(self, n_draws, random_state, tracked):
-        """Yield responses and the draws of them, batch by batch; all draws are correlated at once."""
+        """Yield responses and the draws of them, batch by batch."""
         n_normals = self.copula.n_normals
-        responses = self.copula.responses(random_state.standard_normal((n_draws, n_normals)))
         places = batches(n_draws, 8 * _ARRAYS_PER_DRAW * n_normals)
         for batch in tracked(places, len(places)):
-            yield responses[batch], self.copula.draws(responses[batch])
+            normals = random_state.standard_normal((batch.stop - batch.start, n_normals))
+            responses = self.copula.responses(normals)
+            yield responses, self.copula.draws(responses)
 
     def require_log_likelihood(self, n_draws, training_rows):
         """Raise an error where `log_likelihood` will be too large, or these are not the rows of the fit."""
