@@ -9,7 +9,7 @@ The information is factored before. Flops of the largest products, for N rows, d
 * leave-one-out scores: the same, 2 N D^2 for the response of all other rows, and N K Cholesky factors of size
   P;
 * sandwich covariance: 2 N D d + 2 N d^2;
-* draws: 2 D^2 each.
+* draws: D^2 each, and D^3/3 once.
 
 With few ambiguous rows (`DualInformation`), kernels with these rows take the place of F^2 and D^2.
 """

@@ -143,8 +143,8 @@ class PrimalInformation(_FactoredInformation):
 
     Notes
     -----
-    It needs 2 D^2 numbers of memory, and D^2 more each for M^-1 and for its root, which are formed when most of
-    their columns are asked for, and kept; D^3/3 flops at first need, then D^2 a column.
+    It needs 2 D^2 numbers of memory, and D^2 more each for M^-1 and for its root, which are formed where many
+    of their columns are asked for, and kept; D^3/3 flops at first need, then D^2 a column.
 
     Examples
     --------
@@ -410,8 +410,9 @@ class DualInformation(_FactoredInformation):
 
     Notes
     -----
-    It needs 2 m^2 numbers of memory besides the factor, and m^3/3 flops besides those of the kernel; for draws
-    3 D m numbers more, which are kept, and 4 D m^2 flops (D^2 + D m, and D^3/3 + D^2 m, where 2 m > D).
+    It needs 2 m^2 numbers of memory besides the factor, and m^3/3 flops besides those of the kernel. Draws
+    need 3 D m numbers more, which are kept, and 4 D m^2 flops; or D (D + m) numbers and D^2 (D/3 + m) flops
+    where 2 m > D.
 
     Examples
     --------
@@ -608,10 +609,10 @@ class DualInformation(_FactoredInformation):
 
     @cached_property
     def _root_blocks(self):
-        """I - T' B B' T = L L', block by block from the last: slice, rows W of T' B, K^-1 W', and L's own block.
+        """L of I - T' B B' T = L L', block by block from the last: its slice, W, W K^-1, and L's own block.
 
-        K is I less the sum of W' W of the rows before the block, which leave the block I - W K^-1 W' = L L'. It
-        is I - B' R B after the last block, and I before the first.
+        W are the block's rows of T' B, and K is I less the sum of W' W over all blocks before: elimination of
+        these leaves the block I - W K^-1 W'. K is I - B' R B after the last block, and I before the first.
         """
         size, n_columns = len(self), len(self._matrix)
         at_once = size if 2 * n_columns > size else max(n_columns, _LEAST_ROOT_BLOCK)

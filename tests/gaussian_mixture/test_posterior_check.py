@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, WEIGHT_PRIORS, mixture, overlapping
 from sampling_problems import PROPER, THETA, model_id, problem
+from scipy.linalg import block_diag, eigh
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
 from sklearn_lrvb.gaussian_mixture.posterior_check import Findings
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.diagnostics import asymmetries, mean_shifts
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 
 WELL = Findings(asymmetry=0.05, shift=0.02, effective_share=0.98, n_empty=0, rows_per_parameter=100.0)
 
@@ -71,6 +74,27 @@ def test_directions_are_those_of_missing_information():
     np.testing.assert_allclose(directions @ np.linalg.solve(sigma, directions.T), np.eye(4), atol=1e-9)
     eigenvalue, _ = case.mixture._uncertainty.source.information(1).smallest_eigenvalue()
     assert inflations[0] == pytest.approx(1 / eigenvalue, rel=0.02)  # the logits have an excess beside
+
+
+@pytest.mark.parametrize("n_features", [3, 22])
+def test_directions_solve_the_dense_problem(n_features):
+    """With 552 parameters they are found by Lanczos' method."""
+    rows = np.random.default_rng(0).normal(size=(2000, n_features))
+    rows[:800] += 3.0 / np.sqrt(n_features)
+    estimator = mixture({"covariance_type": "full"}).fit(rows)
+    sampler = PosteriorSampler(estimator._uncertainty)
+    inflations, directions = sampler.inflations(3)
+    posterior = estimator._fitted.posterior
+    complete = complete_information(posterior)
+    root = sampler.copula.logit_jacobian.T @ complete.dense_root
+    logits = root @ root.T + sampler.copula.logit_excess_root.T @ sampler.copula.logit_excess_root
+    expected = block_diag(logits, np.diag(complete.root[2:] ** 2))
+    sigma = sampler.density.root @ sampler.density.root.T
+    values, functionals = eigh(sigma, expected)
+    np.testing.assert_allclose(inflations, values[:-4:-1], rtol=1e-9)
+    assert values[-1] > 1.05
+    overlaps = directions @ np.linalg.solve(sigma, sigma @ functionals[:, :-4:-1] / np.sqrt(inflations))
+    np.testing.assert_allclose(np.abs(overlaps), np.eye(3), atol=1e-5)
 
 
 def test_many_empty_components_leave_the_evidence_finite():

@@ -151,6 +151,63 @@ def test_square_root_correlates_normals(complete, solver):
     np.testing.assert_allclose(half @ half.T, covariance, atol=1e-8 * np.abs(covariance).max())
 
 
+@pytest.mark.parametrize("solver", [solver for solver in SOLVERS if solver != "matrix_free"])
+def test_solvers_that_factor_share_the_root(complete, solver):
+    root, T = missing_root(complete, solver, 0.97), complete.times_root(np.eye(SIZE))
+    factor = np.linalg.cholesky(np.eye(SIZE) - T.T @ root @ root.T @ T)
+    half = information_of(complete, solver, root).correlated(np.eye(SIZE))
+    np.testing.assert_allclose(half, T @ np.linalg.inv(factor).T, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.7])
+def test_a_root_of_many_blocks_is_that_of_the_whole(share):
+    size, n_columns = 300, 3  # the dual solver eliminates 128 coordinates at once
+    shares = np.full(size, share)
+    complete = CompleteInformation(np.zeros(0, dtype=int), np.zeros((0, 0)), np.linspace(1.0, 2.0, size))
+    root = np.random.default_rng(5).normal(size=(size, n_columns)) / (2.0 * np.sqrt(size))
+    missing = root @ root.T + np.diag((1.0 - shares) / complete.root**2)
+    normals = np.random.default_rng(6).normal(size=(size, 4))
+    dual = DualInformation(complete, MatrixFactor(complete.remaining(shares), root), shares)
+    expected = PrimalInformation(complete, missing).correlated(normals)
+    np.testing.assert_allclose(dual.correlated(normals), expected, rtol=1e-10, atol=1e-12)
+
+
+@solvers
+def test_deviations_are_roots_of_the_diagonal(complete, solver):
+    root = missing_root(complete, solver, 0.9)
+    expected = np.sqrt(np.diag(covariance_of(complete, root)))
+    np.testing.assert_allclose(information_of(complete, solver, root).deviations, expected, rtol=1e-9)
+
+
+class CountingComplete(CompleteInformation):
+    """R^-1 that notes how many columns every product with its root had."""
+
+    def times_root(self, array):
+        self.__dict__.setdefault("widths", []).append(array.shape[1])
+        return super().times_root(array)
+
+
+def test_the_inverse_and_its_root_are_formed_once(complete):
+    counting = CountingComplete(complete.dense_index, complete.dense_root, complete.root)
+    information = information_of(counting, "primal", missing_root(complete, "primal", 0.9))
+    packed = len(pickle.dumps(information))
+    index = np.arange(2, SIZE)
+    first = [information.covariance(), information.covariance_root(), information.deviations]
+    inverse = information.response_route(SIZE, NamedRoutes())[1]
+    assert counting.widths == [SIZE] * 3  # two for the inverse, one for its root
+    again = [information.covariance(), information.covariance_root(), information.deviations]
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+        one[:] = np.nan  # Answers belong to the caller.
+    np.testing.assert_array_equal(information.covariance(index), inverse[np.ix_(index, index)])
+    np.testing.assert_array_equal(information.covariance_root(index), again[1][:, index])
+    assert information.response_route(SIZE, NamedRoutes())[1] is inverse
+    np.testing.assert_array_equal(inverse, again[0])
+    assert counting.widths == [SIZE] * 3
+    counting.widths.clear()
+    assert len(pickle.dumps(information)) < packed + 8 * SIZE
+
+
 @solvers
 def test_no_missing_information_is_the_complete_answer(complete, solver):
     nothing = np.zeros((SIZE, 0 if solver.startswith("dual") else SIZE))

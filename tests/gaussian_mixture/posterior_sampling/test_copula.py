@@ -26,6 +26,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.covariance_structures.bartlett import BartlettFactors
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import PosteriorCopula, beta_size
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 MOST = 5.0  # standard errors of an estimate from draws
@@ -292,9 +293,20 @@ def test_every_solver_draws_the_same(solver, monkeypatch):
     for target, values in draws.items():
         np.testing.assert_allclose(values, others[target], rtol=1e-5)
     assert_moments(flat(model, draws), expected.posterior_mean_, expected.posterior_covariance_, slack=0.1)
-    few = estimator.sample_posterior(3, random_state=14)  # column by column, not through a matrix
+    few = estimator.sample_posterior(3, random_state=14)
     for target, values in few.items():
         np.testing.assert_allclose(values, draws[target][:3], rtol=1e-7)
+
+
+@catalogue
+def test_the_normal_copula_has_the_covariance_of_linear_response(model):
+    """Responses are linear in the normals, so that their root is their value at the unit vectors."""
+    sampler = PosteriorSampler(fitted(model)._uncertainty)
+    copula = sampler.copula
+    root = copula.responses(np.eye(copula.n_normals))
+    np.testing.assert_allclose(
+        root.T @ root, sampler.density.root @ sampler.density.root.T, rtol=1e-8, atol=1e-10
+    )
 
 
 def test_draws_are_equivariant():
