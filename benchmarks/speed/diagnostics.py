@@ -30,6 +30,8 @@ _QUESTIONS = {
     "sandwich": lambda mixture, X: mixture.get_posterior_covariance("means", "sandwich", X=X),
     "prior_sensitivity": lambda mixture, X: mixture.prior_sensitivity(),
     "draws": lambda mixture, X: mixture.sample_posterior(_DRAWS, 0),
+    "summary": lambda mixture, X: mixture.posterior_summary(),
+    "check": lambda mixture, X: mixture.posterior_check(X, random_state=0),
 }
 _HEADERS = {
     "score_samples": "one pass",
@@ -40,6 +42,8 @@ _HEADERS = {
     "sandwich": "sandwich of the means",
     "prior_sensitivity": "prior sensitivity",
     "draws": "1000 draws",
+    "summary": "summary",
+    "check": "posterior check",
 }
 
 
