@@ -19,8 +19,9 @@ from sklearn_lrvb.row_blocks import dask_rows
 from sklearn_lrvb.row_blocks.parted_rows import ChangedRowsError
 
 # Passes of a source besides those of the steps: a look at the columns, the first pass, the default prior, the
-# rows for the start, two of the first M-step, its E-step, and the information at the end.
-PASSES_OF_SETUP = 8
+# rows for the start, two of the first M-step, its E-step, and at the end the sums by which the rows are known
+# again and the information.
+PASSES_OF_SETUP = 9
 
 # Uneven, empty and tiny chunks of 300 rows.
 LENGTHS = (0, 101, 1, 0, 0, 2, 150, 46)

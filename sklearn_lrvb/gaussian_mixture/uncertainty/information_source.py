@@ -21,6 +21,7 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
 )
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import statistics_residual
 from sklearn_lrvb.gaussian_mixture.uncertainty.fit_course import FitCourse
+from sklearn_lrvb.gaussian_mixture.uncertainty.training_rows import TrainingSums
 from sklearn_lrvb.linear_response import (
     MAX_DENSE_SIZE,
     IndefiniteInformationError,
@@ -46,6 +47,7 @@ class InformationSource:
     rows : CentredRows or None, the training rows
     course : FitCourse, for messages
     n_jobs : int or None, threads of matrix factorizations
+    training_sums : TrainingSums, by which rows are known as those of the fit
     decrement : float or None, default=None
         The Newton decrement, if it is known; required with ``information`` or ``packed``.
     information : ObservedInformation or None, default=None
@@ -54,8 +56,11 @@ class InformationSource:
         The information as its ``to_arrays`` packs it; unpacked at first need.
     """
 
-    def __init__(self, fitted, rows, course, n_jobs, decrement=None, information=None, packed=None):
+    def __init__(
+        self, fitted, rows, course, n_jobs, training_sums, decrement=None, information=None, packed=None
+    ):
         self.fitted = fitted
+        self._training_sums = training_sums
         self._rows = rows
         self._course = course
         self._n_jobs = n_jobs
@@ -76,7 +81,8 @@ class InformationSource:
         course : FitCourse
         """
         decrement = None if np.isnan(fit.decrement) else fit.decrement
-        return cls(fitted, rows, course, rows.n_jobs, decrement, fit.information)
+        sums = TrainingSums.of(fitted.posterior, rows)
+        return cls(fitted, rows, course, rows.n_jobs, sums, decrement, fit.information)
 
     def release_rows(self, result):
         """Form the matrix now, if it is not too large, so that the rows are not needed any more.
@@ -116,31 +122,33 @@ class InformationSource:
 
     def check_training_rows(self, rows):
         """Raise ValueError unless these are the rows of the fit."""
-        self._checked(rows)
+        difference = self._training_sums.difference(rows)
+        if difference is not None:
+            raise ValueError(
+                f"X is not what the mixture was fitted to: {difference}. Pass the training rows, and their "
+                "sample_weight if they had one."
+            )
 
-    def _checked(self, rows=None):
-        """The rows of the fit, given or kept, and the E-step at them, which shows that they are unchanged."""
-        kept = rows is None
-        rows = self._rows if kept else rows
-        if rows is None:
+    def _kept_rows(self):
+        """The rows that are kept, which are still those of the fit."""
+        if self._rows is None:
             raise ValueError(
                 "This needs the training rows, which are not part of a pickled or copied estimator and are "
                 "released once the information matrix is formed. (a) Pass them, as in "
                 "get_posterior_covariance(..., X=X). (b) Use it before pickling. (c) Fit again."
             )
-        result, expected = e_step(rows, self._posterior), self.fitted.lower_bound
-        if not np.isclose(result.lower_bound, expected, rtol=1e-9, atol=1e-9):
-            problem = (
-                "X was changed in place after fit" if kept else "X is not what the mixture was fitted to"
-            )
-            remedy = (
-                "Fit again." if kept else "Pass the training rows, and their sample_weight if they had one."
-            )
-            raise ValueError(
-                f"{problem}: the lower bound at the fitted posterior was {expected:.6f} and is now "
-                f"{result.lower_bound:.6f}. {remedy}"
-            )
-        return rows, result
+        difference = self._training_sums.difference(self._rows)
+        if difference is not None:
+            raise ValueError(f"X was changed in place after fit: {difference}. Fit again.")
+        return self._rows
+
+    def _checked(self, rows=None):
+        """The rows of the fit, given or kept, and the E-step at them."""
+        if rows is None:
+            rows = self._kept_rows()
+        else:
+            self.check_training_rows(rows)
+        return rows, e_step(rows, self._posterior)
 
     # The information.
 
@@ -323,6 +331,7 @@ class InformationSource:
         return {
             "course": asdict(self._course),
             "n_jobs": self._n_jobs,
+            "training_sums": self._training_sums.sums,
             "decrement": None if decrement is None else float(decrement),
             "information": self._packed if information is None else information.to_arrays(),
         }
@@ -335,6 +344,7 @@ class InformationSource:
             None,
             FitCourse(**state["course"]),
             state["n_jobs"],
+            TrainingSums(fitted.posterior, state["training_sums"]),
             decrement=state["decrement"],
             packed=state["information"],
         )
