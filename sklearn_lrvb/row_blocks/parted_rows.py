@@ -30,7 +30,7 @@ class Part:
     name : str, what to call it in a message
     checksum : int, of the first pass
     first : int, number of its first row among the rows that count
-    has_holes : bool, whether values may be missing
+    has_holes : bool, whether values may be missing, if only in rows that do not count
     """
 
     X: np.ndarray
@@ -263,4 +263,6 @@ class PartedRows(CentredRows):
         """The attributes of a part that the first pass has found: name, checksum, first and has_holes."""
         survey = self.survey
         checksum, first = int(survey.checksums[number]), int(survey.starts[number])
-        return self.name_of_part(number), checksum, first, survey.has_holes
+        # The survey is about rows that count: rows without any value are among the others.
+        has_holes = survey.has_holes or bool(survey.counted[number] < survey.lengths[number])
+        return self.name_of_part(number), checksum, first, has_holes

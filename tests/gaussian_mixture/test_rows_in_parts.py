@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from catalogue import COVARIANCE_TYPES, PRIORS, mixture, overlapping, three_blobs
 from dask.callbacks import Callback
+from sklearn.base import clone
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -148,7 +149,7 @@ def assert_same_rows(found, expected, name):
             assert_same_rows(one, other, name)
         return
     assert (found.shape, found.dtype) == (expected.shape, expected.dtype), name
-    largest = np.abs(expected).max()
+    largest = np.nanmax(np.abs(expected))
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8 * largest, err_msg=name)
 
 
@@ -219,6 +220,60 @@ def test_parts_give_what_the_array_gives(covariance_type, prior, form, request):
     fit = estimator_of(covariance_type, prior).fit(given, **keywords)
     assert_same_fit(fit, reference)
     assert_same_answers(fit, reference, X, weights, given, keywords)
+
+
+# Rows without any value.
+
+EMPTY = np.r_[0, 101, 102, 103, 104, 200]  # The first one, all of three short chunks, and one in a long one.
+
+
+def with_empty_rows(share_of_holes=0.0):
+    X = three_blobs()
+    X[np.random.default_rng(5).random(X.shape) < share_of_holes] = np.nan
+    X[EMPTY] = np.nan
+    return X
+
+
+@functools.cache
+def fit_beside_empty_rows(covariance_type, prior, share_of_holes):
+    """An array with rows without any value, and the fit to it."""
+    model = {"covariance_type": covariance_type, "prior": prior, "reg_covar": 1e-4}
+    X = with_empty_rows(share_of_holes)
+    X.setflags(write=False)
+    return X, mixture(model).fit(X)
+
+
+@pytest.mark.parametrize("share_of_holes", [0.0, 0.1])
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_rows_without_any_value_count_nothing_in_an_array(covariance_type, prior, share_of_holes):
+    X, fit = fit_beside_empty_rows(covariance_type, prior, share_of_holes)
+    others = np.delete(X, EMPTY, axis=0)
+    assert_same_fit(fit, clone(fit).fit(others))
+    assert fit.score(X) == pytest.approx(fit.score(others), rel=1e-12)
+    np.testing.assert_array_equal(fit.influence_scores(X)[EMPTY], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("form", "share_of_holes"), [("memory map", 0.0), ("batches", 0.0), ("array", 0.0), ("frame", 0.1)]
+)
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_rows_without_any_value_count_nothing_in_any_form(
+    covariance_type, prior, form, share_of_holes, tmp_path
+):
+    X, reference = fit_beside_empty_rows(covariance_type, prior, share_of_holes)
+    if form == "memory map":
+        np.save(tmp_path / "rows.npy", X)
+        given = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    else:
+        given = rows_as(form, X)[0]
+    fit = clone(reference).fit(given)
+    assert_same_fit(fit, reference)
+    assert_same_answers(fit, reference, X, None, given, {})
+    imputed, std = dask.compute(*fit.impute(given, return_std=True))
+    for found, expected in zip((imputed, std), reference.impute(X, return_std=True), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
 
 
 # Chunks of all kinds.
