@@ -254,7 +254,7 @@ class ComponentDisplay:
             weights=estimator.weights_,
             weights_std=estimator.weights_std_,
             counts=counts,
-            points=None if X is None else coordinates(X, chosen),
+            points=None if X is None else coordinates(estimator, X, chosen),
             labels=labels,
             xlabel=names[0],
             ylabel=names[1] if len(names) > 1 else "density",

@@ -225,7 +225,7 @@ class InfluenceDisplay:
             raise ValueError(f"grid_resolution must be an integer, at least 2, got {grid_resolution!r}.")
         require_table(X, cls.__name__)
         influence_of, label = _influence_function(estimator, target, component, feature, perturb, along)
-        influence, points = influence_of(X), coordinates(X, chosen)
+        influence, points = influence_of(X), coordinates(estimator, X, chosen)
         # A point whose place is not known cannot be drawn, nor moved along a feature that is missing.
         is_shown = ~(np.isnan(points).any(axis=1) | np.isnan(influence))
         if not is_shown.any():

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Set
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils import check_array
 
+from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.validation import holding
 
 
@@ -82,9 +82,9 @@ def checked_components(components, counts, min_count):
     return [int(k) for k in found]
 
 
-def coordinates(X, features):
-    """Columns of rows that the mixture has validated, NaN where values are missing: (n_samples, n)."""
-    return check_array(X, dtype=np.float64, ensure_all_finite=False)[:, features]
+def coordinates(estimator, X, features):
+    """Columns of rows in memory, NaN where values are missing: (n_samples, n)."""
+    return given_rows(estimator, X).X[:, features].astype(np.float64)
 
 
 def check_probability(name, value):

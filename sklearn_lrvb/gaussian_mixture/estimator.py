@@ -364,9 +364,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Training rows, at least as many as components; float64 or float32, with NaN where a value is
-            missing at random. Rows need not fit in memory: the Notes of the class say how. Values of up to
-            1e70, and columns that are constant or vary by at least 1e-70: fourth powers of the units must not
-            overflow.
+            missing at random, or masked (``numpy.ma``). Rows need not fit in memory: the Notes of the class
+            say how. Values of up to 1e70, and columns that are constant or vary by at least 1e-70: fourth
+            powers of the units must not overflow.
 
         y : Ignored
             Present for API consistency by convention.
@@ -387,9 +387,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Raises
         ------
         ValueError
-            On bad input, such as a column without any value; a prior outside its domain; a component without
-            a proper posterior; or if rows that are not in memory change from one pass to another. The
-            estimator is then as it was before the call.
+            On bad input, such as a column of words or without any value; a prior outside its domain; a
+            component without a proper posterior; or if rows that are not in memory change from one pass to
+            another. The estimator is then as it was before the call.
+        TypeError
+            If a column holds dates, durations or other objects.
         RuntimeError
             If a Dask cluster is lost; the estimator is then as it was before the call.
 

@@ -4,6 +4,7 @@ A table in memory is checked by scikit-learn. Rows in parts (batches, Dask colle
 first pass over them, except for what their description tells.
 """
 
+import functools
 import sys
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_wei
 from sklearn_lrvb.gaussian_mixture.value_range import check_largest
 from sklearn_lrvb.row_blocks import ArrayRows, has_holes, rows_around_mean, rows_of_array
 from sklearn_lrvb.row_blocks.batch_rows import Batches, BatchRows
+from sklearn_lrvb.row_blocks.tables import as_numbers, named
 
 _SOURCE_OF_FUNCTION = "What init_params returns"  # at the start of an error message
 
@@ -80,14 +82,15 @@ class GivenTable:
 
     def __init__(self, estimator, X, sample_weight, reset, least_rows, on_pass):
         # The values are checked here, to learn by the same pass whether some are missing.
-        self.X = validate_data(
+        check = functools.partial(
+            validate_data,
             estimator,
-            X,
             dtype=[np.float64, np.float32],
             ensure_min_samples=least_rows,
             ensure_all_finite=False,
             reset=reset,
         )
+        self.X = as_numbers(X, check)
         self._has_holes = _checked_for_holes(self.X, estimator)
         self._names = _names_of(estimator)
         self._n_jobs, self._sample_weight = estimator.n_jobs, sample_weight
@@ -171,10 +174,9 @@ def check_columns(rows, names):
     """
     empty = np.flatnonzero(rows.seen_weight == 0)
     if empty.size:
-        first = ", ".join(str(k) if names is None else f"{k} ({names[k]!r})" for k in empty[:5])
         raise ValueError(
-            f"X has {empty.size} column(s) without any value in the rows that count: {first}"
-            f"{', ...' * (empty.size > 5)}. Drop them: nothing can be said about them."
+            f"X has {empty.size} column(s) without any value in the rows that count: "
+            f"{named(empty, names)}. Drop them: nothing can be said about them."
         )
 
 

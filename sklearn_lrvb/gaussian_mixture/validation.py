@@ -7,6 +7,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS, target_class
 from sklearn_lrvb.row_blocks.surveys import counted
+from sklearn_lrvb.row_blocks.tables import refuse_masked
 
 CORRECTIONS = ("importance", "gibbs")
 
@@ -22,10 +23,11 @@ def checked_weights(sample_weight, X):
     Raises
     ------
     ValueError
-        Where a weight is not finite or is negative, or all are zero.
+        Where a weight is masked, not finite or negative, or all are zero.
     """
     if sample_weight is None:
         return None
+    refuse_masked(sample_weight)
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")

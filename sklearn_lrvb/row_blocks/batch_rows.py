@@ -3,6 +3,7 @@
 A pass goes through the source once and keeps one batch at a time.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn_lrvb.row_blocks.blocks import added, untracked
 from sklearn_lrvb.row_blocks.holed_rows import rows_of_array
 from sklearn_lrvb.row_blocks.parted_rows import ChangedRowsError, Part, PartedRows
 from sklearn_lrvb.row_blocks.surveys import checked_for_holes, survey_of_part
+from sklearn_lrvb.row_blocks.tables import as_numbers, refuse_masked
 
 # What an object has that scikit-learn takes for one table.
 _OF_TABLES = ("__array__", "__dataframe__", "shape", "keys", "read")
@@ -89,18 +91,21 @@ def _listed(names):
 def _checked(batch, number):
     """The rows of a batch, float64 or float32, and their weights as float64 or None."""
     X, weights = _divided(batch)
+    check = functools.partial(
+        check_array, dtype=[np.float64, np.float32], ensure_all_finite=False, ensure_min_samples=0, copy=False
+    )
     try:
-        X = check_array(
-            X, dtype=[np.float64, np.float32], ensure_all_finite=False, ensure_min_samples=0, copy=False
-        )
+        X = as_numbers(X, check)
+        refuse_masked(weights)
         if weights is not None:
             weights = check_array(
                 weights, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, ensure_min_samples=0
             )
             if weights.shape != X.shape[:1]:
                 raise ValueError(f"its weights have shape {weights.shape}, but it has {len(X)} rows.")
-    except ValueError as error:
-        raise ValueError(f"Batch {number} of X: {error}") from error
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"Batch {number} of X: {error}") from error
     return X, weights
 
 

@@ -5,6 +5,8 @@ import uuid
 import dask.array as da
 import numpy as np
 
+from sklearn_lrvb.row_blocks.tables import named, refuse_masked, refuse_times, unmasked
+
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -18,17 +20,16 @@ def template(X):
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         Where the collection is no table of numbers.
     """
     if is_frame(X):
+        refuse_times(X._meta)
         if not len(X.columns):
             raise ValueError("Found array with 0 feature(s), because X has no columns.")
-        words = [name for name, dtype in X.dtypes.items() if not _is_numeric(dtype)]
+        words = [number for number, dtype in enumerate(X.dtypes) if not _is_numeric(dtype)]
         if words:
-            raise ValueError(
-                f"X has columns that are no numbers: {', '.join(map(str, words[:5]))}. Drop or encode them."
-            )
+            raise ValueError(f"Column(s) {named(words, X.columns)} of X are no numbers. Drop or encode them.")
         return X._meta
     if not isinstance(X, da.Array):
         raise ValueError(
@@ -50,6 +51,7 @@ def template(X):
             f"The chunks of X are of {type(X._meta).__name__}, but a fit needs NumPy arrays: pass "
             "X.map_blocks with a function that converts them."
         )
+    refuse_times(X)
     if np.issubdtype(X.dtype, np.complexfloating):
         raise ValueError("Complex data not supported: X is complex.")
     return np.empty((0, X.shape[1]))
@@ -69,7 +71,9 @@ def float_array(X):
         # Chunks under names of our own: the scheduler may know the user's array of the same frame.
         name = f"lrvb-rows-{uuid.uuid4().hex}"
         X = array.map_blocks(np.asarray, name=name, dtype=array.dtype, meta=array._meta)
-    return X if X.dtype in _FLOATS else X.astype(np.float64)
+    X = X if X.dtype in _FLOATS else X.astype(np.float64)
+    is_masked = isinstance(X._meta, np.ma.MaskedArray)
+    return X.map_blocks(unmasked, dtype=X.dtype, meta=np.empty((0, 0), X.dtype)) if is_masked else X
 
 
 def weight_array(sample_weight, X):
@@ -87,6 +91,7 @@ def weight_array(sample_weight, X):
     """
     if sample_weight is None:
         return None
+    refuse_masked(sample_weight)
     is_known = not np.isnan(X.chunks[0]).any()
     if hasattr(sample_weight, "to_dask_array"):
         sample_weight = sample_weight.to_dask_array()
@@ -103,6 +108,11 @@ def weight_array(sample_weight, X):
         return da.from_array(weights.astype(np.float64), chunks=(X.chunks[0],))
     if sample_weight.ndim != 1:
         raise ValueError(f"sample_weight must have 1 dimension, but has {sample_weight.ndim}.")
+    if isinstance(sample_weight._meta, np.ma.MaskedArray):
+        raise ValueError(
+            "sample_weight is a masked array on Dask, but every row needs a weight. Pass "
+            "dask.array.ma.filled(sample_weight, 0): rows whose weight is masked then do not count."
+        )
     weights = sample_weight.astype(np.float64)
     if is_known and not np.isnan(weights.shape[0]):
         if weights.shape != X.shape[:1]:

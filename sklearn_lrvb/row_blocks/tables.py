@@ -1,0 +1,107 @@
+"""A user's table as an array of numbers, with NaN where a value is masked; columns of others are named."""
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import _get_feature_names
+
+
+def as_numbers(X, check, missing=np.nan):
+    """What one of scikit-learn's checks makes of a table.
+
+    Parameters
+    ----------
+    X : array-like or data frame
+    check : callable (X) -> array of floats
+    missing : float, default=nan
+        What takes the place of a value that is masked.
+
+    Raises
+    ------
+    ValueError
+        Where columns are words; they are named.
+    TypeError
+        Where columns are dates, durations or other objects; they are named.
+    """
+    X = unmasked(X, missing)
+    refuse_times(X)
+    try:
+        return check(X)
+    except (TypeError, ValueError) as error:
+        is_type = isinstance(error, TypeError)
+        others = _columns_of_others(X) if is_type or "could not convert" in str(error) else []
+        if not others:
+            raise
+        raise (TypeError if is_type else ValueError)(
+            f"{error}, in column(s) {named(others, _get_feature_names(X))} of X, which takes numbers. Drop "
+            "these columns, or encode them as numbers, for example with sklearn.preprocessing.OneHotEncoder."
+        ) from error
+
+
+def unmasked(X, missing=np.nan):
+    """A masked array of NumPy's as array with another value where it is masked; anything else as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    if X.dtype.kind in "biu":
+        X = X.astype(np.float64)
+    return X.filled(missing) if X.dtype.kind in "fcO" else X.data
+
+
+def refuse_masked(sample_weight):
+    """Raise ValueError where weights are masked."""
+    n_masked = np.ma.count_masked(sample_weight) if isinstance(sample_weight, np.ma.MaskedArray) else 0
+    if n_masked:
+        raise ValueError(
+            f"{n_masked} of {sample_weight.size} sample weights are masked, but every row needs one. (a) Pass "
+            "sample_weight.filled(0): such rows do not count. (b) Drop these rows."
+        )
+
+
+def refuse_times(X):
+    """Raise TypeError where columns of a table or collection are dates or durations, as their dtypes say."""
+    dtypes = getattr(X, "dtypes", None)
+    if dtypes is None:
+        dtypes = [X.dtype] * X.shape[1] if hasattr(X, "dtype") and len(X.shape) == 2 else []
+    times = [number for number, dtype in enumerate(dtypes) if _is_time(dtype)]
+    if times:
+        raise TypeError(
+            f"Column(s) {named(times, _get_feature_names(X))} of X are dates or durations, whose numbers "
+            "depend on how they are stored. Drop them, or turn them into numbers of a unit of your choice, "
+            "such as days since a first day."
+        )
+
+
+def _is_time(dtype):
+    """Whether a dtype, of NumPy, pandas or polars, is that of dates or durations."""
+    if hasattr(dtype, "is_temporal"):  # of polars
+        return dtype.is_temporal()
+    return getattr(dtype, "kind", "O") in "mM"
+
+
+def _columns_of_others(X):
+    """Numbers of the columns of a table that cannot be converted to numbers: list of int."""
+    table = X if hasattr(X, "iloc") else np.asarray(X, dtype=object)
+    if table.ndim != 2:
+        return []
+    columns = getattr(table, "iloc", table)
+    return [number for number in range(table.shape[1]) if not _is_convertible(columns[:, [number]])]
+
+
+def _is_convertible(table):
+    """Whether a table can be converted to numbers."""
+    try:
+        check_array(table, dtype=np.float64, ensure_all_finite=False)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def named(columns, names):
+    """The first of some columns, for an error message.
+
+    Parameters
+    ----------
+    columns : sequence of int
+    names : array of str or None, of all columns
+    """
+    first = ", ".join(str(k) if names is None else f"{k} ({str(names[k])!r})" for k in columns[:5])
+    return first + ", ..." * (len(columns) > 5)
