@@ -1,6 +1,6 @@
 """The `MixturePrior` that results from the constructor's arguments and the data.
 
-Defaults and error messages are scikit-learn's.
+Defaults are scikit-learn's. Error messages name the arguments.
 """
 
 import functools
@@ -19,6 +19,7 @@ from sklearn_lrvb.gaussian_mixture.value_range import (
     check_smallest,
     check_total_weight,
 )
+from sklearn_lrvb.row_blocks.tables import unmasked
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
 PRIOR_ARGUMENTS = (
@@ -41,17 +42,22 @@ _RANGES = {
 _ROUNDING = 4 * np.finfo(float).eps
 
 
-def _check_shape(array, shape, name):
-    """Raise ValueError, in scikit-learn's words, unless an argument has this shape."""
-    found = np.shape(array)
-    if found != shape:
-        raise ValueError(f"The parameter '{name}' should have the shape of {shape}, but got {found}")
+def _given_numbers(name, value, shape, wanted):
+    """An argument as float64 array of finite numbers, a copy; `wanted` says in words what it should be."""
+    try:
+        given = unmasked(np.asanyarray(value))
+        numbers = given.astype(np.float64, casting="unsafe" if given.dtype.kind in "OU" else "same_kind")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} should be {wanted}, but: {error}.") from error
+    if numbers.shape != shape:
+        raise ValueError(f"{name} should be {wanted}, but has the shape {numbers.shape}.")
+    return check_array(np.atleast_1d(numbers), ensure_2d=False, input_name=name)
 
 
 def _given_mean(mean_prior, n_features):
     """`mean_prior`, checked: (P,)."""
-    _check_shape(mean_prior, (n_features,), "means")
-    mean = check_array(mean_prior, dtype=np.float64, ensure_2d=False, input_name="mean_prior")
+    wanted = f"an array of shape {(n_features,)}, a number for every column of X"
+    mean = _given_numbers("mean_prior", mean_prior, (n_features,), wanted)
     check_argument("mean_prior", np.abs(mean).max())
     return mean
 
@@ -60,8 +66,8 @@ def _given_degrees_of_freedom(degrees_of_freedom, n_features):
     """`degrees_of_freedom_prior`, checked."""
     if not degrees_of_freedom > n_features - 1:
         raise ValueError(
-            "The parameter 'degrees_of_freedom_prior' should be greater than "
-            f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
+            f"degrees_of_freedom_prior should be greater than {n_features - 1}, the number of columns of X "
+            f"less one, but is {degrees_of_freedom:g}."
         )
     return degrees_of_freedom
 
@@ -69,25 +75,26 @@ def _given_degrees_of_freedom(degrees_of_freedom, n_features):
 def _given_covariance(covariance_prior, structure, covariance_type):
     """`covariance_prior` in the structure's shape, checked and exactly symmetric."""
     shape = structure.prior_shape
+    kind = (
+        "a positive number",
+        f"an array of positive variances of shape {shape}",
+        f"a positive definite covariance matrix of shape {shape}",
+    )[len(shape)]
+    wanted = f"{kind}, as covariance_type={covariance_type!r} asks for"
     if shape == () and np.size(covariance_prior) == 1:
         covariance_prior = np.reshape(covariance_prior, ())  # scikit-learn also takes [2.0] for 2.0.
-    _check_shape(covariance_prior, shape, f"{covariance_type} covariance_prior")
-    covariance = check_array(
-        np.atleast_1d(covariance_prior),
-        dtype=np.float64,
-        ensure_2d=False,
-        copy=True,
-        input_name="covariance_prior",
-    )
-    is_matrix = len(shape) == 2
-    is_symmetric = not is_matrix or np.allclose(
-        covariance, covariance.T, atol=1e-8 * np.abs(covariance).max()
-    )
-    if is_matrix:
+    covariance = _given_numbers("covariance_prior", covariance_prior, shape, wanted)
+    problem = None
+    if len(shape) == 2:
+        if not np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max()):
+            i, j = np.unravel_index(np.abs(covariance - covariance.T).argmax(), shape)
+            problem = f"{covariance[i, j]:g} at [{i}, {j}] and {covariance[j, i]:g} at [{j}, {i}]"
         covariance = symmetrized(covariance)  # Rounding may have made the triangles differ.
-    if not (is_symmetric and structure.is_positive_definite(covariance)):
-        wanted = "symmetric, positive-definite" if is_matrix else "positive"
-        raise ValueError(f"'{covariance_type} precision' should be {wanted}")
+    if problem is None and not structure.is_positive_definite(covariance):
+        least = covariance.min() if len(shape) < 2 else np.linalg.eigvalsh(covariance)[0]
+        problem = f"{'the eigenvalue ' * (len(shape) == 2)}{least:.3g}"
+    if problem is not None:
+        raise ValueError(f"covariance_prior should be {wanted}, but has {problem}.")
     deviations = np.sqrt(structure.diagonal(covariance))
     check_argument("The root of covariance_prior", deviations.max(), deviations.min())
     return covariance

@@ -51,8 +51,8 @@ def refuse_masked(sample_weight):
     n_masked = np.ma.count_masked(sample_weight) if isinstance(sample_weight, np.ma.MaskedArray) else 0
     if n_masked:
         raise ValueError(
-            f"{n_masked} of {sample_weight.size} sample weights are masked, but every row needs one. (a) Pass "
-            "sample_weight.filled(0): such rows do not count. (b) Drop these rows."
+            f"{n_masked} of {sample_weight.size} sample weights are masked, but every row needs one. (a) "
+            "Pass sample_weight.filled(0): such rows do not count. (b) Drop these rows."
         )
 
 
