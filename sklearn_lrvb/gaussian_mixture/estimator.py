@@ -32,7 +32,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.progress import PassReport, Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
-from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
+from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, warn_of_weights_as_y
 from sklearn_lrvb.gaussian_mixture.imputation_methods import ImputationMethods
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
 from sklearn_lrvb.gaussian_mixture.noise_warning import noise_warning
@@ -369,7 +369,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             powers of the units must not overflow.
 
         y : Ignored
-            Present for API consistency by convention.
+            Present for API consistency by convention. Weights are no `y`: pass them as `sample_weight`, by
+            name. A warning says so where `y` looks like weights.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             How often each row counts, non-negative: weight 2 is the row twice, for the priors' defaults and
@@ -433,7 +434,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             Training rows, as in :meth:`fit`.
 
         y : Ignored
-            Present for API consistency by convention.
+            Present for API consistency by convention. Weights are no `y`: pass them as `sample_weight`, by
+            name. A warning says so where `y` looks like weights.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             How often each row counts, as in :meth:`fit`.
@@ -478,6 +480,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         starts : callable (rows, prior, given, completion) -> starts, in place of `_starts`
         reset : bool, whether the number and names of the features are taken from X
         """
+        warn_of_weights_as_y(y, sample_weight)
         with blas_threads(self.n_jobs):
             moves = resolve_moves(self) if starts is None else None
             is_drawn = starts is None and self._draws_starts()
@@ -965,7 +968,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             Any rows; float64 or float32, with NaN where a value is missing.
 
         y : Ignored
-            Present for API consistency by convention.
+            Present for API consistency by convention. Weights are no `y`: pass them as `sample_weight`, by
+            name. A warning says so where `y` looks like weights.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             How often each row counts, non-negative.
@@ -997,6 +1001,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         >>> np.isclose(mixture.score(X), mixture.score_samples(X).mean()).item()
         True
         """
+        warn_of_weights_as_y(y, sample_weight)
         fitted, given = self._fitted, given_rows(self, X, sample_weight)
         if not given.is_in_memory:
             rows = given.counted_around(fitted.origin)

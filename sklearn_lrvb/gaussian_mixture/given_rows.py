@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
+from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
     checked_dask_responsibilities,
     checked_responsibilities,
@@ -52,6 +53,29 @@ def given_rows(estimator, X, sample_weight=None, reset=False, least_rows=1, on_p
     """
     in_parts = GivenCollection if is_dask(X) else GivenBatches if Batches.is_source(X) else None
     return (in_parts or GivenTable)(estimator, X, sample_weight, reset, least_rows, on_pass)
+
+
+def warn_of_weights_as_y(y, sample_weight):
+    """Warn where y, which is ignored, holds numbers that may have been meant as weights.
+
+    Labels are whole numbers or words. Targets of a regression are no reason to call the mixture with y, but
+    look like weights where none is negative.
+
+    Parameters
+    ----------
+    y, sample_weight : what the user has passed
+    """
+    if sample_weight is not None or y is None or is_dask(y):
+        return
+    try:
+        values = np.asarray(y)
+    except ValueError:  # It is no array.
+        return
+    if values.ndim == 1 and values.dtype.kind == "f" and np.all(values >= 0) and np.any(values % 1 > 0):
+        warn_caller(
+            "y is ignored, but holds non-negative numbers that are no labels. If they are weights of the "
+            "rows, pass them by name: sample_weight=... If not, leave y out."
+        )
 
 
 def require_table(X, owner):

@@ -140,7 +140,8 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
             Rows, in memory.
 
         y : Ignored
-            Present for API consistency by convention.
+            Present for API consistency by convention. Weights are no `y`: pass them as `sample_weight`, by
+            name.
 
         sample_weight : array-like of shape (n_samples,), default=None
             How often each row counts.

@@ -49,6 +49,8 @@ def _given_numbers(name, value, shape, wanted):
         numbers = given.astype(np.float64, casting="unsafe" if given.dtype.kind in "OU" else "same_kind")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} should be {wanted}, but: {error}.") from error
+    if shape == () and numbers.size == 1:  # scikit-learn also takes [2.0] for 2.0.
+        numbers = numbers.reshape(shape)
     if numbers.shape != shape:
         raise ValueError(f"{name} should be {wanted}, but has the shape {numbers.shape}.")
     return check_array(np.atleast_1d(numbers), ensure_2d=False, input_name=name)
@@ -66,8 +68,8 @@ def _given_degrees_of_freedom(degrees_of_freedom, n_features):
     """`degrees_of_freedom_prior`, checked."""
     if not degrees_of_freedom > n_features - 1:
         raise ValueError(
-            f"degrees_of_freedom_prior should be greater than {n_features - 1}, the number of columns of X "
-            f"less one, but is {degrees_of_freedom:g}."
+            "The parameter 'degrees_of_freedom_prior' should be greater than "
+            f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
         )
     return degrees_of_freedom
 
@@ -81,8 +83,6 @@ def _given_covariance(covariance_prior, structure, covariance_type):
         f"a positive definite covariance matrix of shape {shape}",
     )[len(shape)]
     wanted = f"{kind}, as covariance_type={covariance_type!r} asks for"
-    if shape == () and np.size(covariance_prior) == 1:
-        covariance_prior = np.reshape(covariance_prior, ())  # scikit-learn also takes [2.0] for 2.0.
     covariance = _given_numbers("covariance_prior", covariance_prior, shape, wanted)
     problem = None
     if len(shape) == 2:

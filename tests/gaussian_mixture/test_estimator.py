@@ -107,6 +107,7 @@ def test_every_parameter_of_bayesian_gaussian_mixture_is_taken_with_its_default(
         {"weight_concentration_prior_type": "gamma"},
         {"weight_concentration_prior": 0.0},
         {"mean_precision_prior": -2.0},
+        {"degrees_of_freedom_prior": 1.0},
         {"random_state": "seed"},
         {"verbose": -1},
         {"verbose_interval": 0},
@@ -162,10 +163,6 @@ def test_bad_data_are_refused_in_scikit_learns_words(X):
         ({"mean_prior": [0, 1j]}, "^mean_prior .* but: .*complex128"),
         ({"mean_prior": [0.0, np.nan]}, "mean_prior contains NaN"),
         ({"mean_prior": np.ma.masked_array([0.0, 1.0], mask=[True, False])}, "mean_prior contains NaN"),
-        (
-            {"degrees_of_freedom_prior": 1.0},
-            "^degrees_of_freedom_prior should be greater than 1, .* but is 1",
-        ),
         ({"covariance_prior": 1.5}, r"^covariance_prior .*matrix of shape \(2, 2\), .* has the shape \(\)"),
         ({"covariance_prior": np.eye(3)}, r"^covariance_prior .* but has the shape \(3, 3\)"),
         ({"covariance_prior": [[1, 0.5], [0.2, 1]]}, r"^covariance_prior .* 0.5 at \[0, 1\] and 0.2 at"),
@@ -174,6 +171,10 @@ def test_bad_data_are_refused_in_scikit_learns_words(X):
         (
             {"covariance_type": "diag", "covariance_prior": [1, -2]},
             r"^covariance_prior .* variances of shape \(2,\), .*covariance_type='diag' .* but has -2",
+        ),
+        (
+            {"covariance_type": "spherical", "covariance_prior": [[1, 2], [3]]},
+            "^covariance_prior should be a positive number, .* but: .*inhomogeneous",
         ),
         (
             {"covariance_type": "spherical", "covariance_prior": [1, 1]},

@@ -4,7 +4,9 @@ import copy
 import functools
 
 import catalogue
+import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 from catalogue import (
     COVARIANCE_TYPES,
@@ -12,6 +14,7 @@ from catalogue import (
     SOLVERS,
     assert_equal_to_rounding,
     mixture,
+    overlapping,
     three_blobs,
     use_information,
 )
@@ -20,10 +23,11 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
-from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb import LRVBGaussianMixture, MixtureImputer
 
 MODELS = [model for model in catalogue.MODELS if model["reg_covar"]]
 every_model = pytest.mark.parametrize("model", MODELS, ids=catalogue.model_id)
@@ -540,3 +544,43 @@ def test_weights_are_routed_by_a_search():
     assert search.score(X, sample_weight=BROKEN) == pytest.approx(
         best.score(X, sample_weight=BROKEN), rel=1e-12
     )
+
+
+# Weights in the place of y.
+
+
+@pytest.mark.parametrize("table", [np.asarray, list, pd.Series], ids=["array", "list", "series"])
+def test_weights_in_the_place_of_y_are_told(table):
+    X, weights = overlapping(), table(np.random.default_rng(0).uniform(0, 2, 240))
+    estimator = mixture({"tol": 1e-3})
+    for ask in (estimator.fit, estimator.fit_predict, estimator.score):
+        with pytest.warns(UserWarning, match=r"y is ignored.*sample_weight=\.\.\."):
+            ask(X, weights)
+    assert estimator.fit(X, weights, sample_weight=weights).score(X, weights, sample_weight=weights) < 0
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        None,
+        np.arange(240) % 2,
+        (np.arange(240) % 2).astype(float),
+        np.where(np.arange(240) % 2, "a", "b"),
+        np.random.default_rng(0).normal(size=240),
+        np.full(240, np.nan),
+        np.full((240, 2), 0.5),
+        [[1.5], [2.5, 3.5]],
+        da.full(240, 0.5),
+    ],
+    ids=["none", "labels", "labels as floats", "words", "targets", "NaN", "a table", "ragged", "on Dask"],
+)
+def test_any_other_y_is_ignored(y):
+    X = overlapping()
+    estimator = mixture({"tol": 1e-3}).fit(X, y)
+    np.testing.assert_array_equal(estimator.means_, mixture({"tol": 1e-3}).fit(X).means_)
+    assert estimator.score(X, y) == estimator.score(X)
+
+
+def test_an_imputer_before_a_regression_does_not_take_its_targets_for_weights():
+    prices = 1.5 + np.abs(overlapping()[:, 1])
+    make_pipeline(MixtureImputer(random_state=0), LinearRegression()).fit(overlapping(), prices)
