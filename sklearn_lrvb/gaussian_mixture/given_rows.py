@@ -241,6 +241,10 @@ class _GivenParts:
             return checked_dask_responsibilities(made, rows, n_components, source)
         return checked_responsibilities(made, rows.n_given, n_components, source)
 
+    def numbers(self):
+        """The numbers of the rows that count, int array."""
+        return np.flatnonzero(self._around(None).which_count())
+
     def counted_around(self, origin):
         """The rows that count, measured from an origin: CentredRows."""
         return self._around(origin)

@@ -349,7 +349,7 @@ class InfluenceMethods(FittedAttributes):
             scores = uncertainty.leave_one_out_scores(rows, counted, tracked)
             if rows.is_lazy:
                 return scores[:, 0], rows_that_are_half_of_a_component(counted, posterior)
-            return _with_refits(scores, rows, counted, posterior, tracked)
+            return _with_refits(scores, rows, counted, given.numbers(), posterior, tracked)
 
         scores, rough = self._reported("loo_score_samples", question)
         if not rows.is_lazy:
@@ -441,13 +441,14 @@ class InfluenceMethods(FittedAttributes):
         return per_standard_deviation(sensitivity, uncertainty.std(target)) if per_std else sensitivity
 
 
-def _with_refits(scores, rows, counted, posterior, tracked):
+def _with_refits(scores, rows, counted, numbers, posterior, tracked):
     """Leave-one-out scores, refitted where one step is too far, and the numbers of rows that stay rough.
 
     Parameters
     ----------
     scores : (n_samples, 2), by one step, and without response (`leave_one_out_scores`)
-    rows, counted : CentredRows, all rows, and those of weight above zero
+    rows, counted : CentredRows, all rows, and those that count
+    numbers : int array, ascending, of the rows that count among all rows
     posterior : VariationalPosterior
     tracked : Tracked, through which the refits are gone
     """
@@ -455,12 +456,13 @@ def _with_refits(scores, rows, counted, posterior, tracked):
     is_far = responses > _LARGE_RESPONSE
     if posterior.n_components > 1:
         is_far |= largest_shares(rows, posterior) >= 0.5
-    far = np.flatnonzero(is_far & ~np.isnan(scores))
+    far = numbers[(is_far & ~np.isnan(scores))[numbers]]  # Without other rows the fit is what it is.
     far = far[np.argsort(-responses[far], kind="stable")]
     n_refits = min(len(far), max(_LEAST_REFITS, _ROWS_OF_REFITS // rows.n_samples))
-    blocks = blocks_of_rows(rows, far[:n_refits]) if n_refits else {}
+    blocks = blocks_of_rows(counted, np.searchsorted(numbers, far[:n_refits])) if n_refits else {}
     refitted = {
-        number: score_without(counted, posterior, blocks[number]) for number in tracked(blocks, n_refits)
+        int(numbers[place]): score_without(counted, posterior, blocks[place])
+        for place in tracked(blocks, n_refits)
     }
     for number, score in refitted.items():
         scores[number] = scores[number] if np.isnan(score) else score

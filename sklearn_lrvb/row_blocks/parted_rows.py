@@ -245,7 +245,7 @@ class PartedRows(CentredRows):
         return rows_of_array(X, self.origin, self.n_jobs, None if np.all(weights == 1) else weights)
 
     def which_count(self):
-        """Whether every row counts, bool array (n_given,); for few rows."""
+        """Whether every row counts, bool array (n_given,)."""
         return np.concatenate(self._listed(_which_count))
 
     @property
