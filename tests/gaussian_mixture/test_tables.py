@@ -44,7 +44,7 @@ def test_masked_values_are_missing(form):
         "score_samples",
         "score",
         "impute",
-        "loo_score_samples",
+        "influence_scores",
         "leverage",
     ):
         np.testing.assert_allclose(

@@ -120,4 +120,4 @@ def test_a_singular_fit_with_holes_is_told_that_it_has_not_converged(covariance_
     estimator.fit(X)
     assert not estimator.converged_
     with pytest.warns(UserWarning, match=r"not converged.*raise max_iter"):
-        estimator.loo_score_samples(X)
+        estimator.get_posterior_covariance("means", X=X)
