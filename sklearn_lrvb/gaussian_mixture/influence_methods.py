@@ -37,7 +37,7 @@ from sklearn_lrvb.gaussian_mixture.validation import (
 # below it one step is off by less than 0.03 nats as a rule, and by 0.08 at most in eight small tables.
 _LARGE_RESPONSE = 0.1
 # Most refits, by the number of rows that they go through in a sweep; and however many rows there are.
-_ROWS_OF_REFITS, _LEAST_REFITS = 100_000, 25
+_ROWS_OF_REFITS, _LEAST_REFITS = 200_000, 25
 
 _INFLUENCE_OF = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
 

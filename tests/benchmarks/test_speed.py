@@ -13,6 +13,7 @@ from benchmarks.speed.profile import PASSES
 LIBRARY = pathlib.Path(sklearn_lrvb.__file__).parent
 
 
+@pytest.mark.filterwarnings("ignore:.* move the fit further than one step")
 def test_every_experiment_is_on_the_page_with_its_figure(check_page):
     check_page("speed")
 

@@ -18,8 +18,9 @@ from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import statis
 from sklearn_lrvb.row_blocks import RowBlock
 
 _MOST_SWEEPS = 100
-# Distance that a sweep moves the posterior by at the end, in mean-field standard deviations.
-_TOLERANCE = 1e-4
+# Distance that a sweep moves the posterior by at the end, in mean-field standard deviations: the one that is
+# aimed at, and the one that will do where the sweeps are slow.
+_TOLERANCE, _SLOW_TOLERANCE = 1e-4, 1e-2
 _ROUND_OFF = 1e-10  # Of the lower bound, relative.
 
 
@@ -69,7 +70,7 @@ def score_without(rows, posterior, block):
         except DegenerateComponentError:
             return np.nan
         bound, posterior = of_others, _proposed(acceleration, posterior, next_posterior)
-    return np.nan
+    return float(own.log_normalizer[0]) if distance < _SLOW_TOLERANCE else np.nan
 
 
 def _proposed(acceleration, posterior, next_posterior):

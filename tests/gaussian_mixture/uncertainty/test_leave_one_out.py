@@ -151,9 +151,9 @@ def test_rows_with_holes_move_far_and_are_refitted(model, n_components):
 def test_rows_whose_refit_does_not_arrive_are_said_to_be_rough():
     # A covariance prior of nearly nothing lets covariances collapse as rows are left out.
     rng = np.random.default_rng(1)
-    rows = rng.normal(size=(12, 4)) @ (np.eye(4) + 0.5)
-    rows[rng.random(rows.shape) < 0.4] = np.nan
-    estimator = mixture({"covariance_prior": 1e-3 * np.eye(4)}, n_components=1).fit(rows)
+    rows = rng.normal(size=(12, 6)) @ (np.eye(6) + 0.5)
+    rows[rng.random(rows.shape) < 0.3] = np.nan
+    estimator = mixture({"covariance_prior": 1e-3 * np.eye(6)}, n_components=1).fit(rows)
     with pytest.warns(UserWarning, match="of 12 rows move the fit further than one step leads"):
         assert np.all(np.isfinite(estimator.loo_score_samples(rows)))
 
