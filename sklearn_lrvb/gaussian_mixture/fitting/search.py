@@ -18,7 +18,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
 )
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import SAMPLE_ROWS
 from sklearn_lrvb.gaussian_mixture.fitting.moves import LEAST_GAIN, Move
-from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, split
+from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, splits
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 
 # Largest fall of the lower bound by a merge, in nats, that a few sweeps are given to make up for.
@@ -82,9 +82,7 @@ class Search:
     def _candidates(self):
         """The splits of all components that can be split: list of Split."""
         rows_of_components = RowsOfComponents(self._few_rows(), self._fit.posterior)
-        components = np.flatnonzero(occupied(self._posterior.counts))
-        found = (split(rows_of_components.of(k), self._posterior, int(k)) for k in components)
-        return [candidate for candidate in found if candidate is not None]
+        return splits(rows_of_components, self._posterior, np.flatnonzero(occupied(self._posterior.counts)))
 
     @property
     def is_of_a_sample(self):
@@ -118,8 +116,10 @@ class Search:
     def _counts_after(self, candidate, empty, counts=None):
         """Counts after a split whose second half takes the place of an empty component: (K,)."""
         counts = (self._posterior.counts if counts is None else counts).copy()
-        counts[candidate.component] -= candidate.counts[1]
-        counts[empty] += candidate.counts[1]
+        # Halves of a sample of the rows may count more rows than the component has.
+        moved = counts[candidate.component] * candidate.counts[1] / candidate.counts.sum()
+        counts[candidate.component] -= moved
+        counts[empty] += moved
         return counts
 
     def _split(self, splits, empty, posterior=None):

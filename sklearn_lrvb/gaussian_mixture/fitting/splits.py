@@ -5,11 +5,12 @@ responsibilities stay. As a function of u, the lower bound is then that of a mix
 to the rows counted w r_k times under the same prior of means and precisions: a small fit of its own. Its
 weights have a Dirichlet prior in place of the prior of all weights; `search` accounts for the order of the
 sticks afterwards. For a precision that all components share, the prior of this fit is the posterior given the
-rows of all other components: a Wishart distribution with c - N_k degrees of freedom, whose inverse scale is A
-minus the scatter of the rows of component k.
+rows of all other components: a Wishart distribution whose degrees of freedom are those of the prior and the
+expected rows of the others, and whose inverse scale is C0 and what each of them adds to it.
 """
 
 import functools
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +18,6 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.fitting.initialization import OneComponent
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights, StickBreakingWeights
@@ -80,32 +80,42 @@ def _rows_held(frames, block):
     return component, block.numbers[row], block.weighted(r)[component, row]
 
 
-def split(rows, posterior, component):
-    """The better of two splits of one component, started from halves along different axes; or None.
+def splits(rows, posterior, components):
+    """The better of two splits of every component, started from halves along different axes.
+
+    A component has none where it has too few rows, or where a half of either split loses its rows.
 
     Parameters
     ----------
-    rows : CentredRows, those of the component (`RowsOfComponents`)
+    rows : RowsOfComponents
     posterior : VariationalPosterior of all components, optimal for their responsibilities
-    component : int
+    components : int array, those that hold rows
 
     Returns
     -------
-    split : Split or None
-        None where the component has too few rows, or a half of either split loses its rows.
+    splits : list of Split
     """
-    if rows.n_samples < 2 or rows.total_weight < _LEAST_ROWS:
-        return None
+    components = [k for k in components if _has_enough(rows.of(k))]
+    priors = _priors_of_rows(rows, posterior, components)
+    found = (
+        _split(rows.of(k), posterior, int(k), prior) for k, prior in zip(components, priors, strict=True)
+    )
+    return [split for split in found if split is not None]
+
+
+def _has_enough(rows):
+    """Whether rows can be split."""
+    return rows.n_samples >= 2 and rows.total_weight >= _LEAST_ROWS
+
+
+def _split(rows, posterior, component, prior):
+    """The better of two splits of one component, given the prior of its rows; or None."""
     try:
-        return _split(rows, posterior, component)
+        whole = _alone(rows, posterior, component, prior)
+        starts = list(_starting_sides(rows, posterior, component, prior))
     except DegenerateComponentError:
         return None
-
-
-def _split(rows, posterior, component):
-    prior = _prior_of_rows(rows, posterior, component)
-    whole = _one_component_posterior(rows, prior)
-    fitted = (_fitted_halves(rows, _prior_for(prior, 2), sides) for sides in _starting_sides(rows, prior))
+    fitted = (_fitted_halves(rows, _prior_for(prior, 2), sides, whole) for sides in starts)
     found = [(_bound_without_weights(rows, halves), halves) for halves in fitted if halves is not None]
     if not found:
         return None
@@ -113,10 +123,11 @@ def _split(rows, posterior, component):
     return Split(component, bound - _bound_without_weights(rows, whole), halves.counts, halves)
 
 
-def _fitted_halves(rows, prior, sides):
+def _fitted_halves(rows, prior, sides, whole):
     """Two components fitted by a few sweeps from given sides (n, 2), or None where one of them empties."""
+    frames = np.repeat(whole.covariance_cholesky, prior.structure.layout.n_precision_groups, axis=0)
     try:
-        halves = posterior_from_responsibilities(rows, prior, sides)
+        halves = posterior_from_responsibilities(rows, prior, sides, frames)
         for _ in range(_SWEEPS):
             halves = halves.m_step(e_step(rows, halves).moments)
             if halves.counts.min() < 0.5 * _LEAST_ROWS:
@@ -132,30 +143,44 @@ def _bound_without_weights(rows, posterior):
     return float(e_step(rows, posterior).lower_bound - weight_contribution)
 
 
-def _prior_of_rows(rows, posterior, component):
-    """The prior of means and precisions, given all rows except those of one component."""
+def _priors_of_rows(rows, posterior, components):
+    """The priors of means and precisions, given all rows except those of one component: one for each."""
     prior, structure = posterior.prior, posterior.structure
     if structure.has_own_precisions:
-        return prior
-    # These rows add the same to C0 alone as to the inverse scale given all other rows.
-    alone = _one_component_posterior(rows, prior)
-    of_all, of_these = (
-        q.effective_degrees_of_freedom[0] * structure.gram(q.covariance_cholesky)[0]
-        for q in (posterior, alone)
-    )
+        return [prior] * len(components)
+    alone = [_alone(rows.of(k), posterior, k, prior) for k in components]
+    counts = np.array([q.counts[0] for q in alone])
+    added = [
+        q.effective_degrees_of_freedom[0] * structure.gram(q.covariance_cholesky)[0] - prior.covariance
+        for q in alone
+    ]
+    return [
+        _prior_given(prior, counts[others].sum(), sum(itertools.compress(added, others)))
+        for others in ~np.eye(len(components), dtype=bool)
+    ]
+
+
+def _prior_given(prior, count, scatter):
+    """The prior of a shared precision, given so many rows and what they add to C0."""
     return replace(
         prior,
-        degrees_of_freedom=float(
-            posterior.effective_degrees_of_freedom[0] - structure.power * rows.total_weight
-        ),
-        covariance=of_all - of_these + prior.covariance,
-        complement=prior.complement.given(posterior.counts.sum() - rows.total_weight),
+        degrees_of_freedom=float(prior.degrees_of_freedom + prior.structure.power * count),
+        covariance=prior.covariance + scatter,
+        complement=prior.complement.given(count),
     )
 
 
-def _one_component_posterior(rows, prior):
-    """The posterior of one component that holds all rows."""
-    return posterior_from_responsibilities(rows, _prior_for(prior, 1), OneComponent())
+def _alone(rows, posterior, component, prior):
+    """The posterior of one component that holds all rows, after a sweep from where it is in another one."""
+    groups = [component] if posterior.structure.has_own_precisions else [0]
+    start = replace(
+        posterior,
+        prior=_prior_for(prior, 1),
+        counts=np.array([rows.total_weight]),
+        centred_means=posterior.centred_means[[component]],
+        covariance_cholesky=posterior.covariance_cholesky[groups],
+    )
+    return start.m_step(e_step(rows, start).moments)
 
 
 def _prior_for(prior, n_components):
@@ -166,7 +191,7 @@ def _prior_for(prior, n_components):
     return replace(prior, structure=structure, weights=DirichletWeights(concentration, n_components))
 
 
-def _starting_sides(rows, prior):
+def _starting_sides(rows, posterior, component, prior):
     """Yield the rows on either side of their mean, along each of two axes: (n, 2).
 
     The first is the axis of largest variance in the frame of the prior. It is arbitrary where the prior's
@@ -175,7 +200,7 @@ def _starting_sides(rows, prior):
     clusters are small along the axis that joins them.
     """
     # A prior mean far from the rows would enlarge the component's covariance in its direction.
-    own_frame = _one_component_posterior(rows, replace(prior, mean=rows.means))
+    own_frame = _alone(rows, posterior, component, replace(prior, mean=rows.means))
     prior_frame = replace(own_frame, covariance_cholesky=prior.covariance_cholesky)
     variances, _ = _even_moments(rows, prior_frame)
     yield _sides(rows, prior_frame, _eigenvector(variances, len(variances) - 1))

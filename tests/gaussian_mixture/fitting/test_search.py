@@ -7,14 +7,15 @@ from catalogue import COVARIANCE_TYPES, MODELS, mixture, model_id, models_in_tur
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.fitting import splits
+from sklearn_lrvb.gaussian_mixture.fitting import search as search_module
+from sklearn_lrvb.gaussian_mixture.fitting import splits as splits_module
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
-from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, split
+from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, splits
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
-from sklearn_lrvb.row_blocks import ArrayRows
+from sklearn_lrvb.row_blocks import ArrayRows, rows_around_mean
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
@@ -26,10 +27,10 @@ JOINED = {
 }
 
 
-def four_blobs(n_samples=400):
+def four_blobs(n_samples=400, spread=1.0):
     rng = np.random.default_rng(5)
     centers = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0], [7.0, 7.0]])
-    return centers[np.arange(n_samples) % 4] + rng.normal(size=(n_samples, 2))
+    return spread * centers[np.arange(n_samples) % 4] + rng.normal(size=(n_samples, 2))
 
 
 def merged_start(groups):
@@ -42,25 +43,32 @@ def merged_start(groups):
     return start
 
 
-def fit_at(model, groups, n_components, weighted=False):
+def with_holes(X, share):
+    """The same rows with a share of their values missing."""
+    return np.where(np.random.default_rng(2).random(X.shape) < share, np.nan, X)
+
+
+def fit_at(model, groups, n_components, weighted=False, holes=0.0):
     """The state of a fit that has come to rest where some blobs share a component."""
-    X = four_blobs()
+    X = with_holes(four_blobs(spread=2.0 if holes else 1.0), holes)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X)) if weighted else None
-    rows = ArrayRows.around_mean(X, None, weights)
+    rows = rows_around_mean(X, None, weights)
     prior = resolve_prior(mixture(model, n_components), rows)
     start = posterior_from_responsibilities(rows, prior, merged_start(groups)(X, n_components, None))
     return rows, Ascent(rows, 1e-9, 400).newton(Ascent(rows, 1e-9, 400).start(start))
 
 
 @catalogue
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_split_gains_what_it_promises(model, weighted, monkeypatch):
+@pytest.mark.parametrize("weighted, holes", [(False, 0.0), (True, 0.0), (True, 0.2)])
+def test_a_split_gains_what_it_promises(model, weighted, holes, monkeypatch):
     # every row takes part, however small its share, so that the promise is exact
-    monkeypatch.setattr(splits, "_LEAST_RESPONSIBILITY", 0.0)
-    rows, fit = fit_at(model, [0, 1, 2, 2], 5, weighted)
+    monkeypatch.setattr(splits_module, "_LEAST_RESPONSIBILITY", 0.0)
+    rows, fit = fit_at(model, [0, 1, 2, 2], 5, weighted, holes)
     search = Search(rows, fit)
     empty = int(np.argmin(fit.next_posterior.counts))
-    halves = split(RowsOfComponents(rows, fit.posterior).of(2), fit.next_posterior, 2)
+    components = np.flatnonzero(fit.next_posterior.counts > 0.5)
+    found = splits(RowsOfComponents(rows, fit.posterior), fit.next_posterior, components)
+    (halves,) = (split for split in found if split.component == 2)
     promised = search._gain(halves, search._counts_after(halves, empty))
     assert promised > 5
     move = search._split([halves], [empty])
@@ -94,6 +102,18 @@ def test_the_search_parts_what_a_start_had_joined(model, joined):
     assert found.n_occupied_ == 4
     assert found.lower_bound_ == pytest.approx(truth.lower_bound_, abs=0.1)
     assert np.diff(found.lower_bounds_).min() > -1e-9
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("n_sampled, holes", [(10**6, 0.01), (10**6, 0.2), (190, 0.0), (190, 0.2)])
+def test_the_search_parts_clusters_of_rows_with_holes_and_of_a_sample(
+    covariance_type, n_sampled, holes, monkeypatch
+):
+    monkeypatch.setattr(search_module, "SAMPLE_ROWS", n_sampled)
+    X = with_holes(four_blobs(spread=3.0), holes)
+    model = {"covariance_type": covariance_type, "init_params": merged_start([0, 0, 0, 0])}
+    found = mixture(model, 6, moves="search").fit(X)
+    assert found.n_occupied_ == 4
 
 
 @pytest.mark.parametrize("model", PROPER[::3], ids=model_id)
@@ -134,7 +154,7 @@ def test_components_of_few_rows_are_not_split():
     rows = ArrayRows.around_mean(X, None, np.ones(3))
     prior = resolve_prior(mixture(PROPER[0], 2), rows)
     posterior = posterior_from_responsibilities(rows, prior, np.full((3, 2), 0.5))
-    assert split(rows, posterior, 0) is None
+    assert splits(RowsOfComponents(rows, posterior), posterior, np.arange(2)) == []
 
 
 @pytest.mark.parametrize("n_features", [2, 5])
