@@ -19,8 +19,8 @@ from sklearn_lrvb.gaussian_mixture.e_step.mixed_frames import MixedFrames
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 
-# Largest factor by which a log density may amplify the rounding of u: 2000 eps is less than the rounding of
-# a lower bound that is summed over rows.
+# Largest factor by which a log density may amplify the rounding of u, relative to the number of features, as
+# log densities are themselves: 2000 eps is less than the rounding of a lower bound that is summed over rows.
 MAX_AMPLIFICATION = 2000.0
 
 
@@ -55,14 +55,13 @@ class CommonFrame:
             return None
         frame = cls(posterior)
         squared = np.einsum("kp,kp->k", frame._offsets, frame._offsets) / posterior.n_features
-        stretch = frame._stretch()
-        return frame if np.all(stretch * (1.0 + squared) < MAX_AMPLIFICATION) else None
+        return frame if np.all(frame._stretch() * (1.0 + squared) < MAX_AMPLIFICATION) else None
 
     def _stretch(self):
-        """trace A_k' A_k, (S,)."""
+        """trace A_k' A_k / P, (S,): the mean square of the factors by which a component's frame is finer."""
         if self._to_own_frames is None:
-            return np.full(1, float(self._posterior.n_features))
-        return self._structure.precision_trace(self._to_own_frames)
+            return np.ones(1)
+        return self._structure.precision_trace(self._to_own_frames) / self._posterior.n_features
 
     def _mapped(self, vectors, back=False):
         """A_k v, or A_k' v: (K, P) -> (K, P)."""

@@ -17,7 +17,11 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.information.ambiguous_columns import AmbiguousColumns
-from sklearn_lrvb.gaussian_mixture.information.cost_model import features_are_cheaper, solver_costs
+from sklearn_lrvb.gaussian_mixture.information.cost_model import (
+    estimated_costs,
+    features_are_cheaper,
+    solver_costs,
+)
 from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
@@ -70,7 +74,7 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     information : ObservedInformation of size D; with "matrix_free" it keeps a reference to the rows
     """
     structure, n_pair_rows = posterior.structure, e_step_result.n_ambiguous_pairs
-    costs = solver_costs(rows, structure, e_step_result.n_alternatives, n_pair_rows)
+    costs = estimated_costs(rows, structure, e_step_result)
     chosen = solver or costs.cheapest(n_targets)
     complete = complete_information(posterior)
     if chosen == "dual":

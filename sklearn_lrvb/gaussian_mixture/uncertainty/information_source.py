@@ -13,7 +13,7 @@ import numpy as np
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.information.ambiguous_columns import AmbiguousColumns
-from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
+from sklearn_lrvb.gaussian_mixture.information.cost_model import estimated_costs
 from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
@@ -93,7 +93,7 @@ class InformationSource:
         """
         if self._rows is not None:
             structure, rows = self._posterior.structure, self._rows
-            costs = solver_costs(rows, structure, result.n_alternatives, result.n_ambiguous_pairs)
+            costs = estimated_costs(rows, structure, result)
             solver = costs.cheapest(self.size)
             if solver != "matrix_free":
                 information, self._decrement = self._formed((rows, result), self.size, solver)
@@ -353,7 +353,7 @@ class InformationSource:
         """The information, or None where it is too large to be formed for a pickle; and the decrement."""
         checked = rows, result = self._checked()
         structure = self._posterior.structure
-        costs = solver_costs(rows, structure, result.n_alternatives, result.n_ambiguous_pairs)
+        costs = estimated_costs(rows, structure, result)
         bytes_per_row = 8 * costs.n_columns * self._posterior.centred_means.size
         bytes_of = {
             "primal": 8 * costs.n_coefficients**2,
