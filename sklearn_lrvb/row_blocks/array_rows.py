@@ -211,7 +211,7 @@ class ArrayRows(CentredRows):
     def _over_runs(self, call, numbers_per_row, product_size):
         """Yield ``call(places)`` for runs of the places of consecutive blocks; one by one on one thread."""
         places = self._places(numbers_per_row)
-        n_threads = min(effective_n_jobs(self.n_jobs), len(places))
+        n_threads = min(effective_n_jobs(self.n_jobs), len(places)) if len(places) > 1 else 1
         if n_threads == 1:
             yield from (call([place]) for place in places)
             return

@@ -54,8 +54,17 @@ class CommonFrame:
         if not prefers_common_frame(posterior.structure):
             return None
         frame = cls(posterior)
-        squared = np.einsum("kp,kp->k", frame._offsets, frame._offsets) / posterior.n_features
-        return frame if np.all(frame._stretch() * (1.0 + squared) < MAX_AMPLIFICATION) else None
+        return frame if frame.amplification < MAX_AMPLIFICATION else None
+
+    @cached_property
+    def amplification(self):
+        """Largest factor by which a log density amplifies the rounding of u, relative to P."""
+        squared = np.einsum("kp,kp->k", self._offsets, self._offsets) / self._posterior.n_features
+        return np.max(self._stretch() * (1.0 + squared))
+
+    @property
+    def n_monomials(self):
+        return self._monomials.n_monomials
 
     def _stretch(self):
         """trace A_k' A_k / P, (S,): the mean square of the factors by which a component's frame is finer."""

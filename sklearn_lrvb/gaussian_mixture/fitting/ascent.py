@@ -65,11 +65,6 @@ _TRIAL_DISTANCE = 0.1
 # overstates the sweeps to go, and because Newton's method takes two or three steps, not one.
 _NEWTON_MARGIN = 2.5
 
-# A Newton step is tried once sweeps have cost this share of it, and repeated at a saddle while it gains this
-# share of what sweeps gain at its cost: between saddles sweeps slow down, and Newton's steps do not. Over 112
-# fits with surplus components in 1 to 5 features, shares of one took a fifth more steps and time.
-_SHARE_OF_SWEEPS = 0.4
-
 # Number of products that verify a strict optimum in most fits: where a matrix costs less, it is formed.
 _PRODUCTS_OF_A_PROBE = 8
 
@@ -207,13 +202,13 @@ class NewtonOffer:
     def pays(self, acceleration):
         """Whether a Newton step is cheaper than the sweeps still to go.
 
-        It is not taken before sweeps have cost a share of it, so that a failure costs little more than they.
+        It is not taken before sweeps have cost as much, so that a failure at most doubles the cost of a fit.
 
         Parameters
         ----------
         acceleration : Acceleration, which estimates the sweeps still to go
         """
-        is_due = acceleration.n_steps >= _SHARE_OF_SWEEPS * self.n_sweeps
+        is_due = acceleration.n_steps >= self.n_sweeps
         return is_due and acceleration.steps_to_go(_FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN * self.n_sweeps
 
 
@@ -428,8 +423,7 @@ class Ascent:
         if acceleration.steps_to_go(_FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN:
             offer = self._newton_offer(fit)
             if offer.pays(acceleration):
-                least_gain = _SHARE_OF_SWEEPS * offer.n_sweeps * fit.gain
-                return self._newton_phase(fit, offer.solver, least_gain), Acceleration()
+                return self._newton_phase(fit, offer.solver, offer.n_sweeps * fit.gain), Acceleration()
         return self._accelerated_sweep(fit, acceleration), acceleration
 
     def _moved(self, fit, at_fixed_point=False):
@@ -524,24 +518,24 @@ class Ascent:
         information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver="matrix_free")
         return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
 
-    def _newton_phase(self, fit, solver=None, least_gain=None):
+    def _newton_phase(self, fit, solver=None, gain_of_sweeps=None):
         """Newton and polishing steps to the end, or until sweeps gain more for the same cost.
 
-        Sweeps gain more in two cases. M may be indefinite, and a Newton step gain less than a share of what
-        sweeps of the same cost do. Or M is definite, but the decrement falls no faster than by sweeps: while a
-        component empties, for example, every Newton step merely halves its count.
+        Sweeps gain more in two cases. M may be indefinite, and a Newton step gain less than the sweeps of the
+        same cost. Or M is definite, but the decrement falls no faster than by sweeps: while a component
+        empties, for example, every Newton step merely halves its count.
 
         Parameters
         ----------
         fit : Fit
         solver : str or None, of the observed information; None is the default one
-        least_gain : float or None
-            Lower bound that a step at a saddle is to gain. None where sweeps have nothing left to gain, so
+        gain_of_sweeps : float or None
+            Lower bound that sweeps gain at the cost of a step. None where they have nothing left to gain, so
             that Newton's method alone can reach the end.
         """
-        slow = _SLOW_CONTRACTION
-        if least_gain is None:
-            least_gain, slow = -np.inf, np.inf
+        least_gain, slow = -np.inf, np.inf
+        if gain_of_sweeps is not None:
+            least_gain, slow = gain_of_sweeps, _SLOW_CONTRACTION
         last_decrement = np.inf  # At the start of the last step, if M was definite there.
         while fit.n_iter < self.max_iter and not fit.finished:
             fit = self.with_information(fit, solver)

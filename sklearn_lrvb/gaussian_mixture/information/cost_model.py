@@ -6,7 +6,11 @@ The constants decide which solver is chosen and when Newton's method takes over,
 `fitting.ascent` and `observed_information` use these costs.
 """
 
-from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import monomials_of, prefers_common_frame
+from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import (
+    has_few_rows,
+    monomials_of,
+    prefers_common_frame,
+)
 from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import prefers_pair_frame
 from sklearn_lrvb.linear_response import SolverCosts
 
@@ -36,10 +40,11 @@ _FLOPS_PER_PAIR = 8e6
 _FLOPS_PER_PAIR_ROW = 3000
 _SLOWDOWN_OF_PAIR_PRODUCTS = 2.0  # Products of few rows or columns are slower by this factor than large ones.
 
-# Cost of the missing information from the features of all components, measured from 150 to 5,000 rows.
-_SLOWDOWN_OF_FEATURE_PRODUCTS = 2.0
+# Cost of the missing information from the features of all components, measured from 150 to 20,000 rows: in
+# their own frames, and in one that all share, where half of the symmetric product is computed.
+_SLOWDOWN_OF_FEATURE_PRODUCTS, _SLOWDOWN_IN_COMMON_FRAME = 2.0, 0.7
 _FLOPS_PER_FEATURE_PRODUCT = 2e6
-_FLOPS_TO_FORM_A_FEATURE = 400
+_FLOPS_TO_FORM_A_FEATURE, _FLOPS_TO_COUNT_A_MONOMIAL = 400, 40
 
 # Cost of an entry of the kernel for one pair of components, measured from 150 to 1,200 columns: some ten
 # elementwise operations on arrays that do not stay in cache.
@@ -178,11 +183,14 @@ def _cost_from_features(n_samples, structure):
     """Cost of the missing information as one product of the features of all components."""
     n_quadratic = 0 if structure.shares_precision else structure.n_quadratic
     size = structure.n_components * (1 + structure.n_features + n_quadratic)
-    per_row = _SLOWDOWN_OF_FEATURE_PRODUCTS * 2 * size**2 + _FLOPS_TO_FORM_A_FEATURE * size
+    slowdown, to_form = _SLOWDOWN_OF_FEATURE_PRODUCTS, _FLOPS_TO_FORM_A_FEATURE
     one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
+    if prefers_common_frame(structure) and not has_few_rows(structure, n_samples):
+        slowdown, to_form = _SLOWDOWN_IN_COMMON_FRAME, _FLOPS_TO_COUNT_A_MONOMIAL
+        one_pass = _cheapest_pass_cost(n_samples, structure)
     return (
         one_pass
-        + n_samples * per_row
+        + n_samples * (slowdown * 2 * size**2 + to_form * size)
         + _FLOPS_PER_FEATURE_PRODUCT
         + _FLOPS_PER_ENTRY * max(size, structure.n_coefficients) ** 2
     )

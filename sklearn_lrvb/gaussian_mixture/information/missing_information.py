@@ -10,8 +10,8 @@ need:
 * `missing_information_product`: G v, at the price of a sweep and a half, in memory that does not depend on
   the number of rows;
 * `missing_information`: the matrix, one Gram matrix of weight r_k r_l >= 0 for every pair of components
-  (`covariance_structures.pairs`); or, for few rows, `missing_information_from_features`, one product of the
-  features of all components;
+  (`covariance_structures.pairs`); or, for few rows or few features, `missing_information_from_features`, one
+  product of the features of all components;
 * `RowColumns` in `row_columns`: the columns of B, few where few rows are ambiguous.
 """
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.certainty import NEGLIGIBLE_INFORMATION
-from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION, frames_of
+from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION, CommonFrame, frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import numbers_of_pattern
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, complements, expect
@@ -272,13 +272,18 @@ def missing_information_from_features(rows, posterior, hidden_values=True):
     It takes 2 (K f)^2 flops a row and a few calls a block of rows, where `missing_information` takes many
     calls for every pair of components. Components of their own precisions have f = F features each. Those
     that share one differ by features that are linear in y: they have f = 1 + P.
-    Where these lose digits, `missing_information` is used. Where rows have holes, complete ones are treated
-    as if they had some, too.
+    Where these lose digits, `missing_information` is used. Many rows are taken in a frame that all components
+    share, if it loses none. Where rows have holes, complete ones are treated as if they had some, too.
     """
     structure = posterior.structure
     if rows.has_holes:
         hidden = HiddenInformation(posterior, Ambiguity.among(rows, posterior, OwnFrames(posterior)))
         return hidden.summed(rows.total(hidden.of_block, hidden.numbers_per_row), hidden_values)
+    frame = frames_of(posterior, rows)
+    # Products of features have up to twice the degree of log densities, and amplify rounding as much more.
+    degree = 1 if structure.shares_precision else 2
+    if isinstance(frame, CommonFrame) and frame.amplification**degree < MAX_AMPLIFICATION:
+        return _missing_information_in_frame(rows, posterior, frame)
     features = _LinearFeatures(posterior) if structure.shares_precision else _AllFeatures(posterior)
     if features.amplification > MAX_AMPLIFICATION:
         return missing_information(rows, posterior, hidden_values)
@@ -290,6 +295,44 @@ def missing_information_from_features(rows, posterior, hidden_values=True):
     by_component = missing.reshape(len(each), n_features, len(each), n_features)
     by_component[each, :, each] = within  # Computed from r (1 - r), since r - r^2 would cancel.
     return features.in_coefficients(missing)
+
+
+def _missing_information_in_frame(rows, posterior, frame):
+    """G, (D, D), from the monomials m of rows in a frame that all components share.
+
+    The features of a component are linear in m, h_k = T_k m, so that G is made of the sums of r_k r_l m m'.
+    These are all that is needed: r_k (1 - r_k) is the sum of r_k r_l over the other components.
+    """
+    n_components = posterior.n_components
+    size = n_components * frame.n_monomials
+    products = rows.total(functools.partial(_monomial_products_of_block, frame), 2 * size, product_size=size)
+    missing, each = np.negative(products, out=products), np.arange(n_components)
+    by_component = missing.reshape(n_components, frame.n_monomials, n_components, frame.n_monomials)
+    by_component[each, :, each] = 0.0
+    by_component[each, :, each] = -by_component.sum(axis=2)
+    to_coefficients = _features_of_monomials(posterior, frame)
+    return to_coefficients @ missing @ to_coefficients.T
+
+
+def _monomial_products_of_block(frame, block):
+    """Sum of r_k r_l m m', (K F, K F)."""
+    expectation = expect(frame, block)
+    r, monomials = expectation.responsibilities, expectation.whitened
+    r *= np.sqrt(block.counts)
+    products = (r[:, None] * monomials).reshape(-1, block.n_rows)
+    return products @ products.T
+
+
+def _features_of_monomials(posterior, frame):
+    """T_k, the features of every component as polynomials of the frame's rows: (D, K F)."""
+    structure, n_components = posterior.structure, posterior.n_components
+    own = [np.r_[structure.layout.coefficient_slices(k)] for k in range(n_components)]
+    maps = np.zeros((structure.n_coefficients, n_components, frame.n_monomials))
+    for coefficients in np.transpose(own):  # The same coefficient of every component.
+        unit = np.zeros(structure.n_coefficients)
+        unit[coefficients] = 1.0
+        maps[coefficients, np.arange(n_components)] = change_of_log_densities(frame, posterior, unit)
+    return maps.reshape(len(maps), -1)
 
 
 def _feature_products_of_block(features, frames, block):

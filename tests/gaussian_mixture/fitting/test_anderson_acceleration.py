@@ -86,12 +86,14 @@ def test_steps_to_go_follow_the_rate():
 
 
 def test_newton_is_bought_where_sweeps_have_cost_as_much_and_more_is_foreseen():
-    acceleration = Acceleration()
+    slow, fast = Acceleration(), Acceleration()
     for number in range(8):
-        acceleration.record(0.5**number)
-    assert NewtonOffer("primal", 4).pays(acceleration)  # some 26 steps to go
-    assert not NewtonOffer("primal", 6).pays(acceleration)
-    assert not NewtonOffer("primal", 9).pays(acceleration)
+        slow.record(0.5**number)
+        fast.record(0.1**number)
+    assert NewtonOffer("primal", 7).pays(slow)  # 7 steps made, some 26 to go
+    assert not NewtonOffer("primal", 8).pays(slow)
+    assert NewtonOffer("primal", 1).pays(fast)  # some 3 to go
+    assert not NewtonOffer("primal", 2).pays(fast)
 
 
 # What makes the fit fast: counts of steps on the problems that the benchmarks time.

@@ -29,6 +29,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
     DiagonalCovariance,
     SphericalCovariance,
 )
+from sklearn_lrvb.gaussian_mixture.e_step import common_frame
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
@@ -257,6 +258,26 @@ def test_missing_information_is_its_definition(
     index = np.random.default_rng(2).permutation(len(missing))[:7]
     covariance = complete_information(posterior).times_root(scaled)
     np.testing.assert_allclose(columns.responses(index), covariance[index].T, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize(("n_features", "n_components"), [(1, 1), (1, 5), (3, 3)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_missing_information_of_many_rows_is_its_definition(
+    covariance_type, n_features, n_components, weighted, monkeypatch
+):
+    monkeypatch.setattr(common_frame, "has_few_rows", lambda structure, n_samples: False)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, n_features)) + 2.0 * np.eye(3, n_features)[np.arange(150) % 3]
+    weights = rng.uniform(0.1, 3.0, size=150) if weighted else None
+    model = {"covariance_type": covariance_type, "reg_covar": 0.05, "solver": "coordinate_ascent", "tol": 1e9}
+    estimator = mixture(model, n_components).fit(X, sample_weight=weights)
+    posterior = estimator._fitted.posterior
+    rows = ArrayRows(X, estimator._fitted.origin, None, weights)
+    missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
+    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
+    formed = missing_information_from_features(rows, posterior)
+    assert np.abs(T @ (formed - missing) @ T.T).max() < 1e-12
 
 
 @pytest.mark.parametrize("ratio", [1e-2, 1e-4, 1e-6])
