@@ -85,13 +85,13 @@ def test_steps_to_go_follow_the_rate():
     assert acceleration.has_stalled()
 
 
-def test_newton_is_bought_where_sweeps_have_cost_as_much_and_more_is_foreseen():
+def test_newton_is_bought_where_sweeps_have_cost_half_as_much_and_more_is_foreseen():
     slow, fast = Acceleration(), Acceleration()
     for number in range(8):
-        slow.record(0.5**number)
+        slow.record(0.7**number)
         fast.record(0.1**number)
-    assert NewtonOffer("primal", 7).pays(slow)  # 7 steps made, some 26 to go
-    assert not NewtonOffer("primal", 8).pays(slow)
+    assert NewtonOffer("primal", 14).pays(slow)  # 7 steps made, some 58 to go
+    assert not NewtonOffer("primal", 15).pays(slow)
     assert NewtonOffer("primal", 1).pays(fast)  # some 3 to go
     assert not NewtonOffer("primal", 2).pays(fast)
 
