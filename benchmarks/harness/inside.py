@@ -13,7 +13,7 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
-from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
+from sklearn_lrvb.gaussian_mixture.information.cost_model import estimated_costs
 from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
@@ -179,10 +179,7 @@ class InformationPass:
 
     def cheapest(self):
         """Name of the solver that the cost model takes for the standard deviations of all means."""
-        result = self._e_step
-        costs = solver_costs(
-            self._rows, self._posterior.structure, result.n_alternatives, result.n_ambiguous_pairs
-        )
+        costs = estimated_costs(self._rows, self._posterior.structure, self._e_step)
         return costs.cheapest(len(self._means))
 
     def mean_std(self, solver):

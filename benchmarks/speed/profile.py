@@ -108,9 +108,19 @@ PASSES = {
         INFORMATION,
         _information,
         {
-            "ambiguous rows, found": (("missing_information.py", "of_block"),),
-            "moments of pairs": (("pairs.py", "moments"),),
-            "into their frames": (("pairs.py", "add_to"),),
+            "ambiguous rows, found": (
+                ("responsibilities.py", "expect"),
+                ("missing_information.py", "information_of_rows"),
+                ("missing_information.py", "counting"),
+            ),
+            "moments of pairs": (
+                ("pairs.py", "moments"),
+                ("missing_information.py", "_products_of_monomials"),
+            ),
+            "into their frames": (
+                ("pairs.py", "add_to"),
+                ("missing_information.py", "_features_of_monomials"),
+            ),
             "scaling": (("complete_information.py", "scale_in_place"),),
             "factor": (("factored_solvers.py", "_cholesky"),),
         },

@@ -315,11 +315,13 @@ def _missing_information_in_frame(rows, posterior, frame):
 
 
 def _monomial_products_of_block(frame, block):
-    """Sum of r_k r_l m m', (K F, K F)."""
     expectation = expect(frame, block)
-    r, monomials = expectation.responsibilities, expectation.whitened
-    r *= np.sqrt(block.counts)
-    products = (r[:, None] * monomials).reshape(-1, block.n_rows)
+    return _products_of_monomials(expectation.whitened, expectation.responsibilities * np.sqrt(block.counts))
+
+
+def _products_of_monomials(monomials, responsibilities):
+    """Sum of r_k r_l m m': (F, n), (K, n) -> (K F, K F)."""
+    products = (responsibilities[:, None] * monomials).reshape(-1, monomials.shape[1])
     return products @ products.T
 
 
