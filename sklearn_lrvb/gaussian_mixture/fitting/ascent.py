@@ -66,7 +66,7 @@ _TRIAL_DISTANCE = 0.1
 _NEWTON_MARGIN = 2.5
 
 # Share of the cost of a Newton step that sweeps must have cost before it is taken. Over 144 fits with surplus
-# components in 1 to 5 features, and 64 default fits of small tables, shares of 0.5 to 1 took the same time.
+# components in 1 to 5 features, and 64 default fits of small tables, shares of 0.5 and 1 took the same time.
 _SHARE_OF_SWEEPS = 0.5
 
 # Number of products that verify a strict optimum in most fits: where a matrix costs less, it is formed.
@@ -206,7 +206,7 @@ class NewtonOffer:
     def pays(self, acceleration):
         """Whether a Newton step is cheaper than the sweeps still to go.
 
-        It is not taken before sweeps have cost a share of it, so that a failure costs little more than they.
+        It is not taken before sweeps have cost half as much, so that a failure at most triples their cost.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import prefers_pair_frame
 from sklearn_lrvb.linear_response import SolverCosts
 
 # Cost of a pass in the components' own frames, for each row and component. All costs of passes were measured
-# on 66 models, from 150 to 20,000 rows, 1 to 300 features and 2 to 10 components.
+# on 77 models, from 150 to 20,000 rows, 1 to 300 features and 2 to 10 components.
 _FLOPS_PER_FEATURE = 150
 _FLOPS_PER_ROW = 200
 
