@@ -1,6 +1,7 @@
 """A user's table as an array of numbers, with NaN where a value is masked; columns of others are named."""
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
@@ -79,6 +80,8 @@ def _is_time(dtype):
 
 def _columns_of_others(X):
     """Numbers of the columns of a table that cannot be converted to numbers: list of int."""
+    if issparse(X):  # It is refused as it is.
+        return []
     table = X if hasattr(X, "iloc") else np.asarray(X, dtype=object)
     if table.ndim != 2:
         return []
