@@ -156,11 +156,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
     moves : {'auto', 'merge', 'search'} or None, default='auto'
         Moves between optima, each made only where it raises the lower bound. 'auto' merges or deletes
-        components once one has fewer than ``n_features + 1`` rows (with few rows: once one is empty). 'merge'
-        does not wait for that. 'search' also splits components, until nothing raises the bound; `max_iter`
-        then holds for each climb between two moves. None: no moves. The guide "How many clusters?" compares
-        them. They need ``solver="newton"``, ``prior="conjugate"`` and starts that are drawn: elsewhere 'auto'
-        makes none, and 'merge' and 'search' are a ValueError.
+        components once one has fewer than ``n_features + 1`` rows, and less than half an equal share (with
+        too few rows for covariances of their own: once one is empty). 'merge' does not wait for that.
+        'search' also splits components, until nothing raises the bound; `max_iter` then holds for each climb
+        between two moves. None: no moves. The guide "How many clusters?" compares them. They need
+        ``solver="newton"``, ``prior="conjugate"`` and starts that are drawn: elsewhere 'auto' makes none, and
+        'merge' and 'search' are a ValueError.
 
     n_jobs : int or None, default=None
         Threads over blocks of rows; None is one. Results do not depend on it beyond round-off.

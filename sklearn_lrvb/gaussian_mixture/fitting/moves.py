@@ -76,9 +76,10 @@ class Moves:
     ----------
     only_with_surplus : bool
         Whether moves wait until some component has fewer than P + 1 rows, too few for a covariance matrix of
-        its own. Without such a component, the fit is the same as without moves. Where an equal share of all
-        rows is less than 2 (P + 1), a component with few rows is no sign of a surplus, and moves wait until
-        some component is empty.
+        its own, and less than half an equal share of all rows. Without such a component, the fit is the same
+        as without moves. Where an equal share is less than twice the rows that a covariance needs, P + 1 or,
+        for "spherical", 2, a component with few rows is no sign of a surplus, and moves wait until some
+        component is empty.
     searches : bool
         Whether rounds of splits and trial merges follow when the fit has reached an optimum (`search`).
     """
@@ -90,9 +91,10 @@ class Moves:
         """Whether moves are to be proposed from a state of the fit."""
         if not self.only_with_surplus:
             return True
-        counts, rows_of_a_matrix = posterior.counts, posterior.structure.n_dimensions + 1
-        if counts.mean() >= 2 * rows_of_a_matrix:
-            return bool(counts.min() < rows_of_a_matrix)
+        counts, structure = posterior.counts, posterior.structure
+        half_a_share = 0.5 * counts.mean()
+        if half_a_share >= 1 + structure.n_dimensions / structure.power:
+            return bool(counts.min() < min(1 + structure.n_dimensions, half_a_share))
         return not occupied(counts).all()
 
     def in_order(self, posterior):

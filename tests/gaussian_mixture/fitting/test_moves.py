@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, MODELS, mixture, model_id, models_in_turn, overlapping, three_blobs
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
@@ -244,14 +245,31 @@ def test_a_fit_without_surplus_is_the_same_to_the_last_bit(covariance_type, X):
     np.testing.assert_array_equal(auto.posterior_mean_, plain.posterior_mean_)
 
 
-@pytest.mark.parametrize("shape", [(6, 2), (40, 60), (7, 3)])
-def test_few_rows_are_no_sign_of_a_surplus(shape):
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize(("shape", "n_first"), [((10, 2), 5), ((7, 3), 3), ((40, 60), 20), ((40, 60), 8)])
+def test_few_rows_are_no_sign_of_a_surplus(covariance_type, shape, n_first):
     X = np.random.default_rng(0).normal(size=shape)
-    X[shape[0] // 2 :] += 6.0
-    plain, auto = (
-        LRVBGaussianMixture(n_components=2, random_state=0, moves=moves).fit(X) for moves in (None, "auto")
-    )
+    X[n_first:] += 6.0
+    model = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0)
+    plain, auto = (clone(model).set_params(moves=moves).fit(X) for moves in (None, "auto"))
+    assert plain.n_occupied_ == 2
     assert auto.lower_bounds_ == plain.lower_bounds_
+
+
+def wide_clusters(n_clusters):
+    """Rows in 60 features, where few rows determine one variance."""
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(n_clusters, 60))
+    return centers[np.arange(200) % n_clusters] + rng.normal(size=(200, 60))
+
+
+@pytest.mark.parametrize("n_clusters", [1, 3])
+def test_surplus_components_leave_a_wide_table_where_each_has_one_variance(n_clusters):
+    X = wide_clusters(n_clusters)
+    plain, auto = (surplus({"covariance_type": "spherical"}, moves, X, 8) for moves in (None, "auto"))
+    assert auto.converged_
+    assert auto.n_occupied_ == n_clusters
+    assert auto.lower_bound_ > plain.lower_bound_ + 100
 
 
 def test_merge_acts_where_every_component_has_rows_enough():
