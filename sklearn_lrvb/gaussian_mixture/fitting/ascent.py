@@ -44,6 +44,10 @@ from sklearn_lrvb.linear_response import Definiteness
 _MIN_FIRST_SWEEPS = 4
 _MAX_FIRST_SWEEPS = 30
 
+# First sweeps after which moves are tried. In 432 fits to iris, wine and breast cancer with "full", "tied" or
+# "diag" covariances, trying after 15 lost 3 nats at most, and after 10 up to 330.
+_FIRST_SWEEPS_BEFORE_MOVES = 15
+
 # Shift of the components in a sweep, in their own standard deviations, below which the fit is in the local
 # regime of one optimum. From further out, larger steps may end in another optimum than sweeps do.
 _LOCAL_REGIME_SHIFT = 0.03
@@ -339,11 +343,7 @@ class Ascent:
 
     def _to_first_optimum(self, fit):
         """The end of the ascent before any search: an optimum, or the state after ``max_iter`` steps."""
-        acceleration = Acceleration()
-        while fit.n_iter < self.max_iter and not self._in_local_regime(fit):
-            if fit.n_steps >= _MIN_FIRST_SWEEPS:
-                acceleration.record(fit.distance)
-            fit = self._sweep_in_order(fit)
+        fit, acceleration = self._first_sweeps(fit)
         try:
             return self._ascend(fit, acceleration)
         except DegenerateComponentError:
@@ -351,6 +351,24 @@ class Ascent:
             # an optimum on the way where larger steps run on.
             at_optimum = self.coordinate_ascent(fit)
             return self._ascend(replace(at_optimum, converged=False), Acceleration())
+
+    def _first_sweeps(self, fit):
+        """The state in the local regime, and the acceleration from there.
+
+        Moves are tried on the way: components that share one cluster may exchange rows for many sweeps, which
+        gain as much each time.
+        """
+        acceleration, next_try = Acceleration(), _FIRST_SWEEPS_BEFORE_MOVES
+        while fit.n_iter < self.max_iter and not self._in_local_regime(fit):
+            if fit.n_steps >= next_try:
+                next_try, moved = np.inf, self._moved(fit)
+                if moved is not None:
+                    fit, acceleration, next_try = moved, Acceleration(), 0
+                    continue
+            if fit.n_steps >= _MIN_FIRST_SWEEPS:
+                acceleration.record(fit.distance)
+            fit = self._sweep_in_order(fit)
+        return fit, acceleration
 
     def _in_local_regime(self, fit):
         """Whether sweeps gain less and less, and move the components little relative to their size.

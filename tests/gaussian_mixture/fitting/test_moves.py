@@ -272,6 +272,13 @@ def test_surplus_components_leave_a_wide_table_where_each_has_one_variance(n_clu
     assert auto.lower_bound_ > plain.lower_bound_ + 100
 
 
+def test_moves_do_not_wait_until_components_of_one_cluster_stop_to_exchange_rows():
+    fit = surplus({"covariance_type": "spherical"}, "merge", wide_clusters(1), 8, max_iter=25)
+    assert fit.converged_
+    assert fit.n_occupied_ == 1
+    assert np.diff(fit.lower_bounds_).min() >= 0
+
+
 def test_merge_acts_where_every_component_has_rows_enough():
     X = np.random.default_rng(0).normal(size=(1000, 10))
     X[:500, 0] += 6.0
