@@ -112,7 +112,7 @@ class PosteriorMethods(SamplingMethods):
         precision[1,x0,x0] 0.021
         """
         fitted = self._fitted
-        values = (fitted.posterior.expected_log_weights, self.means_, self.precisions_)
+        values = (fitted.posterior.expectations.log_weights, self.means_, self.precisions_)
         named = zip(fitted.parameters.theta, map(np.asarray, values), strict=True)
         return np.concatenate([target.flat(value) for target, value in named])
 

@@ -163,7 +163,7 @@ def _wishart_degrees_of_freedom(posterior):
     structure, n_features = posterior.structure, posterior.n_features
     if structure.precision_factors.block_size == n_features:
         return posterior.degrees_of_freedom
-    wanted = posterior.expected_log_determinant - structure.log_determinants(posterior.whiteners)
+    wanted = posterior.expectations.log_determinants - structure.log_determinants(posterior.whiteners)
 
     def excess(log_beyond, target):
         nu = n_features - 1.0 + np.exp(log_beyond)

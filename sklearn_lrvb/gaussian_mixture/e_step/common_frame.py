@@ -95,7 +95,7 @@ class CommonFrame:
         """Coefficients of the monomials in the log densities, (K, F)."""
         structure, posterior = self._structure, self._posterior
         shift = self._mapped(self._offsets)
-        constants = posterior.log_density_constants - 0.5 * np.einsum("kp,kp->k", shift, shift)
+        constants = posterior.expectations.log_density_constants - 0.5 * np.einsum("kp,kp->k", shift, shift)
         curvature = self._monomials.coefficients(self._congruent(structure.identity, back=True))
         return np.hstack([constants[:, None], self._mapped(shift, back=True), -0.5 * curvature])
 

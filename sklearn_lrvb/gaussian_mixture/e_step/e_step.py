@@ -58,7 +58,7 @@ def e_step(rows, posterior, without=None):
     function = functools.partial(_sums_of_block, frames, without)
     moments, evidence, n_alternatives, n_pairs = rows.total(function, frames.numbers_per_row)
     return EStepResult(
-        float(evidence - posterior.kl_divergence),
+        float(evidence - posterior.divergences.total),
         posterior.with_prior(frames.in_own_frames(moments)),
         int(n_alternatives),
         int(n_pairs),

@@ -109,7 +109,7 @@ class OwnFrames:
         """rho, (K, n)."""
         densities = np.einsum("kpn,kpn->kn", whitened.values, whitened.values)
         densities *= -0.5
-        densities += self._posterior.log_density_constants[:, None]
+        densities += self._posterior.expectations.log_density_constants[:, None]
         if whitened.hidden is not None:
             densities += whitened.hidden.log_densities_by_row(whitened.pattern)
         return densities

@@ -44,7 +44,7 @@ class PairFrame:
         self._whitener = axes @ posterior.whiteners[summed]
         gap = self._center - posterior.centred_means[rest]
         self._shift = self._rest_axes.T @ (posterior.whiteners[rest] @ gap)
-        self._coefficients = self._polynomials(posterior.log_density_constants)
+        self._coefficients = self._polynomials(posterior.expectations.log_density_constants)
         self._scatter_of_all = total_scatter.whitened(self._whitener, self._center)
         self.numbers_per_row = 4 * posterior.n_features
 

@@ -233,8 +233,8 @@ def own_divergences(posterior):
     A precision that all components share is not counted.
     """
     if posterior.structure.has_own_precisions:
-        return posterior.mean_divergences + posterior.precision_divergences
-    return posterior.mean_divergences
+        return posterior.divergences.means + posterior.divergences.precisions
+    return posterior.divergences.means
 
 
 def _prior_cholesky(prior):

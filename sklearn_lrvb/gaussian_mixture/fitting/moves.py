@@ -254,7 +254,7 @@ class MoveProposals:
         posterior = self._fit.posterior
         weights = posterior.prior.weights
         in_order = np.take_along_axis(counts, weights.best_order(counts), axis=-1)
-        current = counts @ posterior.expected_log_weights - posterior.weight_divergence
+        current = counts @ posterior.expectations.log_weights - posterior.divergences.weights
         return weights.log_evidence(in_order) - current
 
     def _deletions(self, deleted, sums):

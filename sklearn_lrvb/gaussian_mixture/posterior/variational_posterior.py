@@ -37,19 +37,65 @@ def log_normal_constant(expected_log_determinant, mean_precision, n_dimensions):
     return 0.5 * (expected_log_determinant - n_dimensions * (_LOG_2_PI + 1.0 / mean_precision))
 
 
-def log_density_constants(posterior, reg_covar):
-    """rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x, (K,).
+@dataclass(frozen=True)
+class Expectations:
+    """Expectations under q that the log densities of rows are made of.
 
-    Parameters
+    Attributes
     ----------
-    posterior : VariationalPosterior, or another object with the expectations that are used here
-    reg_covar : float, variance of known noise on every coordinate of x
+    log_weights : (K,), E log pi
+    log_determinants : (S,), E log|Lambda|
+    log_density_constants : (K,), rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x
+    digamma : (S,), `PrecisionFactors.digamma`
+    log_det_inverse_scale : (S,), `PrecisionFactors.log_det_inverse_scale`
     """
-    noise = reg_covar * posterior.precision_trace
-    constants = log_normal_constant(
-        posterior.expected_log_determinant, posterior.mean_precision, posterior.structure.n_dimensions
-    )
-    return posterior.expected_log_weights + constants - 0.5 * noise
+
+    log_weights: np.ndarray
+    log_determinants: np.ndarray
+    log_density_constants: np.ndarray
+    digamma: np.ndarray
+    log_det_inverse_scale: np.ndarray
+
+    @classmethod
+    def of(cls, posterior, log_weights, log_determinants, precision_trace, reg_covar):
+        """Expectations of q, or of arrays that were set by hand.
+
+        Parameters
+        ----------
+        posterior : VariationalPosterior or HandSetDensities
+        log_weights : (K,), E log pi
+        log_determinants : (S,), log|E(Lambda)^-1|
+        precision_trace : (S,), trace E Lambda
+        reg_covar : float, variance of known noise on every coordinate of x
+        """
+        structure, degrees_of_freedom = posterior.structure, posterior.degrees_of_freedom
+        factors = structure.precision_factors
+        digamma = factors.digamma(degrees_of_freedom)
+        log_det_inverse_scale = factors.log_det_inverse_scale(log_determinants, degrees_of_freedom)
+        expected = factors.expected_log_determinant(digamma, log_det_inverse_scale)
+        constants = log_normal_constant(expected, posterior.mean_precision, structure.n_dimensions)
+        constants += log_weights - 0.5 * reg_covar * precision_trace
+        return cls(log_weights, expected, constants, digamma, log_det_inverse_scale)
+
+
+@dataclass(frozen=True)
+class Divergences:
+    """KL(q || prior) in nats, by what contributes to it; a flat prior's density counts as 1.
+
+    Attributes
+    ----------
+    weights : float
+    means : (K,), given the precisions
+    precisions : (S,)
+    """
+
+    weights: float
+    means: np.ndarray
+    precisions: np.ndarray
+
+    @property
+    def total(self):
+        return self.weights + self.means.sum() + self.precisions.sum()
 
 
 @dataclass(frozen=True)
@@ -137,44 +183,57 @@ class VariationalPosterior:
             return own
         return own + self.prior.complement.log_determinant(self.complement_variance)
 
-    @property
-    def precision_trace(self):
-        """trace E Lambda, (S,)."""
-        own = self.structure.precision_trace(self.whiteners)
-        if not self.prior.is_projected:
-            return own
-        return own + self.prior.complement.precision_trace(self.complement_variance)
-
     @cached_property
-    def _digamma(self):
-        return self.structure.precision_factors.digamma(self.degrees_of_freedom)
-
-    @cached_property
-    def _log_det_inverse_scale(self):
-        return self.structure.precision_factors.log_det_inverse_scale(
-            self._log_determinants, self.degrees_of_freedom
-        )
-
-    @cached_property
-    def expected_log_determinant(self):
-        """E log|Lambda|, (S,)."""
-        return self.structure.precision_factors.expected_log_determinant(
-            self._digamma, self._log_det_inverse_scale
-        )
-
-    @cached_property
-    def _weight_expectations(self):
+    def _of_weights(self):
+        """E log pi, and the divergence of q(pi) from the prior."""
         return self.prior.weights.expectations(self.counts)
 
-    @property
-    def expected_log_weights(self):
-        """E log pi, (K,)."""
-        return self._weight_expectations[0]
+    @cached_property
+    def expectations(self):
+        """Expectations of the weights and of the log densities: Expectations."""
+        precision_trace = self.structure.precision_trace(self.whiteners)
+        if self.prior.is_projected:
+            precision_trace += self.prior.complement.precision_trace(self.complement_variance)
+        return Expectations.of(
+            self, self._of_weights[0], self._log_determinants, precision_trace, self.prior.reg_covar
+        )
 
-    @property
-    def weight_divergence(self):
-        """Contribution of the weights to `kl_divergence`."""
-        return self._weight_expectations[1]
+    @cached_property
+    def divergences(self):
+        """Divergences of weights, means and precisions from the prior: Divergences."""
+        return Divergences(
+            self._of_weights[1], self._divergences_of_means(), self._divergences_of_precisions()
+        )
+
+    def _divergences_of_means(self):
+        prior, n_dimensions = self.prior, self.structure.n_dimensions
+        # E log|.| of the precision of mu_k in q, without P log tau_k. Under a proper prior it is E
+        # log|Lambda|.
+        expected = self.expectations.log_determinants
+        in_q = -self._log_determinants if prior.independent else expected
+        if prior.flat:
+            return 0.5 * (n_dimensions * (np.log(self.mean_precision) - _LOG_2_PI - 1.0) + in_q)
+        distance = self.whitened_prior_mean
+        ratio = self.mean_precision / prior.mean_precision
+        spread = n_dimensions / ratio + prior.mean_precision * np.einsum("kp,kp->k", distance, distance)
+        return 0.5 * (n_dimensions * (np.log(ratio) - 1.0) + (in_q - expected) + spread)
+
+    def _divergences_of_precisions(self):
+        prior, factors, expected = self.prior, self.structure.precision_factors, self.expectations
+        if prior.flat:
+            return factors.expected_log_density(
+                self.degrees_of_freedom, expected.log_det_inverse_scale, expected.log_determinants
+            )
+        scale_divergences = self.structure.scale_divergences(
+            self.whitened_prior_root / np.sqrt(prior.degrees_of_freedom)
+        )
+        if prior.is_projected:
+            scale_divergences += prior.complement.scale_divergence(
+                self.complement_variance, prior.degrees_of_freedom
+            )
+        return factors.kl_divergence(
+            self.degrees_of_freedom, expected.digamma, prior.degrees_of_freedom, scale_divergences
+        )
 
     @cached_property
     def log_weight_covariance(self):
@@ -222,11 +281,6 @@ class VariationalPosterior:
         return cho_solve((self.intercept_root, True), flat).T.reshape(intercepts.shape)
 
     @cached_property
-    def log_density_constants(self):
-        """rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x, (K,)."""
-        return log_density_constants(self, self.prior.reg_covar)
-
-    @cached_property
     def whitened_prior_mean(self):
         """W_k (m0 - m_k), (K, P)."""
         return self.structure.transformed(self.whiteners, self.prior.mean - self.centred_means)
@@ -245,45 +299,6 @@ class VariationalPosterior:
         if self.prior.flat:
             return np.zeros_like(self.covariance_cholesky)
         return self.structure.gram(self.whitened_prior_root)
-
-    @cached_property
-    def kl_divergence(self):
-        """KL(q || prior) of weights, means and precisions; a flat prior's density counts as 1."""
-        return self.weight_divergence + self.mean_divergences.sum() + self.precision_divergences.sum()
-
-    @cached_property
-    def mean_divergences(self):
-        """Contributions of the means to `kl_divergence`, given the precisions: (K,)."""
-        prior, n_dimensions = self.prior, self.structure.n_dimensions
-        # E log|.| of the precision of mu_k in q, without P log tau_k. Under a proper prior it is E
-        # log|Lambda|.
-        in_q = -self._log_determinants if prior.independent else self.expected_log_determinant
-        if prior.flat:
-            return 0.5 * (n_dimensions * (np.log(self.mean_precision) - _LOG_2_PI - 1.0) + in_q)
-        log_determinant = in_q - self.expected_log_determinant
-        distance = self.whitened_prior_mean
-        ratio = self.mean_precision / prior.mean_precision
-        spread = n_dimensions / ratio + prior.mean_precision * np.einsum("kp,kp->k", distance, distance)
-        return 0.5 * (n_dimensions * (np.log(ratio) - 1.0) + log_determinant + spread)
-
-    @cached_property
-    def precision_divergences(self):
-        """Contributions of the precisions to `kl_divergence`, (S,)."""
-        prior, factors = self.prior, self.structure.precision_factors
-        if prior.flat:
-            return factors.expected_log_density(
-                self.degrees_of_freedom, self._log_det_inverse_scale, self.expected_log_determinant
-            )
-        scale_divergences = self.structure.scale_divergences(
-            self.whitened_prior_root / np.sqrt(prior.degrees_of_freedom)
-        )
-        if prior.is_projected:
-            scale_divergences += prior.complement.scale_divergence(
-                self.complement_variance, prior.degrees_of_freedom
-            )
-        return factors.kl_divergence(
-            self.degrees_of_freedom, self._digamma, prior.degrees_of_freedom, scale_divergences
-        )
 
     def reordered(self, order):
         """The same q with its components in another order, int array (K,)."""

@@ -19,8 +19,8 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import posterior_from_responsib
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import ResponsibilitiesOf
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
+    Expectations,
     VariationalPosterior,
-    log_density_constants,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
@@ -248,7 +248,7 @@ class HandSetDensities:
     whiteners : (S, ...), W with W' W = E Lambda
     mean_precision : (K,), tau
     degrees_of_freedom : (S,), nu
-    expected_log_weights : (K,), E log pi
+    log_weights : (K,), E log pi
     """
 
     structure: object
@@ -257,7 +257,7 @@ class HandSetDensities:
     whiteners: np.ndarray
     mean_precision: np.ndarray
     degrees_of_freedom: np.ndarray
-    expected_log_weights: np.ndarray
+    log_weights: np.ndarray
 
     @property
     def n_components(self):
@@ -268,25 +268,16 @@ class HandSetDensities:
         return self.centred_means.shape[1]
 
     @cached_property
-    def precision_trace(self):
-        """trace E Lambda, (S,)."""
-        return self.structure.precision_trace(self.whiteners)
-
-    @cached_property
-    def expected_log_determinant(self):
-        """E log|Lambda|, (S,)."""
-        structure, degrees_of_freedom = self.structure, self.degrees_of_freedom
-        log_determinants = -structure.log_determinants(self.whiteners)  # of E(Lambda)^-1
-        log_det_inverse_scale = structure.precision_factors.log_det_inverse_scale(
-            log_determinants, degrees_of_freedom
+    def expectations(self):
+        """Expectations of the weights and of the log densities: Expectations."""
+        structure = self.structure
+        return Expectations.of(
+            self,
+            self.log_weights,
+            -structure.log_determinants(self.whiteners),
+            structure.precision_trace(self.whiteners),
+            self.reg_covar,
         )
-        factors = structure.precision_factors
-        return factors.expected_log_determinant(factors.digamma(degrees_of_freedom), log_det_inverse_scale)
-
-    @cached_property
-    def log_density_constants(self):
-        """The part of the log density that does not depend on x, (K,)."""
-        return log_density_constants(self, self.reg_covar)
 
 
 class HandSetMixture(_Mixture):

@@ -139,7 +139,7 @@ def _scores_at(posterior, expectation, own, left_out):
     # An empty component falls back to its prior, if that is proper.
     counts = np.where(counts > 0.0, counts, np.nan if posterior.prior.flat else 0.0)
     log_weights = posterior.prior.weights.expected_log(counts.T).T
-    changed = expectation.log_densities + log_weights - posterior.expected_log_weights[:, None]
+    changed = expectation.log_densities + log_weights - posterior.expectations.log_weights[:, None]
     for group in range(structure.layout.n_precision_groups):
         components = [k for k in range(len(r)) if structure.layout.precision_group(k) == group]
         columns = np.flatnonzero((r[components] > LEAST_RESPONSIBILITY_IN_SCORE).any(axis=0))

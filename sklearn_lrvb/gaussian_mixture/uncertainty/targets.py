@@ -279,7 +279,7 @@ class LogWeights(WeightTarget):
     quantile = staticmethod(negative_gamma_quantile)
 
     def value(self):
-        return self.posterior.expected_log_weights
+        return self.posterior.expectations.log_weights
 
     @property
     def count_jacobian(self):

@@ -48,7 +48,9 @@ def lower_bound(rows, prior, r):
     posterior = posterior_from_responsibilities(rows, prior, r)
     frames = OwnFrames(posterior)
     log_densities = frames.log_densities(frames.whiten(rows.block(slice(0, rows.n_samples)))).T
-    bound = (weights_of(rows)[:, None] * r * log_densities).sum() + entropy(rows, r) - posterior.kl_divergence
+    bound = (
+        (weights_of(rows)[:, None] * r * log_densities).sum() + entropy(rows, r) - posterior.divergences.total
+    )
     counts, weights = posterior.counts, prior.weights
     in_order = weights.log_evidence(counts[weights.best_order(counts)])
     return bound + in_order - weights.log_evidence(counts), posterior
@@ -118,11 +120,11 @@ def test_an_emptied_component_is_what_no_rows_make_of_it(model):
 def test_divergences_of_parts_add_up(model):
     rows, prior = rows_and_prior(model)
     posterior = posterior_from_responsibilities(rows, prior, responsibilities())
-    of_weights = posterior.weight_divergence
-    parts = posterior.mean_divergences.sum() + posterior.precision_divergences.sum()
-    assert posterior.kl_divergence == pytest.approx(of_weights + parts, rel=1e-14)
-    assert posterior.mean_divergences.min() >= 0
-    assert posterior.precision_divergences.min() >= 0
+    of_weights = posterior.divergences.weights
+    parts = posterior.divergences.means.sum() + posterior.divergences.precisions.sum()
+    assert posterior.divergences.total == pytest.approx(of_weights + parts, rel=1e-14)
+    assert posterior.divergences.means.min() >= 0
+    assert posterior.divergences.precisions.min() >= 0
 
 
 def test_reordering_changes_places_and_nothing_else():
