@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
-from sklearn_lrvb.gaussian_mixture.fitting.deletion import blocks_of_rows, score_without
+from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import (
     InfluenceFunctions,
@@ -19,8 +19,9 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import (
     write_weight_influence_of_few_rows,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
-    largest_shares,
-    rows_that_are_half_of_a_component,
+    changes_by_response,
+    is_far,
+    scores_of_one_step,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
@@ -33,10 +34,8 @@ from sklearn_lrvb.gaussian_mixture.validation import (
     checked_output,
 )
 
-# Change of a leave-one-out score by the response of the other rows, in nats, from which on rows are refitted:
-# below it one step is off by less than 0.03 nats as a rule, and by 0.08 at most in eight small tables.
-_LARGE_RESPONSE = 0.1
-# Most refits, by the number of rows that they go through in a sweep; and however many rows there are.
+# Most refits that one call makes: so many that their sweeps go through this many rows at a time, but at least
+# the second number, however many rows there are.
 _ROWS_OF_REFITS, _LEAST_REFITS = 200_000, 25
 
 _INFLUENCE_OF = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
@@ -318,8 +317,8 @@ class InfluenceMethods(FittedAttributes):
         -----
         UserWarning
             Under ``prior="flat"`` a component may consist of so few rows that it has no proper posterior
-            without one of them; the score is then NaN. Scores are rough where a refit does not arrive, or
-            more rows need one than time allows.
+            without one of them; the score is then NaN. Scores are rough where a refit does not arrive, where
+            more rows need one than time allows, and where X is a Dask collection and a row needs one.
 
         See Also
         --------
@@ -346,18 +345,12 @@ class InfluenceMethods(FittedAttributes):
         posterior = uncertainty.fitted.posterior
 
         def question(tracked):
-            scores = uncertainty.leave_one_out_scores(rows, counted, tracked)
+            steps = uncertainty.one_steps_without_rows(rows, counted, tracked)
             if rows.is_lazy:
-                return scores[:, 0], rows_that_are_half_of_a_component(counted, posterior)
-            return _with_refits(scores, rows, counted, given.numbers(), posterior, tracked)
+                return scores_of_one_step(steps), *uncertainty.rows_without_score_and_far(counted)
+            return _with_refits(steps, rows, counted, given.numbers(), posterior, tracked)
 
-        scores, rough = self._reported("loo_score_samples", question)
-        if not rows.is_lazy:
-            without_score = np.flatnonzero(np.isnan(scores))
-        elif posterior.prior.flat:
-            without_score = uncertainty.rows_without_score(counted)
-        else:  # A proper prior takes over where rows are left out.
-            without_score = np.zeros(0, dtype=np.intp)
+        scores, without_score, rough = self._reported("loo_score_samples", question)
         self._warn_of_rows(
             without_score,
             rows,
@@ -365,7 +358,7 @@ class InfluenceMethods(FittedAttributes):
             "is NaN. (a) Use prior='conjugate'. (b) Lower n_components.",
         )
         self._warn_of_rows(
-            np.setdiff1d(rough, without_score),
+            rough,
             rows,
             "move the fit further than one step leads ({first}), and their score is rough. (a) Refit without "
             "them, and score them. (b) Lower n_components.",
@@ -441,30 +434,32 @@ class InfluenceMethods(FittedAttributes):
         return per_standard_deviation(sensitivity, uncertainty.std(target)) if per_std else sensitivity
 
 
-def _with_refits(scores, rows, counted, numbers, posterior, tracked):
-    """Leave-one-out scores, refitted where one step is too far, and the numbers of rows that stay rough.
+def _with_refits(steps, rows, counted, numbers, posterior, tracked):
+    """Leave-one-out scores, refitted where one step is too far.
 
     Parameters
     ----------
-    scores : (n_samples, 2), by one step, and without response (`leave_one_out_scores`)
+    steps : (n_samples, 3), `one_steps`
     rows, counted : CentredRows, all rows, and those that count
     numbers : int array, ascending, of the rows that count among all rows
     posterior : VariationalPosterior
     tracked : Tracked, through which the refits are gone
+
+    Returns
+    -------
+    scores : (n_samples,)
+    without_score, rough : int arrays, numbers of the rows that have no score, and a rough one
     """
-    responses, scores = np.abs(scores[:, 0] - scores[:, 1]), scores[:, 0].copy()
-    is_far = responses > _LARGE_RESPONSE
-    if posterior.n_components > 1:
-        is_far |= largest_shares(rows, posterior) >= 0.5
-    far = numbers[(is_far & ~np.isnan(scores))[numbers]]  # Without other rows the fit is what it is.
-    far = far[np.argsort(-responses[far], kind="stable")]
+    scores, changes = scores_of_one_step(steps), changes_by_response(steps)
+    far = numbers[is_far(changes)[numbers]]  # Rows that do not count are not left out.
+    far = far[np.argsort(-changes[far], kind="stable")]
     n_refits = min(len(far), max(_LEAST_REFITS, _ROWS_OF_REFITS // rows.n_samples))
-    blocks = blocks_of_rows(counted, np.searchsorted(numbers, far[:n_refits])) if n_refits else {}
-    refitted = {
-        int(numbers[place]): score_without(counted, posterior, blocks[place])
-        for place in tracked(blocks, n_refits)
-    }
-    for number, score in refitted.items():
-        scores[number] = scores[number] if np.isnan(score) else score
-    is_rough = [np.isnan(refitted.get(int(number), np.nan)) for number in far]
-    return scores, np.sort(far[is_rough])
+    blocks = single_row_blocks(counted, np.searchsorted(numbers, far[:n_refits])) if n_refits else {}
+    rough = [int(number) for number in far[n_refits:]]
+    for place in tracked(blocks, n_refits):
+        number, score = int(numbers[place]), refitted_score(counted, posterior, blocks[place])
+        if np.isnan(score):
+            rough.append(number)
+        else:
+            scores[number] = score
+    return scores, np.flatnonzero(np.isnan(scores)), np.sort(np.array(rough, dtype=np.intp))

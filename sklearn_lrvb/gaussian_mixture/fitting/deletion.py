@@ -1,8 +1,9 @@
 """The optimum without one row, from that with it.
 
 The sweeps go over all rows, and subtract what the row adds to their sums. So a row can be left out wherever
-the rows are, and nothing is copied. The sweeps are accelerated by Anderson's method
-(`anderson_acceleration`); a proposal is taken if it raises the lower bound of the other rows.
+the rows are, and no other row is copied. The sweeps are accelerated by Anderson's method
+(`anderson_acceleration`); a proposal is kept if the lower bound of the other rows is not lower there than
+before the last sweep.
 """
 
 import functools
@@ -24,10 +25,10 @@ _TOLERANCE, _SLOW_TOLERANCE = 1e-4, 1e-2
 _ROUND_OFF = 1e-10  # Of the lower bound, relative.
 
 
-def blocks_of_rows(rows, numbers):
-    """Some of the rows, each as a block of its own: dict of number -> RowBlock."""
-    parts = rows.gathered(functools.partial(_single_rows, np.asarray(numbers)))
-    return {number: block for part in parts for number, block in part}
+def single_row_blocks(rows, places):
+    """Some of the rows, int array of places among them, each as a block: dict of place -> RowBlock."""
+    parts = rows.gathered(functools.partial(_single_rows, np.asarray(places)))
+    return {place: block for part in parts for place, block in part}
 
 
 def _single_rows(wanted, block):
@@ -41,8 +42,8 @@ def _single_rows(wanted, block):
     return singles
 
 
-def score_without(rows, posterior, block):
-    """Score of a row under the optimum for all other rows; NaN if there is none, or it is not reached.
+def refitted_score(rows, posterior, block):
+    """Score of a row at the optimum for all other rows; NaN if there is none, or it is not reached.
 
     Parameters
     ----------
@@ -50,27 +51,31 @@ def score_without(rows, posterior, block):
     posterior : VariationalPosterior, the optimum for all of them
     block : RowBlock, the row
     """
-    acceleration, bound, next_posterior = Acceleration(), -np.inf, None
+    acceleration, bound, swept = Acceleration(), -np.inf, posterior
+    score, distance = np.nan, np.inf  # Of the last state that was kept.
     for _ in range(_MOST_SWEEPS):
         result, frames = e_step(rows, posterior), OwnFrames(posterior)
         own = expect(frames, block)
         of_others = result.lower_bound - float(block.weighted(own.log_normalizer)[0])
-        if of_others < bound - _ROUND_OFF * abs(bound):
+        if not of_others >= bound - _ROUND_OFF * abs(bound):  # NaN is a fall too.
             acceleration.reject()
-            posterior, bound = next_posterior, -np.inf
+            posterior, bound = swept, -np.inf
             continue
+        if posterior is not swept:
+            acceleration.accept()
         of_row = frames.moments(own.whitened, block.weighted(own.responsibilities))
         moments = result.moments - posterior.with_noise(of_row)
         distance = posterior.deviation(statistics_residual(posterior, moments))
+        score = float(own.log_normalizer[0])
         if distance < _TOLERANCE:
-            return float(own.log_normalizer[0])
+            break
         acceleration.record(distance)
         try:
-            next_posterior = posterior.m_step(moments)
+            swept = posterior.m_step(moments)
         except DegenerateComponentError:
             return np.nan
-        bound, posterior = of_others, _proposed(acceleration, posterior, next_posterior)
-    return float(own.log_normalizer[0]) if distance < _SLOW_TOLERANCE else np.nan
+        bound, posterior = of_others, _proposed(acceleration, posterior, swept)
+    return score if distance < _SLOW_TOLERANCE else np.nan
 
 
 def _proposed(acceleration, posterior, next_posterior):

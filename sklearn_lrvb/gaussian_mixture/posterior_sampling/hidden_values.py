@@ -34,8 +34,10 @@ def hidden_values(posterior, draws, rows, noise):
 
 
 def numbers_of_pattern_and_draw(posterior):
-    """How many numbers belong to a pattern of holes and a draw, at most: int."""
-    return 2 * numbers_of_pattern(posterior)
+    """About how many numbers belong to a pattern of holes and a draw: maps by group, sums by component."""
+    n_components, n_features = posterior.centred_means.shape
+    sums = n_components * n_features**2 if posterior.structure.is_matrix else 0
+    return 2 * numbers_of_pattern(posterior) + sums
 
 
 def noise_by_feature(posterior, draws):
@@ -74,12 +76,13 @@ class HiddenValues(ABC):
     def expected_sums(self, weights):
         """What sums of weight (1, y, s(y)) have more than those at yhat, weights (K, d, n): (d, K, F).
 
-        Hidden values are taken at their expectation given what is seen, squares included.
+        Hidden values are taken at their expectation given what is seen, squares included. The known noise on
+        hidden features is taken off again.
         """
         return self._monomial_sums(weights, *self._expected_moments(weights))
 
     def drawn_sums(self, weights, normals):
-        """The same, with hidden values drawn by standard normal numbers (d, P, n), of hidden features."""
+        """The same, with hidden values drawn by standard normal numbers (d, P, n), zero where one is seen."""
         return self._monomial_sums(weights, *self._drawn_moments(weights, normals))
 
     def _monomial_sums(self, weights, first, second):
@@ -118,7 +121,7 @@ class AlikePatterns:
     axes : (S, g, P, m), Q
     columns : int array (g, m), the hidden features
     index : int array (g, r), the rows in the block
-    is_new : bool (g, r), False for copies
+    is_no_copy : bool (g, r)
     rows : (K, g, P, r), yhat
     triangles : (S, g, d, m, m), R
     offsets : (K, g, d, m, r), t
@@ -127,7 +130,7 @@ class AlikePatterns:
     axes: np.ndarray
     columns: np.ndarray
     index: np.ndarray
-    is_new: np.ndarray
+    is_no_copy: np.ndarray
     rows: np.ndarray
     triangles: np.ndarray
     offsets: np.ndarray
@@ -139,7 +142,7 @@ class AlikePatterns:
 
     def own(self, by_row):
         """What belongs to the rows of a block, with zeros for copies: (..., n) -> (..., g, r)."""
-        return by_row[..., self.index] * self.is_new
+        return by_row[..., self.index] * self.is_no_copy
 
     def drawn(self, normals):
         """e by standard normal numbers: (d, P, n) -> (K, g, d, m, r)."""
@@ -155,14 +158,10 @@ class HiddenVectors(HiddenValues):
         factors = self._structure.transposed(draws.factors)
         self._maps = np.ascontiguousarray(factors.swapaxes(0, 1))  # L', (S, d, P, P)
         self._alike = [
-            self._under_draws(axes[:, own], first + own, rows)
-            for first, axes in self._axes()
-            for own in _of_similar_lengths(self._holes.lengths[first : first + axes.shape[1]])
+            self._under_draws(axes[:, own], patterns.start + own, rows)
+            for patterns, axes, _ in self._directions.factors
+            for own in _of_similar_lengths(self._holes.lengths[patterns])
         ]
-
-    def _axes(self):
-        """Q of the patterns with equally many holes, and the number of the first one."""
-        return [(patterns.start, axes) for patterns, axes, _ in self._directions.factors]
 
     def _under_draws(self, axes, patterns, rows):
         """`AlikePatterns`, int array of patterns."""
@@ -192,9 +191,10 @@ class HiddenVectors(HiddenValues):
 
     def _add_log_integrals(self, log_densities):
         for alike in self._alike:
-            lengths = np.abs(np.einsum("sgdmm->sgdm", alike.triangles))
+            pivots = np.abs(np.einsum("sgdmm->sgdm", alike.triangles))
             integrals = 0.5 * np.einsum("kgdmr,kgdmr->kgdr", alike.offsets, alike.offsets)
-            integrals -= np.log(lengths).sum(axis=-1)[..., None]
+            integrals -= np.log(pivots).sum(axis=-1)[..., None]
+            # A copy repeats the sum of its row: += with an index adds to a row once.
             log_densities[..., alike.index] += integrals.swapaxes(1, 2)
 
     def _expected_moments(self, weights):
@@ -217,7 +217,7 @@ class HiddenVectors(HiddenValues):
 
 def _of_similar_lengths(lengths):
     """Places of numbers of rows that are similar: list of int arrays; twice as many are not similar."""
-    half = np.maximum(1 << np.frexp(lengths)[1] >> 2, 1)
+    half = np.maximum(2 ** (np.frexp(lengths)[1] - 2.0), 1.0).astype(int)  # Half the power of two below.
     rounded = -(-lengths // half) * half
     return [np.flatnonzero(rounded == length) for length in np.unique(rounded)]
 

@@ -14,8 +14,8 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import compl
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import robust_covariance
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
-    leave_one_out_scores,
-    rows_without_score,
+    one_steps,
+    rows_without_score_and_far,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, covariance_margins
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
@@ -242,14 +242,8 @@ class PosteriorUncertainty:
             function = functools.partial(function, posterior=posterior, responses=responses)
             return rows.each(function, shape, tracked=tracked)
 
-    def rows_without_score(self, rows):
-        """Numbers of the training rows that `leave_one_out_scores` gives no score: int array."""
-        posterior, size = self.fitted.posterior, self.source.size
-        responses = ResponsesOfRows(self.source.information(size), posterior, size)
-        return rows_without_score(rows, posterior, responses)
-
-    def leave_one_out_scores(self, rows, training_rows, tracked=untracked):
-        """Scores of rows, each under the posterior without it, and without responses: (n_samples, 2).
+    def one_steps_without_rows(self, rows, training_rows, tracked=untracked):
+        """What one step without each row says about its score (`leave_one_out.one_steps`): (n_samples, 3).
 
         Parameters
         ----------
@@ -258,7 +252,13 @@ class PosteriorUncertainty:
         tracked : Tracked, through which the blocks of rows are gone
         """
         self.source.check_training_rows(training_rows)
-        return self.of_rows(rows, leave_one_out_scores, (2,), tracked=tracked)
+        return self.of_rows(rows, one_steps, (3,), tracked=tracked)
+
+    def rows_without_score_and_far(self, rows):
+        """Numbers of the training rows without a score, and of those that one step is too far for."""
+        posterior, size = self.fitted.posterior, self.source.size
+        responses = ResponsesOfRows(self.source.information(size), posterior, size)
+        return rows_without_score_and_far(rows, posterior, responses)
 
     # Coefficients of influence functions.
 

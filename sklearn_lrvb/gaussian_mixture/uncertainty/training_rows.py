@@ -5,6 +5,9 @@ and on which values are missing. The sums of c and of c z, as often as rows coun
 order of the rows, and how they are stored, change them by round-off of sums alone, however dependent columns
 are: no matrix takes part. The lower bound would not do: where a covariance is nearly singular its rounding is
 amplified as much as a change of X.
+
+A change of one value by 1e-9 N units of its column, or more, is seen. Smaller changes may pass: they do not
+matter to a fit of N rows.
 """
 
 import functools
@@ -12,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Relative difference of sums that is more than round-off: 10^7 times that of a number.
-_LEAST_CHANGE = 1e-9
+# Difference of sums, relative to the sizes of their terms, up to which rows count as the same: 10^7 times the
+# rounding of a number.
+_RELATIVE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class TrainingSums:
     Attributes
     ----------
     posterior : VariationalPosterior of the fit, which sets the units of the columns
-    sums : (2 + P,), numbers of rows, and sums of c and of c z
+    sums : (2 + P,), how many rows there are, weights counted, and sums of c and of c z
     """
 
     posterior: object
@@ -32,18 +36,18 @@ class TrainingSums:
     @classmethod
     def of(cls, posterior, rows):
         """The sums over some rows, measured from the posterior's origin."""
-        return cls(posterior, _sums(posterior, rows, np.positive))
+        return cls(posterior, _sums(posterior, rows)[0])
 
     def difference(self, rows):
-        """What makes rows others than those of the fit, in words; None where they are the same.
+        """What makes rows others than those of the fit, the end of a sentence; None where they are the same.
 
         Parameters
         ----------
         rows : CentredRows
         """
-        found, sizes = _sums(self.posterior, rows, np.positive), _sums(self.posterior, rows, np.abs)
+        found, sizes = _sums(self.posterior, rows)
         changes = np.abs(found - self.sums)
-        changed = changes > _LEAST_CHANGE * sizes
+        changed = ~(changes <= _RELATIVE_TOLERANCE * sizes)  # NaN is a change.
         if not changed.any():
             return None
         if changed[0]:
@@ -52,21 +56,22 @@ class TrainingSums:
         return f"sums over its rows differ from those of the fit by up to a relative {largest:.1g}"
 
 
-def _sums(posterior, rows, size):
-    """The sums of `TrainingSums`, or of the sizes of their terms."""
+def _sums(posterior, rows):
+    """The sums of `TrainingSums`, and those of the sizes of their terms: (2, 2 + P)."""
     layout, counts = posterior.structure.layout, posterior.counts[:, None]
     deviations = layout.per_component(posterior.structure.deviations(posterior.covariance_cholesky))
     squares = np.square(deviations) + np.square(posterior.centred_means)
     units = np.sqrt((counts * squares).sum(axis=0) / counts.sum())
-    return rows.total(functools.partial(_sums_of_block, units, size))
+    return rows.total(functools.partial(_sums_of_block, units))
 
 
-def _sums_of_block(units, size, block):
-    """The sums over a block, (2 + P,)."""
+def _sums_of_block(units, block):
+    """The sums over a block, (2, 2 + P)."""
     z = block.rows / units[:, None]
     direction = np.cos(1.0 + np.arange(len(z)))  # A generic one: no other row is likely to have the same c.
     projection = direction @ z
     if block.holes is not None:
-        projection += direction @ (1.0 - block.seen)
+        projection += direction @ block.holes.by_row(block.holes.hidden.T)
     c = block.weighted(1.0 / (1.0 + np.square(projection)))
-    return np.concatenate([[block.counts.sum(), c.sum()], size(z) @ c])
+    of_both = [block.counts.sum(), c.sum()]
+    return np.array([[*of_both, *(z @ c)], [*of_both, *(np.abs(z) @ c)]])

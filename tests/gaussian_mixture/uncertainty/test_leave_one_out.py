@@ -148,6 +148,16 @@ def test_rows_with_holes_move_far_and_are_refitted(model, n_components):
     np.testing.assert_allclose(in_batches, truth, atol=0.03)
 
 
+def test_a_row_is_refitted_where_one_step_leads_to_no_posterior():
+    # Without this row the covariance of a component would not be positive definite after Newton's step.
+    rows = np.random.default_rng(34).normal(size=(30, 2))
+    estimator = mixture({"prior": "flat"}).fit(rows)
+    row = np.argmax(estimator.score_samples(rows) - estimator.loo_score_samples(rows))
+    truth = refitted({"prior": "flat"}, estimator, rows, [row])
+    assert len(rows) * estimator.weights_.min() > 10.0  # No component hangs on the row alone.
+    np.testing.assert_allclose(estimator.loo_score_samples(rows)[row], truth[0], atol=0.01)
+
+
 def test_rows_whose_refit_does_not_arrive_are_said_to_be_rough():
     # A covariance prior of nearly nothing lets covariances collapse as rows are left out.
     rng = np.random.default_rng(1)

@@ -60,6 +60,7 @@ def changes(X):
     n_rows = len(X)
     return {
         "a value": lambda Y: Y.__setitem__((3, 1), Y[3, 1] + 1e-3 * np.nanstd(X[:, 1])),
+        "a value that goes": lambda Y: Y.__setitem__((3, 1), np.nan),
         "a row": lambda Y: Y.__setitem__(5, Y[6]),
         "the order in a column": lambda Y: Y.__setitem__((slice(None), 0), rng.permutation(X[:, 0])),
         "the order in every column": lambda Y: Y.sort(axis=0),
