@@ -403,7 +403,7 @@ for k, ax in enumerate(right.subplots(2, 1)):
         loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, labelspacing=1.2
     )
 
-title = f"(c) Doubtful: {len(doubtful)} digits for which neither cluster has 90 %"
+title = f"(c) Doubtful: {len(doubtful)} digits, less than 90 % for either cluster"
 odds = [
     ", ".join(
         f"{digit}: {100 * p:.0f} %"
