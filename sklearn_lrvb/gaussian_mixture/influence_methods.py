@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
-from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import (
     InfluenceFunctions,
@@ -19,8 +18,9 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import (
     write_weight_influence_of_few_rows,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
+    are_rough,
+    are_worth_a_refit,
     changes_by_response,
-    is_far,
     scores_of_one_step,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages
@@ -342,13 +342,13 @@ class InfluenceMethods(FittedAttributes):
         uncertainty = self._uncertainty
         origin, given = uncertainty.fitted.origin, given_rows(self, X, sample_weight)
         rows, counted = given.around(origin, weighted=True), given.counted_around(origin)
-        posterior = uncertainty.fitted.posterior
 
         def question(tracked):
             steps = uncertainty.one_steps_without_rows(rows, counted, tracked)
             if rows.is_lazy:
-                return scores_of_one_step(steps), *uncertainty.rows_without_score_and_far(counted)
-            return _with_refits(steps, rows, counted, given.numbers(), posterior, tracked)
+                found = uncertainty.rows_without_score_and_rough(counted)
+                return scores_of_one_step(steps), *(given.numbers()[places] for places in found)
+            return _with_refits(steps, rows, counted, given.numbers(), uncertainty, tracked)
 
         scores, without_score, rough = self._reported("loo_score_samples", question)
         self._warn_of_rows(
@@ -434,15 +434,15 @@ class InfluenceMethods(FittedAttributes):
         return per_standard_deviation(sensitivity, uncertainty.std(target)) if per_std else sensitivity
 
 
-def _with_refits(steps, rows, counted, numbers, posterior, tracked):
-    """Leave-one-out scores, refitted where one step is too far.
+def _with_refits(steps, rows, counted, numbers, uncertainty, tracked):
+    """Leave-one-out scores, refitted where one step may be too far.
 
     Parameters
     ----------
     steps : (n_samples, 3), `one_steps`
     rows, counted : CentredRows, all rows, and those that count
     numbers : int array, ascending, of the rows that count among all rows
-    posterior : VariationalPosterior
+    uncertainty : PosteriorUncertainty
     tracked : Tracked, through which the refits are gone
 
     Returns
@@ -451,15 +451,13 @@ def _with_refits(steps, rows, counted, numbers, posterior, tracked):
     without_score, rough : int arrays, numbers of the rows that have no score, and a rough one
     """
     scores, changes = scores_of_one_step(steps), changes_by_response(steps)
-    far = numbers[is_far(changes)[numbers]]  # Rows that do not count are not left out.
+    far = numbers[are_worth_a_refit(changes)[numbers]]  # Rows that do not count are not left out.
     far = far[np.argsort(-changes[far], kind="stable")]
     n_refits = min(len(far), max(_LEAST_REFITS, _ROWS_OF_REFITS // rows.n_samples))
-    blocks = single_row_blocks(counted, np.searchsorted(numbers, far[:n_refits])) if n_refits else {}
-    rough = [int(number) for number in far[n_refits:]]
-    for place in tracked(blocks, n_refits):
-        number, score = int(numbers[place]), refitted_score(counted, posterior, blocks[place])
-        if np.isnan(score):
-            rough.append(number)
-        else:
-            scores[number] = score
-    return scores, np.flatnonzero(np.isnan(scores)), np.sort(np.array(rough, dtype=np.intp))
+    is_rough = np.zeros(rows.n_samples, dtype=bool)
+    is_rough[far] = are_rough(changes[far])
+    refitted = uncertainty.refitted_scores(counted, np.searchsorted(numbers, far[:n_refits]), tracked)
+    for number, score in zip(far, refitted, strict=False):
+        if np.isfinite(score):
+            scores[number], is_rough[number] = score, False
+    return scores, np.flatnonzero(np.isnan(scores)), np.flatnonzero(is_rough)
