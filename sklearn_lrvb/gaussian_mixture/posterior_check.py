@@ -62,12 +62,13 @@ class PosteriorCheck:
     log_evidence_bound_error : float or None
         Its Monte Carlo standard error.
     log_evidence : float or None
-        log p(X) in nats by importance sampling, with all relabellings of the components. Draws count if their
-        components are closest to those of the fit in the order of the fit, so that copies that overlap are
-        not counted twice. None where no draw counts, because many components overlap, and under a Dirichlet
-        process with more than 12 components.
+        log p(X) in nats by importance sampling: the mode of the fit, with all relabellings of its components.
+        Other modes are not in it. Draws count if their components are closest to those of the fit in the
+        order of the fit, so that copies that overlap are not counted twice. None where no draw counts,
+        because many components overlap, and under a Dirichlet process with more than 12 components.
     log_evidence_error : float or None
-        Its Monte Carlo standard error.
+        Its Monte Carlo standard error. What draws do not reach at all is not in it: the evidence is then too
+        low, with few rows by 0.2 nats where the error was 0.02.
     k_hat : float or None
         Shape of the tail of the importance weights (Pareto smoothing); 0 where the weights are so nearly
         equal that it is noise. Above 0.7 importance sampling fails.
@@ -259,8 +260,8 @@ class Findings:
             return "lrvb"
         if self.reliable is not None:
             return "importance" if self.reliable else "gibbs"
-        is_too_far = self.shift > _LARGE_SHIFT or self.asymmetry > _LARGE_ASYMMETRY
-        return "gibbs" if is_too_far or self.n_empty else "importance"
+        is_near = self.shift <= _LARGE_SHIFT and self.asymmetry <= _LARGE_ASYMMETRY  # NaN is not near.
+        return "importance" if is_near and not self.n_empty else "gibbs"
 
     @property
     def verdict(self):

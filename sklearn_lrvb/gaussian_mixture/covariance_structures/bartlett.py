@@ -127,14 +127,15 @@ def _row_scale(diagonal, below, degrees_of_freedom):
     largest = 1.0 - _LEAST_RELATIVE_PIVOT * own_pivot
     of_mean = largest / first
     of_variance = np.sqrt(0.5 * largest * variance / second)
+    largest_scale = np.minimum(1.0, np.minimum(of_mean, of_variance))
     # The pivot's mean m = 1 - x first has a harmonic mean of at least `least` if m (m - least) >= variance
-    # - 2 x^2 second: at x = 1, as for a Wishart matrix, or else up to the smaller root of a quadratic.
+    # - 2 x^2 second: at the largest scale x, as for a Wishart matrix, or else up to the smaller root of a
+    # quadratic.
     least = _LEAST_RELATIVE_HARMONIC_MEAN * own_pivot - variance
-    mean = 1.0 - first
-    is_large = (mean > 0.0) & (mean * (mean - least) >= variance - 2.0 * second)
+    mean = 1.0 - largest_scale * first
+    is_large = mean * (mean - least) >= variance - 2.0 * np.square(largest_scale) * second
     slope, constant = 0.5 * (2.0 - least) * first, np.maximum(1.0 - variance - least, 0.0)
     discriminant = np.square(slope) - (np.square(first) + 2.0 * second) * constant
     root = constant / (slope + np.sqrt(np.maximum(discriminant, 0.0)))
-    of_harmonic_mean = np.where(is_large, 1.0, root)
-    scale[:, 1:] = np.minimum(1.0, np.minimum(np.minimum(of_mean, of_variance), of_harmonic_mean))
+    scale[:, 1:] = np.where(is_large, largest_scale, np.minimum(largest_scale, root))
     return scale

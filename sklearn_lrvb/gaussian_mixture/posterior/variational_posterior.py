@@ -73,8 +73,8 @@ class Expectations:
         digamma = factors.digamma(degrees_of_freedom)
         log_det_inverse_scale = factors.log_det_inverse_scale(log_determinants, degrees_of_freedom)
         expected = factors.expected_log_determinant(digamma, log_det_inverse_scale)
-        constants = log_normal_constant(expected, posterior.mean_precision, structure.n_dimensions)
-        constants += log_weights - 0.5 * reg_covar * precision_trace
+        of_normal = log_normal_constant(expected, posterior.mean_precision, structure.n_dimensions)
+        constants = log_weights + of_normal - 0.5 * (reg_covar * precision_trace)
         return cls(log_weights, expected, constants, digamma, log_det_inverse_scale)
 
 

@@ -14,6 +14,9 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.parameter_draws import Dra
 # Standard deviations by linear response beyond which a mean or a log weight has left the mode of the fit.
 FAR = 8.0
 
+# Size of the term that decides between components of the fit that are equal, beside shares that sum to one.
+_TIE_BREAK = 1e-7
+
 
 def departed(parameters, targets, deviations):
     """Which draws are far from the mode of the fit in a weight or mean of an occupied component: bool (n,).
@@ -63,8 +66,10 @@ def closest_orders(parameters, of_components):
 def _divergences(parameters):
     """Divergences of the components of draws from those of the fit, up to constants: (n, K, K).
 
-    They are Kullback and Leibler's. Rows are the fit's components, which count as often as they have rows;
-    columns are those of the draws.
+    They are Kullback and Leibler's, doubled, of the joint law of a label and a row: a component of a draw
+    without weight is close to none of the fit. Rows are the fit's components, which count as often as they
+    have rows; columns are those of the draws. Where components of the fit are equal, the order of the draws'
+    weights decides, so that each of their orders is the closest one equally often.
     """
     posterior, structure, roots = parameters.posterior, parameters.posterior.structure, _roots(parameters)
     axes = tuple(range(-structure.identity.ndim, 0))
@@ -75,6 +80,7 @@ def _divergences(parameters):
         gaps = structure.transformed(roots, parameters.means - parameters.origin - posterior.centred_means[k])
         own = posterior.structure.log_determinants(posterior.covariance_cholesky)
         costs[:, k] = share * (of_groups + own + np.square(gaps).sum(axis=-1))
+        costs[:, k] += (_TIE_BREAK * k - 2.0 * share) * parameters.log_weights
     return costs
 
 

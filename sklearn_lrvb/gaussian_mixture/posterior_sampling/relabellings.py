@@ -13,6 +13,7 @@ from scipy.special import gammaln, logsumexp
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.label_switching import closest_orders
+from sklearn_lrvb.row_blocks import batches
 
 _MOST_COMPONENTS = 12  # Largest number of components for which all subsets of them are gone through.
 
@@ -41,22 +42,25 @@ def evidence_of_all_copies(parameters, sampled):
     """
     posterior = parameters.posterior
     if isinstance(posterior.prior.weights, DirichletWeights):
-        log_over_one = np.full(len(parameters.draws), log_copies(posterior.counts))
+        log_copies_by_draw = np.full(len(parameters.draws), log_copies(posterior.counts))
     elif posterior.n_components > _MOST_COMPONENTS:
         return None, None
     else:
         log_left = np.cumsum(parameters.draws.log_rest, axis=1)  # of t_2, ..., t_(K + 1)
-        log_over_one = log_left[:, :-1].sum(axis=1)
+        log_copies_by_draw = log_left[:, :-1].sum(axis=1)
         is_empty = ~occupied(posterior.counts)
-        log_over_one += _log_sum_over_orders(parameters.log_weights, log_left[:, -1], is_empty)
+        for some in batches(len(log_left), 16 * 2**posterior.n_components):
+            log_copies_by_draw[some] += _log_sum_over_orders(
+                parameters.log_weights[some], log_left[some, -1], is_empty
+            )
     is_occupied = occupied(posterior.counts)
     is_counted = np.all(closest_orders(parameters, is_occupied) == np.flatnonzero(is_occupied), axis=1)
     counted = np.where(is_counted, sampled.weights, 0.0)
     if not counted.any():
         return None, None
-    shares = counted * np.exp(log_over_one - log_over_one.max())
+    shares = counted * np.exp(log_copies_by_draw - log_copies_by_draw.max())
     error = np.sqrt(max(np.square(shares / shares.sum()).sum() - 1.0 / len(shares), 0.0))
-    return sampled.log_evidence + float(logsumexp(log_over_one, b=counted)), float(error)
+    return sampled.log_evidence + float(logsumexp(log_copies_by_draw, b=counted)), float(error)
 
 
 def _log_sum_over_orders(log_weights, log_left, is_empty):

@@ -214,12 +214,15 @@ class PosteriorSampler:
         """
         if correction == "gibbs":
             parameters, is_elsewhere = self._gibbs(rows, n_draws, random_state, tracked)
-            if is_elsewhere.any():
-                warn_caller(
-                    f"{_departures(is_elsewhere)} They are left out: the results are for the fit's mode."
-                )
             # One draw has no moments.
             is_here = ~is_elsewhere if (~is_elsewhere).sum() > 1 else np.ones_like(is_elsewhere)
+            if is_elsewhere.any():
+                use = (
+                    "All draws are used, because hardly any is left in the fit's mode."
+                    if is_here.all()
+                    else "They are left out: the results are for the fit's mode."
+                )
+                warn_caller(f"{_departures(is_elsewhere)} {use}")
             return WeightedDraws(parameters, is_here / is_here.sum())
         draws, weights = self.importance(rows, n_draws, random_state, tracked)
         _warn_unreliable(weights)

@@ -87,6 +87,24 @@ def test_components_that_overlap_are_not_counted_twice(n_components, covariance_
     assert check.log_evidence == pytest.approx(expected, abs=slack + 2 * check.log_evidence_error)
 
 
+EQUAL = {"weight_concentration_prior": 50.0, "mean_precision_prior": 1e3, "degrees_of_freedom_prior": 1e3}
+
+
+@pytest.mark.parametrize(
+    ("n_components", "model"),
+    [(2, {"weight_concentration_prior": 1e-3}), (3, EQUAL)],
+    ids=["an empty component", "equal components"],
+)
+def test_every_labelling_is_counted_once(n_components, model):
+    # An empty component may be drawn anywhere. Equal ones give no reason to prefer any order.
+    X = np.random.default_rng(0).normal(size=(8, 1))
+    model = {**model, "covariance_type": "tied", "weight_concentration_prior_type": WEIGHT_PRIORS[1]}
+    estimator = mixture(model, n_components).fit(X)
+    check = estimator.posterior_check(X, n_draws=20_000, random_state=0)
+    expected = log_evidence(estimator, X)
+    assert check.log_evidence == pytest.approx(expected, abs=0.005 + 3 * check.log_evidence_error)
+
+
 @pytest.mark.parametrize(
     ("covariance_type", "weights", "noise"),
     [
