@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
+from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import (
     InfluenceFunctions,
@@ -454,10 +456,15 @@ def _with_refits(steps, rows, counted, numbers, uncertainty, tracked):
     far = numbers[are_worth_a_refit(changes)[numbers]]  # Rows that do not count are not left out.
     far = far[np.argsort(-changes[far], kind="stable")]
     n_refits = min(len(far), max(_LEAST_REFITS, _ROWS_OF_REFITS // rows.n_samples))
-    is_rough = np.zeros(rows.n_samples, dtype=bool)
+    is_rough = np.zeros(len(scores), dtype=bool)
     is_rough[far] = are_rough(changes[far])
-    refitted = uncertainty.refitted_scores(counted, np.searchsorted(numbers, far[:n_refits]), tracked)
-    for number, score in zip(far, refitted, strict=False):
-        if np.isfinite(score):
-            scores[number], is_rough[number] = score, False
+    if n_refits:
+        posterior, source = uncertainty.fitted.posterior, uncertainty.source
+        at_optimum, information = e_step(counted, posterior), source.information(source.size)
+        places = np.searchsorted(numbers, far[:n_refits])
+        blocks = single_row_blocks(counted, places)
+        for number, place in zip(far, tracked(places, n_refits), strict=False):
+            score = refitted_score(counted, posterior, at_optimum, information, blocks[int(place)])
+            if np.isfinite(score):
+                scores[number], is_rough[number] = score, False
     return scores, np.flatnonzero(np.isnan(scores)), np.flatnonzero(is_rough)

@@ -283,8 +283,8 @@ def test_long_questions_are_tasks(name, n_jobs, small_blocks):
 def test_short_questions_are_not_reported():
     recorder = Recorder()
     estimator = mixture({}).fit(overlapping()).set_callbacks(recorder)
-    for question in QUESTIONS.values():
-        question(estimator)
+    for name in QUESTIONS.keys() - {"loo_score_samples"}:  # It refits rows, one by one.
+        QUESTIONS[name](estimator)
     assert recorder.events == []
 
 

@@ -10,8 +10,6 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import robust_covariance
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
@@ -261,23 +259,6 @@ class PosteriorUncertainty:
         posterior, size = self.fitted.posterior, self.source.size
         responses = ResponsesOfRows(self.source.information(size), posterior, size)
         return rows_without_score_and_rough(rows, posterior, responses)
-
-    def refitted_scores(self, training_rows, places, tracked=untracked):
-        """Yield scores of some training rows at the optimum without each: floats, NaN where not reached.
-
-        Parameters
-        ----------
-        training_rows : CentredRows
-        places : int array, of the rows among the training rows
-        tracked : Tracked, through which the rows are gone
-        """
-        if not len(places):
-            return
-        posterior, information = self.fitted.posterior, self.source.information(self.source.size)
-        at_optimum, blocks = e_step(training_rows, posterior), single_row_blocks(training_rows, places)
-        for place in tracked(places, len(places)):
-            with self.source.threads():
-                yield refitted_score(training_rows, posterior, at_optimum, information, blocks[int(place)])
 
     # Coefficients of influence functions.
 
