@@ -9,6 +9,31 @@ from sklearn_lrvb.symmetric_matrices import symmetrized
 _ASYMMETRY = 1e-10
 
 
+def floats(what, given, remedy=""):
+    """Real numbers as an array of floats, finite or not.
+
+    Parameters
+    ----------
+    what, given, remedy
+        As in `numbers`.
+
+    Raises
+    ------
+    ValueError
+        They are masked, or no real numbers.
+    """
+    if np.ma.is_masked(given):
+        raise ValueError(f"{what} is masked{_where(np.ma.getmaskarray(given))}. {remedy}".rstrip())
+    try:
+        if (
+            np.asarray(given).dtype.kind in "cmM"
+        ):  # NumPy converts them: to real parts, and to days or seconds.
+            raise TypeError
+        return np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be real numbers; got {given!r}.") from None
+
+
 def numbers(what, given, shape=None, *, above=-np.inf, least=-np.inf, whole=False, remedy=""):
     """Finite numbers as an array of floats.
 
@@ -31,10 +56,7 @@ def numbers(what, given, shape=None, *, above=-np.inf, least=-np.inf, whole=Fals
     ValueError
         They are no such numbers.
     """
-    try:
-        array = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{what} must be numbers; got {given!r}.") from None
+    array = floats(what, given, remedy)
     if array.size == 0 or (shape is not None and array.shape != shape):
         expected = "at least one number" if shape is None else f"the shape {shape}"
         raise ValueError(f"{what} has the shape {array.shape}, expected {expected}.")
@@ -42,12 +64,18 @@ def numbers(what, given, shape=None, *, above=-np.inf, least=-np.inf, whole=Fals
     if whole:
         is_right &= array == np.round(array)
     if not np.all(is_right):
-        position = tuple(np.argwhere(~is_right)[0].tolist())
-        n_wrong = np.count_nonzero(~is_right)
-        where = f" at {', '.join(map(str, position))} ({n_wrong} of {array.size} entries)" if position else ""
-        message = f"{what} must be {_wanted(above, least, whole)}; got {array[position]:.6g}{where}."
+        wrong, first = _where(~is_right), array[~is_right][0]
+        message = f"{what} must be {_wanted(above, least, whole)}; got {first:.6g}{wrong}."
         raise ValueError(f"{message} {remedy}".rstrip())
     return array
+
+
+def _where(wrong):
+    """The position of the first wrong entry of an array, and how many are wrong; nothing for a number."""
+    if not wrong.ndim:
+        return ""
+    position = ", ".join(map(str, np.argwhere(wrong)[0]))
+    return f" at {position} ({np.count_nonzero(wrong)} of {wrong.size} entries)"
 
 
 def _wanted(above, least, whole):

@@ -1,7 +1,7 @@
 """Models of named factors and terms, fitted by coordinate ascent (Section 2 of the paper)."""
 
-import numbers
 from collections.abc import Iterable, Mapping
+from numbers import Real
 
 import numpy as np
 from numpy.random import RandomState
@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import ExponentialFamily, NaturalParameterError
 from sklearn_lrvb.exponential_families.family import require_count
+from sklearn_lrvb.mean_field.arguments import numbers
 from sklearn_lrvb.mean_field.ascent import CoordinateAscent
 from sklearn_lrvb.mean_field.densities import Density, terms_of, with_weights
 from sklearn_lrvb.mean_field.factor import Factor
@@ -193,7 +194,7 @@ class MeanFieldModel:
         >>> print(posterior.mean("mu.value").round(6), (posterior.std("mu.value") ** -2).round(6))
         2.0 5.0
         """
-        if not isinstance(tol, numbers.Real) or not tol >= 0:
+        if not isinstance(tol, Real) or not tol >= 0:
             raise ValueError(f"tol={tol!r} must be a number of at least 0.")
         require_count("max_iter", max_iter)
         require_count("n_init", n_init)
@@ -294,31 +295,30 @@ class MeanFieldModel:
     def _means_around(self, name, statistic, value):
         """Mean parameters of a factor for a guess of its variable."""
         factor = self.factors[name]
-        family = factor.family
+        family, what = factor.family, f"start[{name + '.' + statistic!r}]"
         if statistic != family.variable:
             raise ValueError(
-                f"start[{name + '.' + statistic!r}]: a guess of {name!r} is given as "
+                f"{what}: a guess of {name!r} is given as "
                 f"{name + '.' + family.variable!r}, natural parameters as {name!r}."
             )
-        value = np.asarray(value, dtype=float)
+        value = numbers(what, value)
         with np.errstate(all="ignore"):  # What is not finite is refused below.
             means = family.means_around(value)
         if means.shape != factor.shape:
             raise ValueError(
-                f"start[{name + '.' + statistic!r}] has shape {value.shape}, which does not fit the factor's "
+                f"{what} has shape {value.shape}, which does not fit the factor's "
                 f"copies {factor.lead} and its statistics {family.statistics}."
             )
         if not np.all(np.isfinite(means)):
             raise ValueError(
-                f"start[{name + '.' + statistic!r}] is outside the range of {type(family).__name__} "
-                "variables, or at its edge."
+                f"{what} is outside the range of {type(family).__name__} variables, or at its edge."
             )
         return means
 
     def _given_natural(self, name, value):
         factor = self.factors[name]
         family = factor.family
-        natural = np.asarray(value, dtype=float)
+        natural = numbers(f"start[{name!r}]", value)
         if natural.shape != factor.shape:
             listed = ", ".join(f"{statistic} {shape}" for statistic, shape in family.statistics.items())
             raise ValueError(

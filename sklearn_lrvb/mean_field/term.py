@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from sklearn_lrvb.mean_field.arguments import floats
 from sklearn_lrvb.mean_field.bound_term import Axis, BoundTerm, bound_argument
+
+_COEFFICIENT = "A term's coefficient"
 
 
 class Term:
@@ -107,15 +110,13 @@ class Term:
 def _coefficient(given):
     """A read-only copy of the coefficient, as an array or as entries of a sparse matrix."""
     if sparse.issparse(given):
-        matrix = sparse.coo_array(given, dtype=float, copy=True)
+        matrix = sparse.coo_array(given, copy=True)
+        matrix.data = floats(_COEFFICIENT, matrix.data)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         matrix.data.flags.writeable = False
         return matrix
-    try:
-        array = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"A term's coefficient is a number or an array of numbers; got {given!r}.") from None
+    array = floats(_COEFFICIENT, given).copy()
     array.flags.writeable = False
     return array
 
@@ -137,7 +138,7 @@ def _whole_numbers(name, given):
         array = np.array(given)
     except ValueError:
         array = np.array(None)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
+    if array.ndim != 1 or array.dtype.kind not in "iu" or np.ma.is_masked(given):
         raise ValueError(
             f"at[{name!r}] must be a vector of whole numbers, the copy of {name!r} for every entry, or a "
             f"tuple of these for copies with several axes; got {given!r}."

@@ -591,8 +591,28 @@ def test_densities_that_do_not_fit(density, message):
             lambda: multivariate_normal_likelihood(np.zeros((3, 0)), "beta", 1.0),
             "X has the shape (3, 0), expec",
         ),
-        (lambda: normal_likelihood(["a"], "mu", 1.0), "y must be numbers; got ['a']."),
-        (lambda: normal_likelihood([1j], "mu", 1.0), "y must be numbers; got [1j]."),
+        (lambda: normal_likelihood(["a"], "mu", 1.0), "y must be real numbers; got ['a']."),
+        (lambda: normal_likelihood([1j], "mu", 1.0), "y must be real numbers; got [1j]."),
+        (
+            lambda: normal_likelihood(np.array([1j]), "mu", 1.0),
+            "y must be real numbers; got array([0.+1.j]).",
+        ),
+        (
+            lambda: normal_likelihood(np.array(["2024-01-01"], "datetime64[D]"), "mu", 1.0),
+            "y must be real numbers; got array(['2024-01-01']",
+        ),
+        (
+            lambda: normal_likelihood(np.ma.masked_equal([1.0, 1e6], 1e6), "mu", 1.0),
+            "y is masked at 1 (1 of 2 entries). Leave such rows out",
+        ),
+        (
+            lambda: normal_likelihood([1.0, 2.0], ["mu", np.ma.masked_equal([5.0, 0.0], 5.0)], 1.0),
+            "the known part of the mean is masked at 0 (1 of 2 entries).",
+        ),
+        (
+            lambda: gamma_prior("tau", np.ma.masked, 1.0),
+            "shape is masked.",
+        ),
         (
             lambda: normal_likelihood([1.0], ["mu", np.inf], 1.0),
             "the known part of the mean must be finite; got",
@@ -613,19 +633,22 @@ def test_densities_that_do_not_fit(density, message):
         (lambda: gamma_prior("tau", -1.5, "nu"), "shape must be finite and above 0; got -1.5."),
         (lambda: gamma_prior("tau", None, 1.0), "shape must be finite and above 0; got nan."),
         (lambda: gamma_prior("tau", 1.0, np.inf), "rate must be finite and above 0; got inf."),
-        (lambda: beta_prior("p", "x", 1.0), "a must be numbers; got 'x'."),
+        (lambda: beta_prior("p", "x", 1.0), "a must be real numbers; got 'x'."),
         (
             lambda: dirichlet_prior("pi", [1.0, 0.0]),
             "concentration must be finite and above 0; got 0 at 1 (1 of 2",
         ),
         (lambda: wishart_prior("Lambda", np.nan, A), "degrees_of_freedom must be finite; got nan."),
-        (lambda: wishart_prior("Lambda", 3.0, "A"), "inverse_scale must be numbers; got 'A'."),
+        (lambda: wishart_prior("Lambda", 3.0, "A"), "inverse_scale must be real numbers; got 'A'."),
         (
             lambda: random_walk_prior("level", 1.0, start_precision=0),
             "start_precision must be finite and above 0",
         ),
         (lambda: random_walk_prior("level", [1.0, 2.0], start_precision=1.0), "precision has the shape (2,)"),
-        (lambda: random_walk_prior("level", 1.0, start_precision=1.0, memory="x"), "memory must be numbers;"),
+        (
+            lambda: random_walk_prior("level", 1.0, start_precision=1.0, memory="x"),
+            "memory must be real numbers;",
+        ),
         (
             lambda: categorical_prior("z", [0.5, np.nan]),
             "probabilities must be finite and at least 0; got nan at 1",
@@ -635,6 +658,13 @@ def test_densities_that_do_not_fit(density, message):
 def test_numbers_are_checked_before_there_is_a_model(density, message):
     with pytest.raises(ValueError, match="^" + re.escape(message)):
         density()
+
+
+def test_a_mask_that_hides_nothing_changes_nothing():
+    factors, given = {"mu": Factor(UnivariateNormal())}, (np.ma.masked_array(Y, mask=False), Y)
+    terms = [normal_likelihood(y, "mu", 1.0).terms(factors) for y in given]
+    for term, expected in zip(*terms, strict=True):
+        np.testing.assert_array_equal(term.coefficient, expected.coefficient)
 
 
 @pytest.mark.parametrize(
@@ -659,7 +689,14 @@ def test_numbers_are_checked_before_there_is_a_model(density, message):
             lambda: gamma_prior("taus", [1.0, 2.0], "tau"),
             "shape has the shape (2,), which does not fit (3,).",
         ),
-        (lambda: normal_likelihood(Y, Linear("mu", "design"), 1.0), "the design of 'mu' must be numbers"),
+        (
+            lambda: normal_likelihood(Y, Linear("a", at=np.ma.masked_equal(np.arange(len(Y)) % 2, 1)), 1.0),
+            "at['a'] must be a vector of whole numbers",
+        ),
+        (
+            lambda: normal_likelihood(Y, Linear("mu", "design"), 1.0),
+            "the design of 'mu' must be real numbers",
+        ),
         (lambda: gamma_prior("tau", 1e308, 1.0), "1 of 1 coefficients are nan or infinite."),
     ],
 )

@@ -126,9 +126,14 @@ def test_copies(copies):
         ("x.value", "A term's coefficient comes first, as in Term(1.0, 'x.value'); it is missing."),
         (
             [[1.0], [2.0, 3.0]],
-            "A term's coefficient is a number or an array of numbers; got [[1.0], [2.0, 3.0",
+            "A term's coefficient must be real numbers; got [[1.0], [2.0, 3.0",
         ),
-        (["a"], "A term's coefficient is a number or an array of numbers; got ['a']."),
+        (["a"], "A term's coefficient must be real numbers; got ['a']."),
+        (sparse.coo_array([[1j]]), "A term's coefficient must be real numbers; got array([0.+1.j])."),
+        (
+            np.ma.masked_equal([[1.0, 1e6], [1e6, 1.0]], 1e6),
+            "A term's coefficient is masked at 0, 1 (2 of 4 entries).",
+        ),
     ],
 )
 def test_coefficients_that_are_no_numbers(coefficient, message):
@@ -143,6 +148,7 @@ def test_coefficients_that_are_no_numbers(coefficient, message):
         ({"at": {"z": [0.0, 1.0]}}, "at['z'] must be a vector of whole numbers"),
         ({"at": {"z": [[0, 1]]}}, "at['z'] must be a vector of whole numbers"),
         ({"at": {"z": [[0], [0, 1]]}}, "at['z'] must be a vector of whole numbers"),
+        ({"at": {"z": np.ma.masked_equal([0, 1], 1)}}, "at['z'] must be a vector of whole numbers"),
         ({"at": {"z": "01"}}, "at['z'] must be a vector of whole numbers"),
     ],
 )
@@ -341,6 +347,9 @@ def test_improper_updates(family, terms, message):
             {"x": [-1.0, 0.0]},
             "start['x'] has shape (2,), expected (3, 2): natural parameters, flat in the order",
         ),
+        ({"x": "abc"}, "start['x'] must be real numbers; got 'abc'."),
+        ({"x": [[-1.0, 1.0], [-1.0, np.nan], [-1.0, 1.0]]}, "start['x'] must be finite; got nan at 1, 1 (1"),
+        ({"x": np.ma.masked_equal(-np.ones((3, 2)), -1.0)}, "start['x'] is masked at 0, 0 (6 of 6 entries)."),
         ({"x": -np.ones((3, 2))}, "start['x']: the shape 0 is not positive (copy 0)."),
     ],
 )
@@ -501,6 +510,8 @@ def test_guesses_of_the_variables():
         ({"rates.log": np.ones(10)}, "start['rates.log']: a guess of 'rates' is given as 'rates.value'"),
         ({"rates.value": np.ones(9)}, "start['rates.value'] has shape (9,), which does not fit"),
         ({"rates.value": np.zeros(10)}, "start['rates.value'] is outside the range of Gamma variables"),
+        ({"beta.value": 1j}, "start['beta.value'] must be real numbers; got 1j."),
+        ({"beta.value": np.ma.masked}, "start['beta.value'] is masked."),
         ({"beta.value": 1.0, "beta": [-1.0, 0.0]}, "start has two entries for the factor 'beta'."),
         ({"x.value": 1.0}, "start names 'x.value', which is no factor; the factors are rates, beta."),
         ({3: 1.0}, "start names 3, which is no factor; the factors are rates, beta."),

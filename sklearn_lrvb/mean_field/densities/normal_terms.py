@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_lrvb.exponential_families import Gamma, GaussianChain, MultivariateNormal, UnivariateNormal
-from sklearn_lrvb.mean_field.arguments import numbers, spread
+from sklearn_lrvb.mean_field.arguments import floats, numbers, spread
 from sklearn_lrvb.mean_field.densities.density import described, is_of, required_factor
 from sklearn_lrvb.mean_field.densities.rows import row_term
 from sklearn_lrvb.mean_field.term import Term
@@ -192,7 +192,7 @@ def predictor(mean):
         elif isinstance(item, Linear):
             parts.append(item)
         else:
-            constant = constant + np.asarray(item, dtype=float)
+            constant = constant + floats("the known part of the mean", item)
     return constant, parts
 
 

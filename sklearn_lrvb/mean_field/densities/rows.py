@@ -64,7 +64,7 @@ class Rows:
                 raise ValueError(
                     f"at of {name!r} has shape {np.shape(at)}, expected a copy for each of {self}."
                 )
-            return "n", {name: np.asarray(at)}
+            return "n", {name: np.asanyarray(at)}
         letters = self.letters_of(lead)
         if letters is None:
             raise ValueError(
