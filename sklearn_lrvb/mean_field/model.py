@@ -178,7 +178,7 @@ class MeanFieldModel:
         -----
         ConvergenceWarning
             ``max_iter`` sweeps did not suffice, or q is a saddle point of the lower bound. (Where the second
-            derivatives have more than two million entries, error bars find out, and raise an error.)
+            derivatives have more than 10,000,000 entries, error bars find out, and raise an error.)
         UserWarning
             A mean is so far from zero that the relative error of covariances may exceed 1e-6.
 
