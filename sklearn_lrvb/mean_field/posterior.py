@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import Categorical
+from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.linear_response import IndefiniteInformationError, indefinite_information_error
 from sklearn_lrvb.linear_response.definite_system import NotPositiveDefiniteError
 from sklearn_lrvb.mean_field.correlated_draws import correlated_draws
@@ -151,7 +152,7 @@ class MeanFieldPosterior:
         random_state: int | RandomState | None = None,
         *,
         method: Literal["mean_field", "lrvb"] = "mean_field",
-        names: Sequence[str] | None = None,
+        names: str | Sequence[str] | None = None,
     ) -> dict[str, NDArray]:
         """Draws from q, or with the covariance of linear response.
 
@@ -167,7 +168,7 @@ class MeanFieldPosterior:
             between all of them, in coordinates that may be any real numbers: x of normal variables, logs of
             positive ones, log-odds of probabilities, logs and entries of a triangular root of precision
             matrices (`ExponentialFamily.coordinates_of`).
-        names : sequence of str, default=None
+        names : str or sequence of str, default=None
             Factors to draw. By default all, except categories by "lrvb", which have no coordinates.
 
         Returns
@@ -178,8 +179,8 @@ class MeanFieldPosterior:
         Raises
         ------
         ValueError
-            Unknown method or factor, a factor without coordinates, or one that changes along a flat
-            direction.
+            ``n_draws`` is no number of at least 1, unknown method or factor, no factor at all, a factor
+            without coordinates, or one that changes along a flat direction.
         IndefiniteInformationError, MemoryError
             As in `covariance`.
 
@@ -211,13 +212,8 @@ class MeanFieldPosterior:
         1.0 1.4
         """
         _check_method(method)
-        if names is None:
-            names = list(self.factors)
-            if method == "lrvb":
-                names = [name for name in names if not isinstance(self.factors[name].family, Categorical)]
-        unknown = [name for name in names if name not in self.factors]
-        if unknown:
-            raise ValueError(f"there is no factor {unknown[0]!r}; the factors are {', '.join(self.factors)}.")
+        require_count("n_draws", n_draws)
+        names = self._drawn(names, method)
         rng = check_random_state(random_state)
         natural = self.natural_parameters
         if method == "mean_field":
@@ -235,13 +231,29 @@ class MeanFieldPosterior:
         draws = {name: self.factors[name].family.sample(natural[name], n_draws, rng) for name in names}
         return correlated_draws(quantities, natural, draws, covariance)
 
+    def _drawn(self, names, method):
+        """The names of the factors to draw, each once."""
+        if names is None:
+            without = Categorical if method == "lrvb" else ()
+            names = [name for name, of in self.factors.items() if not isinstance(of.family, without)]
+        names = list(dict.fromkeys([names] if isinstance(names, str) else names))
+        unknown = [name for name in names if name not in self.factors]
+        if unknown:
+            raise ValueError(f"there is no factor {unknown[0]!r}; the factors are {', '.join(self.factors)}.")
+        if not names:
+            raise ValueError(
+                f"there is no factor to draw; name one or more of {', '.join(self.factors)}. Categories are "
+                "drawn by method='mean_field' only."
+            )
+        return names
+
     def to_arviz(
         self,
         n_draws: int = 1000,
         random_state: int | RandomState | None = None,
         *,
         method: Literal["lrvb", "mean_field"] = "lrvb",
-        names: Sequence[str] | None = None,
+        names: str | Sequence[str] | None = None,
     ) -> "xr.DataTree | arviz.InferenceData":
         """Draws for ArviZ, whose plots and tables then work as for a model that was sampled.
 
@@ -253,7 +265,7 @@ class MeanFieldPosterior:
             Seed of the draws, as in `sample`.
         method : {"lrvb", "mean_field"}, default="lrvb"
             With the covariance of linear response, or from q.
-        names : sequence of str, default=None
+        names : str or sequence of str, default=None
             Factors to draw, as in `sample`.
 
         Returns

@@ -95,6 +95,35 @@ def test_draws_that_are_refused():
     assert rotated.sample(2, method="lrvb", names=["tau"])["tau"].shape == (2,)
 
 
+@pytest.mark.parametrize("method", ["mean_field", "lrvb"])
+@pytest.mark.parametrize("n_draws", [-1, 0, 2.5, "3", True])
+def test_numbers_of_draws_that_are_none(n_draws, method):
+    posterior = fitted("pumps")
+    for draw in (posterior.sample, posterior.to_arviz):
+        with pytest.raises(
+            ValueError, match=f"^n_draws must be a whole number of at least 1; got {n_draws!r}"
+        ):
+            draw(n_draws, method=method)
+
+
+@pytest.mark.parametrize("method", ["mean_field", "lrvb"])
+def test_one_name_is_a_list_of_one_and_no_name_is_refused(method):
+    posterior = fitted("pumps")
+    draws = posterior.sample(3, random_state=0, method=method, names=["beta"])
+    for names in ("beta", ["beta", "beta"]):
+        again = posterior.sample(3, random_state=0, method=method, names=names)
+        np.testing.assert_equal(again, draws)
+    with pytest.raises(ValueError, match=r"^there is no factor to draw; name one or more of rates, beta\."):
+        posterior.sample(3, method=method, names=[])
+
+
+def test_categories_alone_have_no_draws_by_linear_response():
+    posterior = MeanFieldModel({"z": Categorical(2)}, [Term([0.0, 1.0], "z.indicator")]).fit()
+    assert list(posterior.sample(3)) == ["z"]
+    with pytest.raises(ValueError, match=r"^there is no factor to draw"):
+        posterior.sample(3, method="lrvb")
+
+
 def test_families_without_coordinates_say_so():
     class Plain(Gamma):
         coordinates_of, coordinate_moments = (
