@@ -51,7 +51,7 @@ def template(X):
             f"The chunks of X are of {type(X._meta).__name__}, but a fit needs NumPy arrays: pass "
             "X.map_blocks with a function that converts them."
         )
-    refuse_times(X)
+    refuse_times(np.empty((0, X.shape[1]), X.dtype))
     if np.issubdtype(X.dtype, np.complexfloating):
         raise ValueError("Complex data not supported: X is complex.")
     return np.empty((0, X.shape[1]))

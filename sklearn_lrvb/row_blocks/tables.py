@@ -1,9 +1,13 @@
 """A user's table as an array of numbers, with NaN where a value is masked; columns of others are named."""
 
+import datetime
+
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
+
+_TIMES = datetime.date, datetime.timedelta, np.datetime64, np.timedelta64
 
 
 def as_numbers(X, check, missing=np.nan):
@@ -42,8 +46,8 @@ def unmasked(X, missing=np.nan):
     """A masked array of NumPy's as array with another value where it is masked; anything else as it is."""
     if not isinstance(X, np.ma.MaskedArray):
         return X
-    if X.dtype.kind in "biu":
-        X = X.astype(np.float64)
+    if X.dtype.kind in "biuUS":  # Words may be numbers.
+        X = X.astype(object if X.dtype.kind in "US" else np.float64)
     return X.filled(missing) if X.dtype.kind in "fcO" else X.data
 
 
@@ -58,11 +62,17 @@ def refuse_masked(sample_weight):
 
 
 def refuse_times(X):
-    """Raise TypeError where columns of a table or collection are dates or durations, as their dtypes say."""
-    dtypes = getattr(X, "dtypes", None)
-    if dtypes is None:
-        dtypes = [X.dtype] * X.shape[1] if hasattr(X, "dtype") and len(X.shape) == 2 else []
-    times = [number for number, dtype in enumerate(dtypes) if _is_time(dtype)]
+    """Raise TypeError where columns of a table are dates or durations, or objects with some among them."""
+    table = X if hasattr(X, "dtype") or hasattr(X, "dtypes") else np.asarray(X)
+    if len(getattr(table, "shape", ())) != 2:
+        return
+    dtypes = table.dtypes if hasattr(table, "dtypes") else [table.dtype] * table.shape[1]
+    columns = getattr(table, "iloc", table)
+    times = [
+        number
+        for number, dtype in enumerate(dtypes)
+        if _is_time(dtype) or (_kind(dtype) == "O" and _has_times(columns[:, number]))
+    ]
     if times:
         raise TypeError(
             f"Column(s) {named(times, _get_feature_names(X))} of X are dates or durations, whose numbers "
@@ -75,7 +85,18 @@ def _is_time(dtype):
     """Whether a dtype, of NumPy, pandas or polars, is that of dates or durations."""
     if hasattr(dtype, "is_temporal"):  # of polars
         return dtype.is_temporal()
-    return getattr(dtype, "kind", "O") in "mM"
+    return _kind(dtype) in "mM"
+
+
+def _has_times(objects):
+    """Whether there are dates or durations among objects."""
+    return any(issubclass(kind, _TIMES) for kind in set(map(type, objects)))
+
+
+def _kind(dtype):
+    """The kind of a dtype in NumPy's letters, of categories that of their values; "" of other libraries."""
+    categories = getattr(dtype, "categories", None)
+    return getattr(getattr(categories, "dtype", dtype), "kind", "")
 
 
 def _columns_of_others(X):

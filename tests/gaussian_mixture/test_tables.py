@@ -60,6 +60,16 @@ def test_masked_whole_numbers_are_missing(on_dask):
     np.testing.assert_allclose(mixture(MODEL, 2).fit(given).means_, mixture(MODEL, 2).fit(X).means_)
 
 
+@pytest.mark.parametrize("kind", ["U", "S"])
+def test_masked_words_are_missing(kind):
+    given = np.ma.masked_array(masked().data.astype(kind), mask=masked().mask)
+    expected = mixture(MODEL, 2).fit(holed())
+    np.testing.assert_allclose(mixture(MODEL, 2).fit(given).means_, expected.means_)
+    imputed = MixtureImputer(missing_values=-999.0, random_state=0).fit_transform(given)
+    expected = MixtureImputer(random_state=0).fit_transform(holed())
+    np.testing.assert_allclose(imputed, expected)
+
+
 @pytest.mark.parametrize("missing_values", [np.nan, -999.0])
 def test_the_imputer_fills_masked_values(missing_values):
     X = holed()
@@ -109,11 +119,35 @@ def frame(**columns):
     return pd.DataFrame(overlapping(), columns=["length", "depth"]).assign(**columns)
 
 
+def objects(values):
+    """Values as an array of objects, which NumPy and pandas do not convert."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = list(values)
+    return pd.Series(array, dtype=object)
+
+
 TIMES = {
     "numpy": (lambda: DAYS.to_numpy()[:, None], "0"),
     "durations": (lambda: (DAYS - DAYS[0]).to_numpy()[:, None], "0"),
     "pandas": (lambda: frame(day=DAYS, since=DAYS - DAYS[0]), r"2 \('day'\), 3 \('since'\)"),
     "pandas alone": (lambda: pd.DataFrame({"day": DAYS}), r"0 \('day'\)"),
+    "categories": (lambda: frame(day=pd.Categorical(DAYS)), r"2 \('day'\)"),
+    "categories alone": (lambda: pd.DataFrame({"day": pd.Categorical(DAYS)}), r"0 \('day'\)"),
+    "categories of objects": (lambda: frame(day=pd.Categorical(DAYS.date)), r"2 \('day'\)"),
+    "objects": (
+        lambda: frame(
+            numpy=objects(DAYS.to_numpy()),
+            pandas=objects(DAYS),
+            since=objects((DAYS - DAYS[0]).to_pytimedelta()),
+            elapsed=objects((DAYS - DAYS[0]).to_numpy()),
+            days=objects([None, *DAYS.date[1:]]),
+        ),
+        r"2 \('numpy'\), 3 \('pandas'\), 4 \('since'\), 5 \('elapsed'\), 6 \('days'\)",
+    ),
+    "object array": (lambda: frame(day=objects(DAYS.to_numpy())).to_numpy(), "2"),
+    "lists": (lambda: [[1.0, day] for day in DAYS.to_numpy()], "1"),
+    "lists alone": (lambda: [[day] for day in DAYS.to_numpy()], "0"),
+    "batches of lists": (lambda: lambda: [[[1.0, day] for day in DAYS.to_numpy()]], "1"),
     "time zones": (lambda: frame(day=DAYS.tz_localize("UTC")), r"2 \('day'\)"),
     "polars": (lambda: pl.from_pandas(frame(day=DAYS)), r"2 \('day'\)"),
     "polars alone": (lambda: pl.DataFrame({"day": DAYS.to_numpy()}), r"0 \('day'\)"),
@@ -128,7 +162,7 @@ def test_dates_and_durations_are_refused_by_name(table):
     make, columns = TIMES[table]
     with pytest.raises(TypeError, match=rf"Column\(s\) {columns} of X are dates or durations.*Drop them"):
         mixture(MODEL, 2).fit(make())
-    if table not in ("batches", "Dask array", "Dask frame"):
+    if table not in ("batches", "batches of lists", "Dask array", "Dask frame"):
         with pytest.raises(TypeError, match=rf"Column\(s\) {columns} of X are dates or durations"):
             MixtureImputer().fit(make())
 
@@ -143,7 +177,7 @@ OTHERS = {
     "polars": (lambda: pl.from_pandas(frame(species="Adelie")), ValueError, r"column\(s\) 2 \('species'\)"),
     "lists": (lambda: [[1.0, "a"], [2.0, "b"]], ValueError, r"in column\(s\) 1 of X"),
     "numpy": (lambda: np.array([["1.5", "a"], ["2", "b"]]), ValueError, r"in column\(s\) 1 of X"),
-    "days": (lambda: frame(day=DAYS.date), TypeError, r"in column\(s\) 2 \('day'\) of X"),
+    "objects": (lambda: frame(size=objects([1j] * 240)), TypeError, r"in column\(s\) 2 \('size'\) of X"),
     "batches": (
         lambda: [frame(species="Adelie")],
         ValueError,
@@ -168,5 +202,11 @@ def test_numbers_in_other_clothes_are_taken():
     numbers = frame(size=np.arange(240) % 3)
     expected = mixture(MODEL, 2).fit(numbers).means_
     sizes = np.arange(240) % 3
+    np.testing.assert_allclose(mixture(MODEL, 2).fit(numbers.to_numpy().tolist()).means_, expected)
     for others in (pd.Categorical(sizes), sizes.astype(str), sizes.astype(object), pd.array(sizes, "Int64")):
         np.testing.assert_allclose(mixture(MODEL, 2).fit(frame(size=others)).means_, expected)
+
+
+def test_a_column_alone_is_no_table():
+    with pytest.raises(ValueError, match="Expected a 2-dimensional container but got"):
+        mixture(MODEL, 2).fit(pd.Series(np.arange(240.0)))
