@@ -16,6 +16,10 @@ import math
 import numpy as np
 from scipy.linalg import eigh, lapack
 
+# Largest difference across the diagonal of a user's matrix that counts as round-off, in units of the roots of
+# the diagonal: that of inverses and products in float64, with a margin for matrices that are nearly singular.
+_ASYMMETRY = 1e-8
+
 
 @functools.lru_cache(maxsize=64)
 def upper_triangle(n_features):
@@ -75,6 +79,17 @@ def from_packed_triangle(triangle):
 def symmetrized(matrices):
     """Symmetric part, exactly symmetric: (..., P, P) -> (..., P, P)."""
     return 0.5 * (matrices + matrices.swapaxes(-1, -2))
+
+
+def asymmetric_entry(matrices):
+    """Index of the entry of (..., P, P) furthest from the one across the diagonal; None within round-off.
+
+    Round-off is relative to the roots of the diagonal, so that the units of the coordinates do not matter.
+    """
+    roots = np.sqrt(np.abs(np.einsum("...pp->...p", matrices)))
+    excess = np.abs(matrices - matrices.swapaxes(-1, -2))
+    excess -= _ASYMMETRY * roots[..., :, None] * roots[..., None, :]
+    return np.unravel_index(np.argmax(excess), excess.shape) if np.any(excess > 0) else None
 
 
 def inverse_root(matrices):

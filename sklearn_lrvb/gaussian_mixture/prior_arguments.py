@@ -20,7 +20,7 @@ from sklearn_lrvb.gaussian_mixture.value_range import (
     check_total_weight,
 )
 from sklearn_lrvb.row_blocks.tables import unmasked
-from sklearn_lrvb.symmetric_matrices import symmetrized
+from sklearn_lrvb.symmetric_matrices import asymmetric_entry, symmetrized
 
 PRIOR_ARGUMENTS = (
     "weight_concentration_prior",
@@ -86,8 +86,9 @@ def _given_covariance(covariance_prior, structure, covariance_type):
     covariance = _given_numbers("covariance_prior", covariance_prior, shape, wanted)
     problem = None
     if len(shape) == 2:
-        if not np.allclose(covariance, covariance.T, atol=1e-8 * np.abs(covariance).max()):
-            i, j = np.unravel_index(np.abs(covariance - covariance.T).argmax(), shape)
+        asymmetric = asymmetric_entry(covariance)
+        if asymmetric is not None:
+            i, j = asymmetric
             problem = f"{covariance[i, j]:g} at [{i}, {j}] and {covariance[j, i]:g} at [{j}, {i}]"
         covariance = symmetrized(covariance)  # Rounding may have made the triangles differ.
     if problem is None and not structure.is_positive_definite(covariance):

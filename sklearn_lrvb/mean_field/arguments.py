@@ -3,10 +3,7 @@
 import numpy as np
 
 from sklearn_lrvb.exponential_families.family import refuse_indefinite
-from sklearn_lrvb.symmetric_matrices import symmetrized
-
-# Largest difference across the diagonal of a matrix, once it is scaled to unit diagonal, that is round-off.
-_ASYMMETRY = 1e-10
+from sklearn_lrvb.symmetric_matrices import asymmetric_entry, symmetrized
 
 
 def floats(what, given, remedy=""):
@@ -100,11 +97,9 @@ def positive_definite(what, given, n_features):
     square = n_features, n_features
     if matrices.shape[-2:] != square:
         raise ValueError(f"{what} has the shape {matrices.shape}, expected matrices {square}.")
-    excess = np.abs(matrices - matrices.swapaxes(-1, -2))
-    diagonal = np.abs(np.einsum("...pp->...p", matrices))
-    excess -= _ASYMMETRY * np.sqrt(diagonal[..., :, None] * diagonal[..., None, :])
-    if np.any(excess > 0):
-        *copy, row, column = np.unravel_index(np.argmax(excess), excess.shape)
+    asymmetric = asymmetric_entry(matrices)
+    if asymmetric is not None:
+        *copy, row, column = asymmetric
         first, second = matrices[(*copy, row, column)], matrices[(*copy, column, row)]
         where = f" of matrix {', '.join(map(str, copy))}" if copy else ""
         raise ValueError(

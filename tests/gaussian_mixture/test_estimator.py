@@ -166,6 +166,8 @@ def test_bad_data_are_refused_in_scikit_learns_words(X):
         ({"covariance_prior": 1.5}, r"^covariance_prior .*matrix of shape \(2, 2\), .* has the shape \(\)"),
         ({"covariance_prior": np.eye(3)}, r"^covariance_prior .* but has the shape \(3, 3\)"),
         ({"covariance_prior": [[1, 0.5], [0.2, 1]]}, r"^covariance_prior .* 0.5 at \[0, 1\] and 0.2 at"),
+        ({"covariance_prior": [[1, 0.5], [0.500004, 1]]}, r"^covariance_prior .* and 0.500004 at \[1, 0\]"),
+        ({"covariance_prior": [[1e12, 0.5], [0.4, 1e-6]]}, r"^covariance_prior .* and 0.4 at \[1, 0\]"),
         ({"covariance_prior": -np.eye(2)}, "^covariance_prior .* but has the eigenvalue -1"),
         ({"covariance_prior": [[1, 0], [0]]}, "^covariance_prior .* but: .*inhomogeneous"),
         (
@@ -705,13 +707,19 @@ def test_tiny_concentrations_do_not_disturb_the_other_components(weights, concen
     np.testing.assert_allclose(np.sort(four.weights_std_[kept]), np.sort(two.weights_std_), rtol=1e-3)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
-def test_rounding_in_a_given_covariance_prior_does_not_matter(covariance_type):
-    rounded = np.array([[1.0, 0.6], [0.6 + 5e-6, 1.2]])
+def test_rounding_in_a_given_covariance_prior_does_not_matter(covariance_type, unit):
+    """Relative to the roots of the diagonal, in any units; what is more than rounding is refused."""
+    X, units = overlapping() * [unit, 1.0], np.outer([unit, 1.0], [unit, 1.0])
+    rounded = units * [[1.0, 0.6], [0.6 + 5e-9, 1.2]]
     model = {"covariance_type": covariance_type, "reg_covar": 0.0}
-    one, other = (mixture(model, covariance_prior=C).fit(overlapping()) for C in (rounded, rounded.T))
+    one, other = (mixture(model, covariance_prior=C).fit(X) for C in (rounded, rounded.T))
     np.testing.assert_array_equal(one.posterior_mean_, other.posterior_mean_)
     np.testing.assert_array_equal(one.covariance_prior_, one.covariance_prior_.T)
+    asymmetric = units * [[1.0, 0.6], [0.6 + 5e-8, 1.2]]
+    with pytest.raises(ValueError, match=r"^covariance_prior should be .* at \[0, 1\] and .* at \[1, 0\]\."):
+        mixture(model, covariance_prior=asymmetric).fit(X)
 
 
 @pytest.mark.parametrize("one", [[2.0], (2.0,), [[2.0]], np.array(2.0), np.array([2.0]), np.float32(2.0), 2])
