@@ -71,7 +71,9 @@ def warn_of_weights_as_y(y, sample_weight):
         values = np.asarray(y)
     except ValueError:  # It is no array.
         return
-    if values.ndim == 1 and values.dtype.kind == "f" and np.all(values >= 0) and np.any(values % 1 > 0):
+    if values.ndim != 1 or values.dtype.kind != "f":
+        return
+    if np.all((values >= 0) & (values < np.inf)) and np.any(values % 1 > 0):
         warn_caller(
             "y is ignored, but holds non-negative numbers that are no labels. If they are weights of the "
             "rows, pass them by name: sample_weight=... If not, leave y out."

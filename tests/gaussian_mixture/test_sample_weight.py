@@ -568,11 +568,23 @@ def test_weights_in_the_place_of_y_are_told(table):
         np.where(np.arange(240) % 2, "a", "b"),
         np.random.default_rng(0).normal(size=240),
         np.full(240, np.nan),
+        np.where(np.arange(240) == 7, np.inf, 0.5),
         np.full((240, 2), 0.5),
         [[1.5], [2.5, 3.5]],
         da.full(240, 0.5),
     ],
-    ids=["none", "labels", "labels as floats", "words", "targets", "NaN", "a table", "ragged", "on Dask"],
+    ids=[
+        "none",
+        "labels",
+        "labels as floats",
+        "words",
+        "targets",
+        "NaN",
+        "infinite",
+        "a table",
+        "ragged",
+        "on Dask",
+    ],
 )
 def test_any_other_y_is_ignored(y):
     X = overlapping()
