@@ -145,15 +145,16 @@ class Search:
 
     def _swaps(self, candidates):
         """Yield the split of one component and the merge of two others that together gain most."""
+        merges = []
+        for pair, gain in zip(self._pairs, self._gains, strict=True):
+            counts = self._statistics.counts_after(pair[None])
+            merges.append((pair, counts, gain - self._statistics.gains_of_weights(counts)))
         best, swap = LEAST_GAIN, None
-        merges = list(zip(self._pairs, self._gains, strict=True))
-        for candidate, (pair, gain) in itertools.product(candidates, merges):
+        for candidate, (pair, counts, gain_without_weights) in itertools.product(candidates, merges):
             if candidate.component in pair:
                 continue
-            merged_counts = self._statistics.counts_after(pair[None])
-            gain_without_weights = gain - self._statistics.gains_of_weights(merged_counts)
-            counts = self._counts_after(candidate, pair[1], merged_counts)
-            combined_gain = gain_without_weights + self._gain(candidate, counts)
+            combined_counts = self._counts_after(candidate, pair[1], counts)
+            combined_gain = gain_without_weights + self._gain(candidate, combined_counts)
             if combined_gain > best:
                 best, swap = combined_gain, (candidate, pair)
         if swap is not None:

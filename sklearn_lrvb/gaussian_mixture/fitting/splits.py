@@ -59,6 +59,11 @@ class RowsOfComponents:
         parts = rows.gathered(functools.partial(_rows_held, frames), frames.numbers_per_row)
         self._component, self._row, self._weight = map(np.concatenate, zip(*parts, strict=True))
 
+    def are_enough(self, component):
+        """Whether there are enough rows of one component to split it."""
+        weights = self._weight[self._component == component]
+        return len(weights) >= 2 and weights.sum() >= _LEAST_ROWS
+
     def of(self, component):
         """The rows of one component, weighted by their responsibilities in it: CentredRows.
 
@@ -95,17 +100,12 @@ def splits(rows, posterior, components):
     -------
     splits : list of Split
     """
-    components = [k for k in components if _has_enough(rows.of(k))]
+    components = [k for k in components if rows.are_enough(k)]
     priors = _priors_of_rows(rows, posterior, components)
     found = (
         _split(rows.of(k), posterior, int(k), prior) for k, prior in zip(components, priors, strict=True)
     )
     return [split for split in found if split is not None]
-
-
-def _has_enough(rows):
-    """Whether rows can be split."""
-    return rows.n_samples >= 2 and rows.total_weight >= _LEAST_ROWS
 
 
 def _split(rows, posterior, component, prior):
