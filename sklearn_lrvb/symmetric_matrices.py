@@ -17,8 +17,8 @@ import numpy as np
 from scipy.linalg import eigh, lapack
 
 # Largest difference across the diagonal of a user's matrix that counts as round-off, in units of the roots of
-# the diagonal: that of inverses and products in float64, with a margin for matrices that are nearly singular.
-_ASYMMETRY = 1e-8
+# the diagonal: that of inverses and products in float32.
+_ASYMMETRY = 1e-6
 
 
 @functools.lru_cache(maxsize=64)

@@ -712,12 +712,12 @@ def test_tiny_concentrations_do_not_disturb_the_other_components(weights, concen
 def test_rounding_in_a_given_covariance_prior_does_not_matter(covariance_type, unit):
     """Relative to the roots of the diagonal, in any units; what is more than rounding is refused."""
     X, units = overlapping() * [unit, 1.0], np.outer([unit, 1.0], [unit, 1.0])
-    rounded = units * [[1.0, 0.6], [0.6 + 5e-9, 1.2]]
+    rounded = units * [[1.0, 0.6], [0.6 + 5e-7, 1.2]]
     model = {"covariance_type": covariance_type, "reg_covar": 0.0}
     one, other = (mixture(model, covariance_prior=C).fit(X) for C in (rounded, rounded.T))
     np.testing.assert_array_equal(one.posterior_mean_, other.posterior_mean_)
     np.testing.assert_array_equal(one.covariance_prior_, one.covariance_prior_.T)
-    asymmetric = units * [[1.0, 0.6], [0.6 + 5e-8, 1.2]]
+    asymmetric = units * [[1.0, 0.6], [0.6 + 5e-6, 1.2]]
     with pytest.raises(ValueError, match=r"^covariance_prior should be .* at \[0, 1\] and .* at \[1, 0\]\."):
         mixture(model, covariance_prior=asymmetric).fit(X)
 
