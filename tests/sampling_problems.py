@@ -68,7 +68,7 @@ class Problem:
         noise = self.model["reg_covar"]
         terms = [
             log_weight
-            + stats.multivariate_normal(mean, np.linalg.inv(matrix)).logpdf(self.X)
+            + stats.multivariate_normal.logpdf(self.X, mean, np.linalg.inv(matrix))
             - 0.5 * noise * np.trace(matrix)
             for log_weight, mean, matrix in zip(log_weights, means, matrices, strict=True)
         ]
@@ -76,21 +76,21 @@ class Problem:
         total = by_row.sum() if self.sample_weight is None else self.sample_weight @ by_row
         stick, rest = prior.weights.sticks(np.zeros(self.n_components))
         total += (log_stick + log_rest).sum()  # The derivatives of v in its logit are v (1 - v).
-        total += stats.beta(stick, rest).logpdf(np.exp(log_stick)).sum() if len(stick) else 0.0
+        total += stats.beta.logpdf(np.exp(log_stick), stick, rest).sum() if len(stick) else 0.0
         if prior.flat:
             return total
         m0, b0 = self.mixture.mean_prior_, self.mixture.mean_precision_prior_
         for mean, matrix in zip(means, matrices, strict=True):
-            total += stats.multivariate_normal(m0, np.linalg.inv(b0 * matrix)).logpdf(mean)
+            total += stats.multivariate_normal.logpdf(mean, m0, np.linalg.inv(b0 * matrix))
         return total + self._log_prior_of_precisions(precisions)
 
     def _log_prior_of_precisions(self, precisions):
         nu, scale = self.mixture.degrees_of_freedom_prior_, self.mixture.covariance_prior_
         if self.model["covariance_type"] in ("diag", "spherical"):
-            return stats.gamma(0.5 * nu, scale=2.0 / scale).logpdf(precisions).sum()
-        wishart = stats.wishart(nu, np.linalg.inv(scale))
+            return stats.gamma.logpdf(precisions, 0.5 * nu, scale=2.0 / scale).sum()
         n_features = self.X.shape[1]
-        return sum(wishart.logpdf(matrix) for matrix in precisions.reshape(-1, n_features, n_features))
+        matrices = np.moveaxis(precisions.reshape(-1, n_features, n_features), 0, -1)
+        return stats.wishart.logpdf(matrices, nu, np.linalg.inv(scale)).sum()
 
 
 @functools.cache
@@ -106,17 +106,17 @@ def problem(model, n_components=2, n_rows=100, weighted=False):
 
 def log_evidence(estimator, X):
     """log p(X) of a mixture in one dimension, by the sum over all assignments."""
-    return logsumexp([log_density for log_density, _ in _assignments(estimator, X)])
+    return logsumexp(_assignments(estimator, X)[0])
 
 
 def mean_of_the_mixture(estimator, X):
     """Exact posterior mean of sum_k pi_k mu_k, by the same sum; weights need not sum to one."""
-    log_densities, means = zip(*_assignments(estimator, X), strict=True)
-    return np.exp(log_densities - logsumexp(log_densities)) @ np.array(means)
+    log_densities, means = _assignments(estimator, X)
+    return np.exp(log_densities - logsumexp(log_densities)) @ means
 
 
 def _assignments(estimator, X):
-    """Yield log p(X, labels) and E(sum_k pi_k mu_k given labels) for all labels."""
+    """log p(X, labels) and E(sum_k pi_k mu_k given labels) of all labels, (K^N,) each."""
     posterior = estimator._fitted.posterior
     weights = posterior.prior.weights
     nu0, b0 = estimator.degrees_of_freedom_prior_, estimator.mean_precision_prior_
@@ -132,21 +132,18 @@ def _assignments(estimator, X):
             - 0.5 * (nu0 + n_rows) * np.log(0.5 * (c0 + sum_of_squares))
         )
 
-    components = range(posterior.n_components)
-    for labels in itertools.product(components, repeat=len(X)):
-        parts = [X[np.array(labels) == k, 0] for k in components]
-        counts = np.array([float(len(part)) for part in parts])
-        means = [(b0 * m0 + part.sum()) / (b0 + len(part)) for part in parts]
-        squares = [
-            np.square(part - mean).sum() + b0 * (m0 - mean) ** 2 + noise * len(part)
-            for part, mean in zip(parts, means, strict=True)
-        ]
-        log_density = weights.log_evidence(counts)
-        log_density += 0.5 * np.log(b0 / (b0 + counts)).sum() - 0.5 * len(X) * np.log(2 * np.pi)
-        if posterior.structure.shares_precision:
-            log_density += of_precision(len(X), sum(squares))
-        else:
-            log_density += sum(map(of_precision, counts, squares))
-        stick, rest = weights.sticks(counts)
-        shares = np.exp(weights.log_weights(np.log(stick / (stick + rest)), np.log(rest / (stick + rest))))
-        yield log_density, shares @ means
+    labels = np.array(list(itertools.product(range(posterior.n_components), repeat=len(X))))
+    is_in = labels[:, None] == np.arange(posterior.n_components)[:, None]
+    counts = is_in.sum(axis=2)
+    means = (b0 * m0 + is_in @ X[:, 0]) / (b0 + counts)
+    squares = np.where(is_in, np.square(X[:, 0] - means[:, :, None]), 0.0).sum(axis=2)
+    squares += b0 * (m0 - means) ** 2 + noise * counts
+    log_density = weights.log_evidence(counts)
+    log_density += 0.5 * np.log(b0 / (b0 + counts)).sum(axis=1) - 0.5 * len(X) * np.log(2 * np.pi)
+    if posterior.structure.shares_precision:
+        log_density += of_precision(len(X), squares.sum(axis=1))
+    else:
+        log_density += of_precision(counts, squares).sum(axis=1)
+    stick, rest = weights.sticks(counts)
+    shares = np.exp(weights.log_weights(np.log(stick / (stick + rest)), np.log(rest / (stick + rest))))
+    return log_density, (shares * means).sum(axis=1)

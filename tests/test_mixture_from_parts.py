@@ -96,7 +96,7 @@ def test_log_joint_is_the_sum_of_the_densities(model):
     if covariance_type in ("full", "tied"):
         n_copies = n_components if covariance_type == "full" else 1
         values = stats.wishart(5, identity).rvs(n_copies, random_state=rng).reshape(-1, 2, 2)
-        prior = sum(stats.wishart(nu0, np.linalg.inv(C0)).logpdf(value) for value in values)
+        prior = sum(stats.wishart.logpdf(value, nu0, np.linalg.inv(C0)) for value in values)
         precisions = np.broadcast_to(values, (n_components, n_features, n_features))
         assigned = {"Lambda": values if covariance_type == "full" else values[0]}
     elif covariance_type == "diag":
@@ -111,7 +111,7 @@ def test_log_joint_is_the_sum_of_the_densities(model):
         assigned = {"lambda": values}
     covariances = np.linalg.inv(precisions)
     prior += sum(
-        stats.multivariate_normal(at.mean_prior_, covariance / at.mean_precision_prior_).logpdf(mean)
+        stats.multivariate_normal.logpdf(mean, at.mean_prior_, covariance / at.mean_precision_prior_)
         for mean, covariance in zip(mu, covariances, strict=True)
     )
     if has_sticks(model):
@@ -127,7 +127,7 @@ def test_log_joint_is_the_sum_of_the_densities(model):
         prior = -log_weights.sum()  # the Jacobian of log pi
     likelihood = sum(
         log_weights[k]
-        + stats.multivariate_normal(mu[k], covariances[k]).logpdf(x)
+        + stats.multivariate_normal.logpdf(x, mu[k], covariances[k])
         - 0.5 * model["reg_covar"] * np.trace(precisions[k])
         for x, k in zip(X, z, strict=True)
     )

@@ -140,12 +140,12 @@ QUESTIONS = {
     "posterior_std_": lambda estimator: estimator.posterior_std_,
     "posterior_covariance_": lambda estimator: estimator.posterior_covariance_,
     "newton_decrement_": lambda estimator: estimator.newton_decrement_,
-    "loo_score_samples": lambda estimator: estimator.loo_score_samples(overlapping()),
-    "influence": lambda estimator: estimator.influence(overlapping()),
+    "loo_score_samples": lambda estimator: estimator.loo_score_samples(overlapping(120)),
+    "influence": lambda estimator: estimator.influence(overlapping(120)),
     "sample_posterior": lambda estimator: estimator.sample_posterior(9, random_state=0)["precisions"],
-    "posterior_check": lambda estimator: estimator.posterior_check(overlapping(), None, 100, 0).std,
-    "gibbs": lambda estimator: estimator.sample_posterior(9, 0, "gibbs", overlapping())["means"],
-    "sandwich": lambda estimator: estimator.get_posterior_covariance("means", "sandwich", X=overlapping()),
+    "posterior_check": lambda estimator: estimator.posterior_check(overlapping(120), None, 100, 0).std,
+    "gibbs": lambda estimator: estimator.sample_posterior(9, 0, "gibbs", overlapping(120))["means"],
+    "sandwich": lambda estimator: estimator.get_posterior_covariance("means", "sandwich", X=overlapping(120)),
     "pickle": lambda estimator: pickle.loads(pickle.dumps(estimator)).means_std_,
 }
 
@@ -153,7 +153,7 @@ QUESTIONS = {
 @functools.cache
 def asked():
     """A fit, and the answers to all questions of it."""
-    fit = mixture({"solver": "coordinate_ascent", "n_jobs": 2}).fit(overlapping())
+    fit = mixture({"solver": "coordinate_ascent", "n_jobs": 2}).fit(overlapping(120))
     return fit, {name: question(copy.deepcopy(fit)) for name, question in QUESTIONS.items()}
 
 

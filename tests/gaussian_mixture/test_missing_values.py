@@ -50,8 +50,8 @@ def log_densities(estimator, X):
         for n, row in enumerate(X):
             seen = np.flatnonzero(~np.isnan(row))
             noise = 0.5 * estimator.reg_covar * precision[seen, seen].sum()
-            normal = multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)])
-            found[n, k] = constant + normal.logpdf(row[seen]) - noise
+            density = multivariate_normal.logpdf(row[seen], mean[seen], covariance[np.ix_(seen, seen)])
+            found[n, k] = constant + density - noise
     return found
 
 

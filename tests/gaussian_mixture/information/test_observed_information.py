@@ -224,9 +224,9 @@ def missing_by_definition(posterior, rows, responsibilities):
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 @pytest.mark.parametrize(("n_features", "n_components"), [(1, 2), (2, 2), (3, 3), (4, 1), (14, 2)])
-@pytest.mark.parametrize("reg_covar", [0.0, 0.05])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(  # every two choices of different options together
+    ("reg_covar", "weighted", "n_jobs"), [(0.0, False, 1), (0.0, True, 2), (0.05, False, 2), (0.05, True, 1)]
+)
 def test_missing_information_is_its_definition(
     covariance_type, n_features, n_components, reg_covar, weighted, n_jobs
 ):

@@ -70,8 +70,8 @@ def test_the_likelihood_is_that_of_what_is_seen(model):
             block = np.ix_(seen, seen)
             terms = [
                 np.log(draws["weights"][i, k])
-                + multivariate_normal(draws["means"][i, k][seen], covariances[k][block]).logpdf(
-                    holed()[n, seen]
+                + multivariate_normal.logpdf(
+                    holed()[n, seen], draws["means"][i, k][seen], covariances[k][block]
                 )
                 - 0.5 * model["reg_covar"] * np.trace(precisions[k][block])
                 for k in range(2)
@@ -87,13 +87,13 @@ def dense_of(model, values):
     return dense(model, values)
 
 
-def conditionals(model, parameters, number, row):
+def conditionals(model, draws, number, row):
     """Shares of the components in a row, and mean and covariance of all its values given a component.
 
     Parameters
     ----------
     model : dict
-    parameters : DrawnParameters
+    draws : dict, the parameters as they are reported
     number : int, of the draw
     row : (P,), with NaN
 
@@ -103,14 +103,14 @@ def conditionals(model, parameters, number, row):
     means : (K, P)
     covariances : (K, P, P)
     """
-    draws, hidden = parameters.reported(), np.isnan(row)
+    hidden = np.isnan(row)
     covariances, precisions = (dense_of(model, draws[name][number]) for name in ("covariances", "precisions"))
     terms, means, spreads = [], [], np.zeros((2, 3, 3))
     for k in range(2):
         mean, block = draws["means"][number, k], np.ix_(~hidden, ~hidden)
         terms.append(
-            parameters.log_weights[number, k]
-            + multivariate_normal(mean[~hidden], covariances[k][block]).logpdf(row[~hidden])
+            np.log(draws["weights"][number, k])
+            + multivariate_normal.logpdf(row[~hidden], mean[~hidden], covariances[k][block])
             - 0.5 * model["reg_covar"] * np.trace(precisions[k][block])
         )
         slopes = np.linalg.solve(covariances[k][block], covariances[k][~hidden][:, hidden])
@@ -126,10 +126,10 @@ def conditionals(model, parameters, number, row):
 def test_expected_moments_are_those_of_conditional_normals(model):
     _, parameters, rows = drawn(model)
     posterior = parameters.posterior
-    structure, expected = posterior.structure, 0.0
+    structure, expected, draws = posterior.structure, 0.0, parameters.reported()
     whiteners = structure.dense(posterior.whiteners)
     for weight, row in zip(WEIGHTS, holed(), strict=True):
-        shares, means, spreads = conditionals(model, parameters, 1, row)
+        shares, means, spreads = conditionals(model, draws, 1, row)
         noise = model["reg_covar"] * np.diag(np.isnan(row))
         y = np.einsum("kpq,kq->kp", whiteners, means - parameters.origin - posterior.centred_means)
         second = y[:, :, None] * y[:, None] + whiteners @ (spreads - noise) @ whiteners.transpose(0, 2, 1)
@@ -152,11 +152,12 @@ def of_kind(structure, matrices):
 def test_drawn_values_have_their_conditional_distribution(model):
     sampler, parameters, _ = drawn(model, n_draws=1)
     n_copies, some = 4000, np.flatnonzero(np.isnan(holed()).any(axis=1))[::5]
+    draws = parameters.reported()
     rows = rows_of_array(holed()[some], parameters.origin)
     repeated = sampler.parameters(parameters.draws[np.zeros(n_copies, dtype=int)])
     copies = imputations(rows, repeated, np.random.RandomState(5))
     for i, row in enumerate(holed()[some]):
-        shares, means, spreads = conditionals(model, parameters, 0, row)
+        shares, means, spreads = conditionals(model, draws, 0, row)
         mean = shares @ means
         products = spreads + (means - mean)[:, :, None] * (means - mean)[:, None]
         covariance = np.einsum("k,kpq->pq", shares, products)

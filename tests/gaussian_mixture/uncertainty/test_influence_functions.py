@@ -9,6 +9,7 @@ from catalogue import (
     fitted,
     mixture,
     model_id,
+    models_in_turn,
     of_structure,
     overlapping,
 )
@@ -17,6 +18,14 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 X = overlapping()
+
+
+def row_number(responsibilities, name):
+    """A row of either component, or one that is as ambiguous as they get."""
+    return {"first": 0, "ambiguous": int(np.argmin(responsibilities.max(axis=1))), "last": 230}[name]
+
+
+every_row_in_turn = models_in_turn(MODELS, "name", ("first", "ambiguous", "last"))
 
 
 def attributes(estimator):
@@ -32,52 +41,48 @@ def in_sds(estimator, target):
     return getattr(estimator, f"{target}_std_")
 
 
-@catalogue
-def test_influence_is_the_derivative_of_a_refit(model):
+@every_row_in_turn
+def test_influence_is_the_derivative_of_a_refit(model, name):
     # priors must not move with the data
     prior = {"mean_prior": X.mean(0), "covariance_prior": of_structure(model, np.cov(X.T))}
     fixed = {} if model["prior"] == "flat" else prior
     estimator = mixture({**model, **fixed}).fit(X)
     r = estimator.predict_proba(X)
     refitted = mixture({**model, **fixed, "init_params": r})  # to the same optimum, in few steps
-    chosen = [0, int(np.argmin(r.max(axis=1))), 230]  # one row is as ambiguous as they get
-    influence = {target: estimator.influence(X[chosen], target) for target in TARGETS}
-    step = 1e-3
-    for i, row in enumerate(chosen):
-        for feature in range(2):
-            refits = []
-            for sign in (1, -1):
-                moved = X.copy()
-                moved[row, feature] += sign * step
-                refits.append(attributes(refitted.fit(moved)))
-            for target in TARGETS:
-                expected = (refits[0][target] - refits[1][target]) / (2 * step)
-                error = np.abs(influence[target][i, ..., feature] - expected)
-                np.testing.assert_array_less(error, 1e-5 * in_sds(estimator, target))
+    row, step = row_number(r, name), 1e-3
+    influence = {target: estimator.influence(X[[row]], target)[0] for target in TARGETS}
+    for feature in range(2):
+        refits = []
+        for sign in (1, -1):
+            moved = X.copy()
+            moved[row, feature] += sign * step
+            refits.append(attributes(refitted.fit(moved)))
+        for target in TARGETS:
+            expected = (refits[0][target] - refits[1][target]) / (2 * step)
+            error = np.abs(influence[target][..., feature] - expected)
+            np.testing.assert_array_less(error, 1e-5 * in_sds(estimator, target))
 
 
-@catalogue
-def test_weight_influence_is_the_derivative_of_a_refit(model):
+@every_row_in_turn
+def test_weight_influence_is_the_derivative_of_a_refit(model, name):
     prior = {"mean_prior": X.mean(0), "covariance_prior": of_structure(model, np.cov(X.T))}
     fixed = {} if model["prior"] == "flat" else prior
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=len(X))
     estimator = mixture({**model, **fixed}).fit(X, sample_weight=weights)
     r = estimator.predict_proba(X)
     refitted = mixture({**model, **fixed, "init_params": r})
-    chosen = [0, int(np.argmin(r.max(axis=1))), 230]
-    influence = {target: estimator.influence(X[chosen], target, perturb="weight") for target in TARGETS}
-    step = 1e-3
-    for i, row in enumerate(chosen):
-        refits = []
-        for sign in (1, -1):
-            changed = weights.copy()
-            changed[row] += sign * step
-            refits.append(attributes(refitted.fit(X, sample_weight=changed)))
-        for target in TARGETS:
-            expected = (refits[0][target] - refits[1][target]) / (2 * step)
-            assert influence[target][i].shape == expected.shape
-            error = np.abs(influence[target][i] - expected)
-            np.testing.assert_array_less(error, 1e-5 * in_sds(estimator, target))
+    row, step = row_number(r, name), 1e-3
+    influence = {target: estimator.influence(X[[row]], target, perturb="weight")[0] for target in TARGETS}
+    refits = []
+    for sign in (1, -1):
+        changed = weights.copy()
+        changed[row] += sign * step
+        refits.append(attributes(refitted.fit(X, sample_weight=changed)))
+    for target in TARGETS:
+        expected = (refits[0][target] - refits[1][target]) / (2 * step)
+        assert influence[target].shape == expected.shape
+        error = np.abs(influence[target] - expected)
+        np.testing.assert_array_less(error, 1e-5 * in_sds(estimator, target))
 
 
 @catalogue
