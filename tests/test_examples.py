@@ -20,6 +20,20 @@ FILES_WRITTEN = {"plot_mnist_pca_pipeline.py": ["mnist_pca_pipeline.png"]}
 OPTIONAL = ("arviz", "arviz_base", "arviz_plots", "arviz_stats")
 # What makes a lesson large, and what the tests run in its place.
 SMALLER = {
+    "plot_crossed_effects.py": {
+        "n_chains, n_sweeps, n_discarded = 100, 1500, 200": "n_chains, n_sweeps, n_discarded = 50, 150, 50",
+        "simulated(2000, 2000, 20_000), 2000, 2000": "simulated(200, 200, 2_000), 200, 200",
+    },
+    "plot_how_many_clusters.py": {"for seed in range(5):": "for seed in range(1):"},
+    "plot_local_level.py": {
+        "np.linspace(-2.5, 2.0, 60)": "np.linspace(-2.5, 2.0, 15)",
+        "np.linspace(-2.0, 5.0, 80)": "np.linspace(-2.0, 5.0, 20)",
+    },
+    "plot_mnist_pca_pipeline.py": {"\nn_draws = 3000  #": "\nn_draws = 300  #"},
+    "plot_model_choice.py": {
+        "KFold(5, ": "KFold(2, ",
+        "posterior_check(X, n_draws=4000, ": "posterior_check(X, n_draws=1000, ",
+    },
     "plot_rows_on_a_cluster.py": {
         "\nN_ROWS = 2_000_000\n": "\nN_ROWS = 100_000\n",
         "Client(n_workers=2, ": "Client(processes=False, n_workers=2, ",
@@ -27,6 +41,9 @@ SMALLER = {
     "plot_trust.py": {
         "1_000 if len(rows) > 1000 else 3_000": "200",
         "mixture.sample_posterior(4000, ": "mixture.sample_posterior(200, ",
+    },
+    "plot_topic_model.py": {
+        "n_chains, n_sweeps, n_discarded = 50, 2000, 300": "n_chains, n_sweeps, n_discarded = 50, 200, 50"
     },
 }
 

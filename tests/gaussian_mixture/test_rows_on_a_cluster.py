@@ -18,8 +18,10 @@ N_ROWS, CHUNK_ROWS = 6000, 700
 MIXTURE = LRVBGaussianMixture(n_components=3, random_state=0, tol=1e-9)
 
 
-def cluster_of(n_workers):
-    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+def cluster_of(n_workers, processes=True):
+    return LocalCluster(
+        n_workers=n_workers, processes=processes, threads_per_worker=1, dashboard_address=":0"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +120,7 @@ def test_a_killed_worker_costs_time_only(client, after_pass):
 def test_a_lost_cluster_is_an_error_that_leaves_the_estimator_as_it_was(after_pass):
     mixture = fitted_to(np.random.default_rng(0).normal(size=(50, 3)))
     before = dict(vars(mixture))
-    with cluster_of(1) as cluster, Client(cluster):
+    with cluster_of(1, processes=False) as cluster, Client(cluster):
         X = persisted(three_clusters())
         after_pass(4, cluster.close)
         with pytest.raises(RuntimeError, match="The Dask cluster was lost in a pass over X"):
