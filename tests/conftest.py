@@ -9,6 +9,12 @@ from threadpoolctl import threadpool_limits
 from sklearn_lrvb.row_blocks import array_rows
 
 
+def pytest_configure(config):
+    # files in the order of their folders: of those with few tests, some are slow, and would keep one worker
+    # busy at the end
+    config.option.loadscopereorder = False
+
+
 def pytest_collection_finish():
     # ten thousand tests are many objects, which the garbage collector would go through again and again
     gc.freeze()
@@ -21,13 +27,15 @@ def _one_blas_thread():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _threads_where_asked_for():
+    # products of the data of tests are too small for threads to pay
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(array_rows, "_LEAST_PRODUCT_FOR_THREADS", 0)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _seeded():
     # estimators with random_state=None draw from this generator: no test is one run in a thousand
     np.random.seed(0)
-
-
-@pytest.fixture(autouse=True)
-def _threads_where_asked_for(monkeypatch):
-    # products of the data of tests are too small for threads to pay
-    monkeypatch.setattr(array_rows, "_LEAST_PRODUCT_FOR_THREADS", 0)

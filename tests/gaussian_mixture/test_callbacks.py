@@ -250,8 +250,7 @@ def test_clones_and_pickles_keep_callbacks():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Passes over 240 rows in several blocks, and draws in several batches."""
-    monkeypatch.setattr(row_blocks.blocks, "_MIN_ROWS", 16)
-    monkeypatch.setattr(row_blocks.blocks, "_BLOCK_BYTES", 2**11)
+    monkeypatch.setattr(row_blocks.blocks, "_MAX_ROWS", 64)
     monkeypatch.setattr(row_blocks.blocks, "_BATCH_BYTES", 2**16)
 
 

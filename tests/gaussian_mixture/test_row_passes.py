@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, mixture, three_blobs, use_information
+from catalogue import COVARIANCE_TYPES, mixture, overlapping, three_blobs, use_information
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     log_likelihood,
@@ -52,10 +52,10 @@ def _name(function):
 
 def everything(X, weights, **parameters):
     """A fit, and every method that passes over rows."""
-    fit = mixture(parameters, 3).fit(X, sample_weight=weights)
+    fit = mixture(parameters, 2).fit(X, sample_weight=weights)
     fit.predict(X), fit.predict_proba(X, return_std=True), fit.score_samples(X, return_std=True)
     fit.influence(X), fit.influence(X, "covariances", "weight"), fit.influence_scores(X)
-    fit.influence(X, out=np.empty((len(X), 3, X.shape[1], X.shape[1]), dtype=np.float32))
+    fit.influence(X, out=np.empty((len(X), 2, X.shape[1], X.shape[1]), dtype=np.float32))
     fit.leverage(X), fit.loo_score_samples(X, sample_weight=weights)
     rows, parameters = fit._counted_rows(X, weights, fit._fitted), fit._drawn(3, 0)
     PosteriorSampler(fit._uncertainty).log_likelihood(rows, parameters)
@@ -75,7 +75,7 @@ def everything(X, weights, **parameters):
 def test_every_function_of_a_block_is_small_and_the_same_after_a_pickle(
     covariance_type, prior, weighted, request
 ):
-    X = three_blobs(160)
+    X = overlapping(160)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X)) if weighted else None
     model = {"covariance_type": covariance_type, "prior": prior, "tol": 1e-3}
     fit, covariance = everything(X, weights, **model)
@@ -86,7 +86,7 @@ def test_every_function_of_a_block_is_small_and_the_same_after_a_pickle(
     few = largest(sizes)
     assert len(few) > 12
     sizes.clear()
-    everything(three_blobs(800), None if weights is None else np.tile(weights, 5), **model)
+    everything(overlapping(800), None if weights is None else np.tile(weights, 5), **model)
     for name, size in largest(sizes).items():
         # Which rows are refitted, if any, depends on the table.
         assert size < 1.2 * few.get(name, size) + 500, name

@@ -274,9 +274,7 @@ def test_rows_without_any_value_count_nothing_in_an_array(covariance_type, prior
         for j, form in enumerate(("memory map", "batches", "array", "frame"))
     ],
 )
-def test_rows_without_any_value_count_nothing_in_any_form(
-    covariance_type, form, prior, tmp_path
-):
+def test_rows_without_any_value_count_nothing_in_any_form(covariance_type, form, prior, tmp_path):
     X, reference = fit_beside_empty_rows(covariance_type, prior, 0.1 if form == "frame" else 0.0)
     if form == "memory map":
         np.save(tmp_path / "rows.npy", X)

@@ -30,10 +30,11 @@ from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 
 
-@models_in_turn(MODELS, "start", [("kmeans", 3), ("random", 2)])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_lower_bound_never_falls(model, solver, start):
-    init_params, n_components = start
+@models_in_turn(
+    MODELS, "way", [(*start, solver) for start in (("kmeans", 3), ("random", 2)) for solver in SOLVERS]
+)
+def test_lower_bound_never_falls(model, way):
+    init_params, n_components, solver = way
     estimator = mixture(model, n_components, solver=solver, init_params=init_params, max_iter=60, tol=1e-8)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -160,11 +160,15 @@ def test_covariance_with_the_precisions_is_the_response_to_the_covariance_prior(
     prior = np.asarray(of_structure(model, np.cov(X.T)))
     estimator = mixture(model, covariance_prior=prior[()]).fit(X)
     to_precisions = estimator.posterior_covariance_[:, 6:]
+    start = estimator.predict_proba(X)  # of the same optimum, nearby
     for place in np.ndindex(prior.shape):
         change = np.zeros_like(prior)
         change[place] = change[place[::-1]] = step
         above, below = (
-            mixture(model, covariance_prior=(prior + s * change)[()]).fit(X).posterior_mean_ for s in (1, -1)
+            mixture(model, covariance_prior=(prior + s * change)[()], init_params=start)
+            .fit(X)
+            .posterior_mean_
+            for s in (1, -1)
         )
         refit = (above - below) / (2 * step)
         pull = unique(model, change / step)  # an off-diagonal entry stands for two
