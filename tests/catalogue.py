@@ -132,7 +132,12 @@ def of_structure(model, matrix):
 
 def unique(model, values):
     """Unique entries of precisions or covariances in the shape of the attribute, (d,)."""
+    return unique_of_draws(model, values[None])[0]
+
+
+def unique_of_draws(model, values):
+    """Unique entries of draws of precisions or covariances, (n, d)."""
     if model.get("covariance_type", "full") in ("full", "tied"):
         row, column = np.triu_indices(values.shape[-1])
         values = values[..., row, column]
-    return values.ravel()
+    return values.reshape(len(values), -1)

@@ -23,6 +23,7 @@ from catalogue import (
     use_information,
 )
 from dense_reference import DenseReference
+from sklearn.base import clone
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.matrices import FullCovariance, TiedCovariance
 from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
@@ -160,14 +161,12 @@ def test_covariance_with_the_precisions_is_the_response_to_the_covariance_prior(
     prior = np.asarray(of_structure(model, np.cov(X.T)))
     estimator = mixture(model, covariance_prior=prior[()]).fit(X)
     to_precisions = estimator.posterior_covariance_[:, 6:]
-    start = estimator.predict_proba(X)  # of the same optimum, nearby
+    nearby = mixture(model, init_params=estimator.predict_proba(X))  # of the same optimum
     for place in np.ndindex(prior.shape):
         change = np.zeros_like(prior)
         change[place] = change[place[::-1]] = step
         above, below = (
-            mixture(model, covariance_prior=(prior + s * change)[()], init_params=start)
-            .fit(X)
-            .posterior_mean_
+            clone(nearby).set_params(covariance_prior=(prior + s * change)[()]).fit(X).posterior_mean_
             for s in (1, -1)
         )
         refit = (above - below) / (2 * step)

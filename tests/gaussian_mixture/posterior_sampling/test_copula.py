@@ -16,7 +16,7 @@ from catalogue import (
     mixture,
     model_id,
     overlapping,
-    unique,
+    unique_of_draws,
     use_information,
 )
 from scipy import stats
@@ -35,7 +35,7 @@ MOST = 5.0  # standard errors of an estimate from draws
 def flat(model, draws):
     """theta of every draw, (n, D)."""
     n_draws = len(draws["weights"])
-    precisions = np.stack([unique(model, own) for own in draws["precisions"]])
+    precisions = unique_of_draws(model, draws["precisions"])
     return np.hstack([np.log(draws["weights"]), draws["means"].reshape(n_draws, -1), precisions])
 
 
@@ -58,17 +58,19 @@ def assert_in_range(model, draws, n_components=2, round_off=0.0):
     assert np.all(draws["weights"] >= 0)
     np.testing.assert_allclose(draws["weights"].sum(axis=1), 1, atol=1e-14)
     assert np.all(np.isfinite(draws["means"]))
-    for precisions, covariances in zip(draws["precisions"], draws["covariances"], strict=True):
-        one, other = (dense(model, own, n_components) for own in (precisions, covariances))
-        np.testing.assert_array_equal(one, one.swapaxes(1, 2))
-        np.testing.assert_array_equal(other, other.swapaxes(1, 2))
-        values = np.linalg.eigvalsh(one)
-        assert np.all(values > -round_off * values[:, -1:])
-        others = np.linalg.eigvalsh(other)
-        assert np.all(others > -round_off * others[:, -1:])
-        values = np.maximum(values, np.finfo(float).eps * values[:, -1:])
-        error = np.abs(one @ other - np.eye(one.shape[-1])).max(axis=(1, 2))
-        assert np.all(error < 1e-13 * values[:, -1] / values[:, 0])
+    one, other = (
+        np.concatenate([dense(model, own, n_components) for own in draws[name]])
+        for name in ("precisions", "covariances")
+    )
+    np.testing.assert_array_equal(one, one.swapaxes(1, 2))
+    np.testing.assert_array_equal(other, other.swapaxes(1, 2))
+    values = np.linalg.eigvalsh(one)
+    assert np.all(values > -round_off * values[:, -1:])
+    others = np.linalg.eigvalsh(other)
+    assert np.all(others > -round_off * others[:, -1:])
+    values = np.maximum(values, np.finfo(float).eps * values[:, -1:])
+    error = np.abs(one @ other - np.eye(one.shape[-1])).max(axis=(1, 2))
+    assert np.all(error < 1e-13 * values[:, -1] / values[:, 0])
 
 
 @catalogue

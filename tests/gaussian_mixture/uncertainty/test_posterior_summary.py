@@ -6,7 +6,17 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from catalogue import COVARIANCE_TYPES, MODELS, WEIGHT_PRIORS, fitted, mixture, model_id, overlapping, unique
+from catalogue import (
+    COVARIANCE_TYPES,
+    MODELS,
+    WEIGHT_PRIORS,
+    fitted,
+    mixture,
+    model_id,
+    overlapping,
+    unique,
+    unique_of_draws,
+)
 from scipy import stats
 from sklearn.exceptions import NotFittedError
 
@@ -84,7 +94,7 @@ def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
     estimator = mixture(model).fit(overlapping(n_samples))
     draws = estimator.sample_posterior(8000, random_state=0)
     flat = [draws["weights"], np.log(draws["weights"]), draws["means"].reshape(8000, -1)]
-    flat += [np.stack([unique(model, own) for own in draws[t]]) for t in ("precisions", "covariances")]
+    flat += [unique_of_draws(model, draws[name]) for name in ("precisions", "covariances")]
     summary = estimator.posterior_summary(0.8)
     flat = np.hstack(flat)
     # The standard errors of quantiles are 0.02 sd. Draws of means are correlated with their precisions, which

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "examples").glob("*.py"))
 COURSE = runpy.run_path(str(ROOT / "docs" / "course.py"))["COURSE"]
 # The first is the README's picture: run as a program it writes the figure to the working directory.
@@ -35,11 +35,12 @@ SMALLER = {
         "posterior_check(X, n_draws=4000, ": "posterior_check(X, n_draws=1000, ",
     },
     "plot_rows_on_a_cluster.py": {
-        "\nN_ROWS = 2_000_000\n": "\nN_ROWS = 100_000\n",
+        "\nN_ROWS = 2_000_000\n": "\nN_ROWS = 30_000\n",
         "Client(n_workers=2, ": "Client(processes=False, n_workers=2, ",
     },
     "plot_trust.py": {
         "1_000 if len(rows) > 1000 else 3_000": "200",
+        "few.posterior_check(X, n_draws=4000, ": "few.posterior_check(X, n_draws=1000, ",
         "mixture.sample_posterior(4000, ": "mixture.sample_posterior(200, ",
     },
     "plot_topic_model.py": {
