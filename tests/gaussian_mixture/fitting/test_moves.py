@@ -5,7 +5,16 @@ import warnings
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, MODELS, mixture, model_id, models_in_turn, overlapping, three_blobs
+from catalogue import (
+    COVARIANCE_TYPES,
+    MODELS,
+    half_of,
+    mixture,
+    model_id,
+    models_in_turn,
+    overlapping,
+    three_blobs,
+)
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -26,6 +35,7 @@ from sklearn_lrvb.row_blocks import ArrayRows
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
+half_of_the_catalogue = pytest.mark.parametrize("model", half_of(PROPER), ids=model_id)
 ACTIVE = ("auto", "merge", "search")
 STICKS = {"weight_concentration_prior_type": "dirichlet_process"}
 
@@ -193,7 +203,7 @@ def test_components_collapse_as_long_as_their_merges_are_defined(monkeypatch):
 # Fits.
 
 
-@models_in_turn(PROPER, "moves", ACTIVE)
+@models_in_turn(half_of(PROPER), "moves", (*ACTIVE, "search"))
 def test_surplus_components_leave(model, moves):
     X = three_blobs(400)
     plain = surplus(model, None, X)
@@ -212,7 +222,7 @@ def test_surplus_components_leave(model, moves):
         assert fit.n_occupied_ == 3
 
 
-@catalogue
+@half_of_the_catalogue
 def test_an_empty_component_is_at_its_prior(model):
     sparse = {**model, "weight_concentration_prior": 1e-3}
     fit = surplus(sparse, "merge", three_blobs(400))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalogue import MODELS, dense, mixture, model_id, models_in_turn
+from catalogue import MODELS, dense, half_of, mixture, model_id, models_in_turn
 from holed_rows import fitted, holed
 from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
@@ -21,6 +21,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSa
 from sklearn_lrvb.row_blocks import rows_of_array
 
 CONJUGATE = [model for model in MODELS if model["prior"] == "conjugate"]
+half_of_the_catalogue = pytest.mark.parametrize("model", half_of(MODELS), ids=model_id)
 WEIGHTS = np.random.default_rng(0).integers(1, 4, len(holed())).astype(float)
 
 
@@ -32,7 +33,7 @@ def drawn(model, n_draws=3):
     return sampler, sampler.draws(n_draws, np.random.RandomState(0)), rows
 
 
-@pytest.mark.parametrize("model", MODELS, ids=model_id)
+@half_of_the_catalogue
 def test_draws_of_means_have_the_deviations_reported(model):
     estimator = fitted(model)
     draws = estimator.sample_posterior(2000, random_state=2)
@@ -122,7 +123,7 @@ def conditionals(model, draws, number, row):
     return softmax(terms), np.array(means), spreads
 
 
-@pytest.mark.parametrize("model", MODELS, ids=model_id)
+@half_of_the_catalogue
 def test_expected_moments_are_those_of_conditional_normals(model):
     _, parameters, rows = drawn(model)
     posterior = parameters.posterior
