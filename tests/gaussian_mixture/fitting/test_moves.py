@@ -203,7 +203,7 @@ def test_components_collapse_as_long_as_their_merges_are_defined(monkeypatch):
 # Fits.
 
 
-@models_in_turn(half_of(PROPER), "moves", (*ACTIVE, "search"))
+@models_in_turn(PROPER, "moves", ACTIVE)
 def test_surplus_components_leave(model, moves):
     X = three_blobs(400)
     plain = surplus(model, None, X)
