@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -87,6 +88,16 @@ def assert_equal_to_rounding(one, other, err_msg=""):
     """Equal but for the last digits: where an array lies in memory may decide them in BLAS and in sums."""
     largest = np.max(np.abs(other), initial=0.0)
     np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13 * largest, err_msg=err_msg)
+
+
+def peak_memory(call):
+    """Bytes that a call allocates at most, beyond what there was."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def complete_rows(n_samples):

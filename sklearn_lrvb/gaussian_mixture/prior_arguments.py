@@ -127,7 +127,7 @@ def _empirical_covariance(rows, structure, reg_covar, completion):
     if completion is None:
         covariance = rows.total(functools.partial(_scatter_of_block, structure)) / (rows.total_weight - 1)
     else:
-        covariance = structure.scatter(completion.root, None)
+        covariance = completion.covariance_in(structure)
     check_smallest(rows, diagonal(covariance))
     # The variance that rounding alone gives to a constant column.
     squares = np.square(rows.origin) if structure.is_matrix else structure.scatter(rows.origin[:, None], None)

@@ -13,6 +13,7 @@ from catalogue import (
     mixture,
     model_id,
     models_in_turn,
+    peak_memory,
     three_blobs,
     use_information,
 )
@@ -459,6 +460,19 @@ def test_the_default_prior_is_that_of_estimates_by_em():
     np.testing.assert_allclose(estimator.mean_prior_, X.mean(axis=0), atol=0.1)
     np.testing.assert_allclose(estimator.covariance_prior_, np.cov(X.T), atol=0.2)
     assert abs(np.nanmean(holed_rows[:, 1]) + 1.0) > 0.5  # so it would have been biased
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
+def test_wide_tables_with_holes_need_no_matrix_of_their_columns(covariance_type):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 2000)) * rng.uniform(0.5, 2.0, 2000)
+    X[1::2, ::7] = np.nan
+    estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.0}, 2, max_iter=1, tol=1e9)
+    assert peak_memory(lambda: estimator.fit(X)) < 8 * 2000**2 / 4
+    variances = np.nanvar(X, axis=0) * 10 / 9
+    expected = variances if covariance_type == "diag" else variances.mean()
+    np.testing.assert_allclose(estimator.covariance_prior_, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("moves", ["merge", "search"])

@@ -45,12 +45,12 @@ class Completion:
     ----------
     posterior : VariationalPosterior of one component
     mean : (P,), measured from the rows' origin
-    root : (P, P), whose product with its transpose is the covariance, with ddof = 1
+    covariance : (P, P), or (P,) where it is diagonal; with ddof = 1
     """
 
     posterior: VariationalPosterior
     mean: np.ndarray
-    root: np.ndarray
+    covariance: np.ndarray
 
     @classmethod
     def of(cls, rows):
@@ -63,7 +63,14 @@ class Completion:
         if not rows.has_holes:
             return None
         posterior = _fitted(rows, _start(rows))
-        return cls(posterior, *_mean_and_root(rows, posterior))
+        return cls(posterior, *_mean_and_covariance(rows, posterior))
+
+    def covariance_in(self, structure):
+        """The covariance in the shape of a structure: a matrix, variances, or their mean."""
+        if structure.is_matrix and self.covariance.ndim == 2:
+            return self.covariance
+        variances = self.posterior.structure.diagonal(self.covariance)
+        return structure.gram(structure.scaled_frames(np.sqrt(variances)))[0]
 
     def completed_values(self, block):
         """The rows of a block with their missing values filled by conditional means, (P, n)."""
@@ -153,18 +160,18 @@ def _are_constant(rows):
     return rows.variances <= np.square(_ROUNDING * rows.origin)
 
 
-def _mean_and_root(rows, posterior):
-    """The mean, and a root of the covariance, that one more sweep without the prior finds."""
+def _mean_and_covariance(rows, posterior):
+    """The mean and the covariance, in the posterior's structure, by one more sweep without the prior."""
     structure, frames = posterior.structure, OwnFrames(posterior)
     moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
     total, mean = rows.total_weight, moments.first / rows.total_weight
     scatter = moments.second - structure.sum_of_squares(mean, np.array([total]))
-    spread = structure.dense(scatter / max(total - 1.0, _ROUNDING))[0]
-    maps = structure.dense(posterior.covariance_cholesky)[0]
-    values, vectors = np.linalg.eigh(spread)
-    root = maps @ (vectors * np.sqrt(np.maximum(values, 0.0)))
-    root[_are_constant(rows)] = 0.0  # Of constant columns no missing value varies either.
-    return posterior.centred_means[0] + maps @ mean[0], root
+    maps = posterior.covariance_cholesky
+    covariance = structure.congruence(maps, scatter / max(total - 1.0, _ROUNDING))[0]
+    covariance = structure.from_entries(structure.entries(covariance))  # Exactly symmetric.
+    constant = _are_constant(rows)  # Of these columns no missing value varies either.
+    covariance[constant] = covariance[..., constant] = 0.0
+    return posterior.centred_means[0] + structure.transformed(maps, mean)[0], covariance
 
 
 def _moments_of_block(frames, block):

@@ -1,7 +1,5 @@
 """The two ways to see rows agree, the cheap one knows where it may not be used, and neither copies X."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from catalogue import (
@@ -12,6 +10,7 @@ from catalogue import (
     mixture,
     model_id,
     overlapping,
+    peak_memory,
     three_blobs,
 )
 
@@ -152,16 +151,6 @@ def test_blocks_and_threads_change_nothing(covariance_type, n_features, monkeypa
     threaded = e_step(ArrayRows(X, rows.origin, n_jobs=2), posterior)
     assert threaded.lower_bound == pytest.approx(small.lower_bound, rel=1e-14)
     np.testing.assert_allclose(threaded.moments.second, small.moments.second, rtol=1e-12, atol=1e-10)
-
-
-def peak_memory(call):
-    """Bytes that a call allocates at most, beyond what there was."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @every_type
