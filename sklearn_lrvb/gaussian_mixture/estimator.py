@@ -39,7 +39,7 @@ from sklearn_lrvb.gaussian_mixture.noise_warning import noise_warning
 from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
-from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
+from sklearn_lrvb.gaussian_mixture.prior_arguments import needs_covariances, resolve_prior
 from sklearn_lrvb.gaussian_mixture.sklearn_conversion import (
     fitted_twin,
     parameters_of,
@@ -494,7 +494,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                     "Expected n_samples >= n_components but got n_components = "
                     f"{self.n_components}, n_samples = {rows.n_samples}"
                 )
-            completion = Completion.of(rows)
+            completion = Completion.of(rows, needs_covariances(self))
             prior = resolve_prior(self, rows, completion)
             made = (starts or self._starts)(rows, prior, given, completion)
 

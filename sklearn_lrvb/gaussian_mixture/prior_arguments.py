@@ -169,6 +169,12 @@ def _require_pairs_of_columns(rows):
         )
 
 
+def needs_covariances(estimator):
+    """Whether the prior of an estimator follows from the covariances of all pairs of columns of X."""
+    is_default = estimator.prior == "conjugate" and estimator.covariance_prior is None
+    return is_default and estimator.covariance_type in ("full", "tied")
+
+
 def resolve_prior(estimator, rows, completion=None):
     """The prior that follows from an estimator's arguments and the data.
 

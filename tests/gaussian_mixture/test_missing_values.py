@@ -450,16 +450,50 @@ def test_all_starts_take_holes(init_params, prior):
     assert estimator.means_std_.min() > 0
 
 
-def test_the_default_prior_is_that_of_estimates_by_em():
-    """Values that are missing by what another column says do not bias the prior."""
+@pytest.mark.parametrize("n_features", [2, 201])
+def test_the_default_prior_is_that_of_estimates_by_em(n_features):
+    """Values that are missing by what another column says do not bias the prior, in wide tables neither."""
     rng = np.random.default_rng(0)
-    X = rng.multivariate_normal([1.0, -1.0], [[2.0, 1.6], [1.6, 2.0]], size=4000)
+    X = rng.normal(size=(4000, n_features))
+    X[:, :2] = rng.multivariate_normal([1.0, -1.0], [[2.0, 1.6], [1.6, 2.0]], size=4000)
     holed_rows = X.copy()
     holed_rows[X[:, 0] > 1.0, 1] = np.nan
     estimator = LRVBGaussianMixture(max_iter=1, tol=1e9).fit(holed_rows)
     np.testing.assert_allclose(estimator.mean_prior_, X.mean(axis=0), atol=0.1)
     np.testing.assert_allclose(estimator.covariance_prior_, np.cov(X.T), atol=0.2)
     assert abs(np.nanmean(holed_rows[:, 1]) + 1.0) > 0.5  # so it would have been biased
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_features", [3, 201])
+@every_type
+def test_the_default_prior_nears_that_of_complete_rows_as_holes_count_less(covariance_type, n_features):
+    X = three_blobs(60, 3) @ np.random.default_rng(0).normal(size=(3, n_features))
+    X += np.random.default_rng(1).normal(size=X.shape)
+    holed_row = np.where(np.arange(n_features) % 2, np.nan, 0.1)
+    model = mixture({"covariance_type": covariance_type, "init_params": np.ones((61, 1))}, 1, max_iter=1)
+    found = clone(model).set_params(tol=1e9)
+    found.fit(np.vstack([X, holed_row]), sample_weight=np.append(np.ones(60), 1e-11))
+    expected = clone(model).set_params(init_params=np.ones((60, 1)), tol=1e9).fit(X)
+    np.testing.assert_allclose(found.mean_prior_, expected.mean_prior_, atol=1e-9)
+    np.testing.assert_allclose(found.covariance_prior_, expected.covariance_prior_, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_features", [3, 201])
+@every_type
+def test_the_default_prior_is_in_the_units_of_the_columns(covariance_type, n_features):
+    X = three_blobs(300, 3) @ np.random.default_rng(0).normal(size=(3, n_features))
+    X += np.random.default_rng(1).normal(size=X.shape)
+    X[::5, :2], X[1::5, 1] = np.nan, np.nan
+    units = np.full(n_features, 8.0)
+    if covariance_type != "spherical":
+        units[1::2] = 1e-3
+    model = mixture({"covariance_type": covariance_type, "reg_covar": 0.0}, 1, max_iter=1, tol=1e9)
+    expected, found = clone(model).fit(X), clone(model).fit(X * units + 5.0 * units)
+    np.testing.assert_allclose(found.mean_prior_, (expected.mean_prior_ + 5.0) * units, rtol=1e-7)
+    squares = {"diag": np.square(units), "spherical": 64.0}.get(covariance_type, np.outer(units, units))
+    np.testing.assert_allclose(found.covariance_prior_ / squares, expected.covariance_prior_, atol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
