@@ -118,10 +118,10 @@ def test_solvers_agree(model, solver, monkeypatch):
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_scores_depend_on_neither_blocks_nor_threads(covariance_type, solver, monkeypatch):
     use_information(solver, monkeypatch)
-    rows = three_blobs(150)
+    rows = three_blobs(60)
     estimator = mixture({"covariance_type": covariance_type}, n_components=3).fit(rows)
     whole = estimator.loo_score_samples(rows)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 40)
+    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 17)
     for n_jobs in (1, 2):
         assert_equal_to_rounding(estimator.set_params(n_jobs=n_jobs).loo_score_samples(rows), whole)
 
