@@ -30,7 +30,7 @@ _MAX_STEPS = 100
 
 # Number of features beyond which a column is completed by its mean alone, where no covariances are asked for:
 # completing it by all other columns takes up to P^3 flops for every pattern of holes and sweep. Where they
-# are asked for, at most the second number of steps are made: most of the way, at about the cost of ten sweeps.
+# are asked for, at most the second number of steps are made: most of the way, at the cost of ten sweeps.
 _MAX_FEATURES = 200
 _STEPS_BEYOND = 10
 
