@@ -113,7 +113,7 @@ FIT = (
 INFORMATION = ("plane", "digits", "many-rows-ten", "million-five", "fifty-features", "hundred-features")
 INFLUENCE = ("plane", "digits", "many-rows-five")
 DIAGNOSTICS = ("plane", "digits", "digits-separated", "twenty-diagonal", "many-rows-five")
-LEAVE_ONE_OUT = ("few-plane", "few-five", "plane", "digits")
+LEAVE_ONE_OUT = ("few-plane", "few-five", "digits", "plane")
 PEERS = ("plane", "digits")
 
 
