@@ -147,8 +147,8 @@ class ImputationMethods(FittedAttributes):
 
         Examples
         --------
-        Twenty waits for a geyser, in minutes. That the cluster of a few rows is in doubt costs more of the
-        information on the clusters' spread than on their means:
+        Twenty waits for a geyser, in minutes. The clusters of a few rows are in doubt. More information is
+        lost on the clusters' variances than on their means:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture

@@ -287,11 +287,12 @@ class InfluenceMethods(FittedAttributes):
         return self._of_rows("leverage", self._rows(X, uncertainty.fitted), leverages)
 
     def loo_score_samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Score of every training row under the fit to all other rows, by one-step deletion.
+        """Score of every training row under the fit to all other rows.
 
         The mean is the leave-one-out cross-validated score, a guard against too many components. The priors
-        are held fixed, also where their defaults came from X. The few rows without which the fit moves
-        further than one step leads are refitted (not where X is a Dask collection).
+        are held fixed, also where their defaults came from X. One step leads to most scores. Rows without
+        which the fit moves further are refitted, except where X is a Dask collection: where clusters overlap
+        in a few hundred rows, that takes up to some seconds.
 
         Parameters
         ----------

@@ -141,7 +141,7 @@ class PosteriorMethods(SamplingMethods):
 
         Examples
         --------
-        Twenty waits for a geyser, in minutes. That labels are in doubt keeps the bound 0.4 nats below:
+        Twenty waits for a geyser, in minutes. The bound is 0.4 nats lower, because some labels are in doubt:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture

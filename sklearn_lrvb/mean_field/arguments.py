@@ -22,9 +22,8 @@ def floats(what, given, remedy=""):
     if np.ma.is_masked(given):
         raise ValueError(f"{what} is masked{_where(np.ma.getmaskarray(given))}. {remedy}".rstrip())
     try:
-        if (
-            np.asarray(given).dtype.kind in "cmM"
-        ):  # NumPy converts them: to real parts, and to days or seconds.
+        # NumPy would take real parts of complex numbers, and days or seconds of dates.
+        if np.asarray(given).dtype.kind in "cmM":
             raise TypeError
         return np.asarray(given, dtype=float)
     except (TypeError, ValueError):

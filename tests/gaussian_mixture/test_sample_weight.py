@@ -596,4 +596,7 @@ def test_any_other_y_is_ignored(y):
 
 def test_an_imputer_before_a_regression_does_not_take_its_targets_for_weights():
     prices = 1.5 + np.abs(overlapping()[:, 1])
-    make_pipeline(MixtureImputer(random_state=0), LinearRegression()).fit(overlapping(), prices)
+    pipeline = make_pipeline(MixtureImputer(random_state=0), LinearRegression())
+    found = pipeline.fit(overlapping(), prices).predict(overlapping())  # No value is missing.
+    expected = LinearRegression().fit(overlapping(), prices).predict(overlapping())
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

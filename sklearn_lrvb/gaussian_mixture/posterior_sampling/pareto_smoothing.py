@@ -23,7 +23,7 @@ def pareto_smoothed(log_ratios):
 
     Returns
     -------
-    log_ratios : (n,), the same but for their largest ones
+    log_ratios : (n,), the same, with the largest ones smoothed
     k_hat : float
         Shape of the tail; infinite where there are too few weights to tell. Moments of order 1/k and higher
         do not exist.
