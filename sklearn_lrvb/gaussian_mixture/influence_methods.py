@@ -349,8 +349,10 @@ class InfluenceMethods(FittedAttributes):
         def question(tracked):
             steps = uncertainty.one_steps_without_rows(rows, counted, tracked)
             if rows.is_lazy:
-                found = uncertainty.rows_without_score_and_rough(counted)
-                return scores_of_one_step(steps), *(given.numbers()[places] for places in found)
+                scores = scores_of_one_step(steps)
+                # One pass for both questions, which keeps a byte for every row.
+                found = np.asarray(np.isnan(scores) + 2 * are_rough(changes_by_response(steps)), np.int8)
+                return scores, np.flatnonzero(found == 1), np.flatnonzero(found == 2)
             return _with_refits(steps, rows, counted, given.numbers(), uncertainty, tracked)
 
         scores, without_score, rough = self._reported("loo_score_samples", question)

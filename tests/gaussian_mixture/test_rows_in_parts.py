@@ -889,3 +889,15 @@ def test_passes_are_told(capsys):
     # The first batch is looked at before, for the columns.
     assert printed.count("over X\t time lapse") == source.n_begun - 1
     assert f"Pass {source.n_begun - 1} over X" in printed
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_leave_one_out_scores_of_few_rows_with_holes_on_dask(covariance_type):
+    # So few rows that solving for each takes less than an inverse.
+    X = three_blobs(60)
+    X[::7, 1] = np.nan
+    estimator = mixture({"covariance_type": covariance_type}, n_components=1).fit(X)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* move the fit further than one step leads")
+        scores = np.asarray(estimator.loo_score_samples(da.from_array(X, chunks=(25, 3))))
+    np.testing.assert_allclose(scores, estimator.loo_score_samples(X), atol=0.05)

@@ -90,22 +90,6 @@ def are_rough(changes):
     return changes > _ROUGH
 
 
-def rows_without_score_and_rough(rows, posterior, responses):
-    """Numbers of rows that have no score by one step, and of those that have a rough one: two int arrays.
-
-    No score is kept.
-    """
-    function = functools.partial(_numbers_of_block, posterior, OwnFrames(posterior), responses)
-    parts = rows.gathered(function, **responses.work)
-    return tuple(np.sort(np.concatenate(numbers)) for numbers in zip(*parts, strict=True))
-
-
-def _numbers_of_block(posterior, frames, responses, block):
-    steps = _one_steps_of_block(posterior, frames, responses, block).T
-    without_score = np.isnan(scores_of_one_step(steps))
-    return block.numbers[without_score], block.numbers[are_rough(changes_by_response(steps))]
-
-
 def _one_steps_of_block(posterior, frames, responses, block):
     """The rows of `one_steps`, (3, n)."""
     expectation = expect_in_range(frames, block, keep_log_densities=True)

@@ -13,10 +13,7 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import robust_covariance
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
-from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
-    one_steps,
-    rows_without_score_and_rough,
-)
+from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import one_steps
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, covariance_margins
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
 from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import (
@@ -253,12 +250,6 @@ class PosteriorUncertainty:
         """
         self.source.check_training_rows(training_rows)
         return self.of_rows(rows, one_steps, (3,), tracked=tracked)
-
-    def rows_without_score_and_rough(self, rows):
-        """Numbers of the training rows without a score, and of those with a rough one, by one step."""
-        posterior, size = self.fitted.posterior, self.source.size
-        responses = ResponsesOfRows(self.source.information(size), posterior, size)
-        return rows_without_score_and_rough(rows, posterior, responses)
 
     # Coefficients of influence functions.
 

@@ -238,11 +238,6 @@ class ResponsesOfRows:
         # Only the rows of a block that two components share take part in the products.
         return _ByInverse, inverse, {"numbers_per_row": 2 * n_features, "product_size": n_features // 2}
 
-    @property
-    def work(self):
-        """Keywords of `CentredRows.gathered`, where the responses need no passes over rows."""
-        return {name: self._work[name] for name in ("numbers_per_row", "product_size")}
-
     def concatenated(self, function, rows, tracked=untracked):
         """``function(responses, block)`` of all blocks of some rows, as `ArrayRows.concatenated`.
 
