@@ -56,7 +56,6 @@ ROOMS = (
     "sklearn_lrvb.mean_field",
     "sklearn_lrvb.exponential_families",
     "sklearn_lrvb.linear_response",
-    "sklearn_lrvb.gaussian_mixture.covariance_structures",
     "sklearn_lrvb.gaussian_mixture.posterior_check",
 )
 

@@ -9,7 +9,6 @@ import pytest
 
 import sklearn_lrvb
 from sklearn_lrvb import exponential_families, linear_response, mean_field
-from sklearn_lrvb.gaussian_mixture.covariance_structures import check_covariance_structure
 
 
 def _own_members(cls):
@@ -27,7 +26,7 @@ def _own_members(cls):
 
 
 _ROOMS = (sklearn_lrvb, exponential_families, linear_response, mean_field)
-_EXPORTED = [getattr(room, name) for room in _ROOMS for name in room.__all__] + [check_covariance_structure]
+_EXPORTED = [getattr(room, name) for room in _ROOMS for name in room.__all__]
 _PUBLIC = {thing.__name__: thing for thing in _EXPORTED if callable(thing)}
 _PUBLIC |= {
     name: member for cls in _PUBLIC.values() if inspect.isclass(cls) for name, member in _own_members(cls)

@@ -2,7 +2,8 @@
 
 `base` declares the interface; `matrices` and `scales` implement it, with the help of `bartlett` for random
 matrices and of `pairs` and `quartic_moments` for the missing information. `coefficient_layout`,
-`precision_factors` and `reporting` are parts of every structure. `structure_check` tests a structure.
+`precision_factors` and `reporting` are parts of every structure. `tests/structure_check.py`
+tests whether the methods of a structure fit together.
 """
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
@@ -11,7 +12,6 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
     DiagonalCovariance,
     SphericalCovariance,
 )
-from sklearn_lrvb.gaussian_mixture.covariance_structures.structure_check import check_covariance_structure
 
 COVARIANCE_STRUCTURES = {
     "full": FullCovariance,
@@ -20,4 +20,4 @@ COVARIANCE_STRUCTURES = {
     "spherical": SphericalCovariance,
 }
 
-__all__ = ["COVARIANCE_STRUCTURES", "CovarianceStructure", "check_covariance_structure"]
+__all__ = ["COVARIANCE_STRUCTURES", "CovarianceStructure"]

@@ -37,7 +37,7 @@ class CovarianceStructure(ABC):
     """Base class of covariance structures: computations that depend on the shape of the covariance matrices.
 
     A subclass passes its constants to ``__init__`` and implements the abstract methods;
-    `check_covariance_structure` tests that they fit together.
+    `check_covariance_structure` in `tests/structure_check.py` tests that they fit together.
 
     Parameters
     ----------
@@ -69,27 +69,6 @@ class CovarianceStructure(ABC):
         The Wishart or gamma factors of the precisions.
     reporting : Reporting
         The shapes in which users see arrays.
-
-    See Also
-    --------
-    check_covariance_structure : Whether the methods of a subclass fit together.
-
-    Examples
-    --------
-    The structure of ``covariance_type="diag"`` with a mistake: it has half of the log determinant. The check
-    names the identity that fails:
-
-    >>> from sklearn_lrvb.gaussian_mixture.covariance_structures import (
-    ...     COVARIANCE_STRUCTURES, check_covariance_structure
-    ... )
-    >>> class Mistaken(COVARIANCE_STRUCTURES["diag"]):
-    ...     def log_determinants(self, covariance_cholesky):
-    ...         return 0.5 * super().log_determinants(covariance_cholesky)
-    >>> try:
-    ...     check_covariance_structure(Mistaken, n_features=2)
-    ... except AssertionError as error:
-    ...     print(str(error).split(":")[1].strip())
-    log_determinants are those of the dense covariances does not hold
     """
 
     shares_precision = False

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, overlapping
+from structure_check import check_covariance_structure
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.covariance_structures import (
     COVARIANCE_STRUCTURES,
     CovarianceStructure,
-    check_covariance_structure,
     matrices,
 )
 from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import TiedPair

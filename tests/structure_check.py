@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
+from sklearn_lrvb.gaussian_mixture.covariance_structures import CovarianceStructure
 
 _STANDARD_ERRORS = 5.0  # Largest error of averages over random draws, in their standard errors.
 _DEGREES_OF_FREEDOM = 40.0  # Those of the random precisions; enough for the variances of linear response.
@@ -45,13 +45,6 @@ def check_covariance_structure(
         Where there are fewer than two components or no feature.
     AssertionError
         Naming the identity that fails, and by how much.
-
-    Examples
-    --------
-    >>> from sklearn_lrvb.gaussian_mixture.covariance_structures import (
-    ...     COVARIANCE_STRUCTURES, check_covariance_structure
-    ... )
-    >>> check_covariance_structure(COVARIANCE_STRUCTURES["diag"], n_features=2)
     """
     if not (isinstance(structure_class, type) and issubclass(structure_class, CovarianceStructure)):
         raise TypeError(
