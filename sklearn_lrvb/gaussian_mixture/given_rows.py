@@ -20,7 +20,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
 from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
 from sklearn_lrvb.gaussian_mixture.value_range import check_largest
 from sklearn_lrvb.row_blocks import ArrayRows, has_holes, rows_around_mean, rows_of_array
-from sklearn_lrvb.row_blocks.batch_rows import Batches, BatchRows
+from sklearn_lrvb.row_blocks.parts import Batches, BatchRows
 from sklearn_lrvb.row_blocks.tables import as_numbers, named
 
 _SOURCE_OF_FUNCTION = "What init_params returns"  # at the start of an error message
@@ -285,8 +285,7 @@ class GivenCollection(_GivenParts):
     """
 
     def __init__(self, estimator, X, sample_weight, reset, least_rows, on_pass):
-        from sklearn_lrvb.row_blocks.dask_collections import float_array, template, weight_array
-        from sklearn_lrvb.row_blocks.dask_rows import DaskRows
+        from sklearn_lrvb.row_blocks.dask_rows import DaskRows, float_array, template, weight_array
 
         validate_data(estimator, template(X), skip_check_array=True, reset=reset)
         super().__init__(least_rows, _names_of(estimator))

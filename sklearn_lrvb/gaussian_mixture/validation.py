@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS, target_class
-from sklearn_lrvb.row_blocks.surveys import counted
+from sklearn_lrvb.row_blocks.parts import counted
 from sklearn_lrvb.row_blocks.tables import refuse_masked
 
 CORRECTIONS = ("importance", "gibbs")

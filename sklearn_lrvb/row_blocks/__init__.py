@@ -1,12 +1,19 @@
 """Passes over the rows of X, wherever these are: in an array, in batches, or in a Dask collection.
 
 `centred_rows` says what can be asked of rows, and no file outside this folder knows how they are stored.
-`blocks` has what functions of a block get, and `holes` the order in which passes go through rows with missing
-values; `threads` limits the threads of numerical libraries.
+`blocks` has what functions of a block get; `tables` makes arrays of a user's tables; `threads` limits the
+threads of numerical libraries.
 """
 
-from sklearn_lrvb.row_blocks.array_rows import ArrayRows
+from sklearn_lrvb.row_blocks.array_rows import (
+    ArrayRows,
+    HoledRows,
+    has_holes,
+    rows_around_mean,
+    rows_of_array,
+)
 from sklearn_lrvb.row_blocks.blocks import (
+    Holes,
     RowBlock,
     RowNumbers,
     Tracked,
@@ -19,8 +26,6 @@ from sklearn_lrvb.row_blocks.blocks import (
     untracked,
 )
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows, TotalScatter
-from sklearn_lrvb.row_blocks.holed_rows import HoledRows, has_holes, rows_around_mean, rows_of_array
-from sklearn_lrvb.row_blocks.holes import Holes
 from sklearn_lrvb.row_blocks.threads import blas_threads, openmp_threads
 
 __all__ = [

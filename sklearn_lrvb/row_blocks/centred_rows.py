@@ -11,8 +11,8 @@ these over picklable arguments, or objects with ``__call__``; never closures ove
 that belongs to some rows from the `RowBlock`. How many rows a block has is decided in this folder alone: a
 caller says how many numbers its function makes of a row.
 
-`array_rows` has the rows of an array, `batch_rows` those of a source of batches, and `dask_rows` those of a
-Dask collection; the last two share `parted_rows`.
+`array_rows` has the rows of an array, `parts` those of a source of batches, and `dask_rows` those of a Dask
+collection, which share `PartedRows`.
 """
 
 import functools

@@ -21,7 +21,7 @@ from sklearn_lrvb.gaussian_mixture.fitting import initialization, search
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import scores_of_one_step
 from sklearn_lrvb.row_blocks import dask_rows
-from sklearn_lrvb.row_blocks.parted_rows import ChangedRowsError
+from sklearn_lrvb.row_blocks.parts import ChangedRowsError
 
 # Passes of a source besides those of the steps: a look at the columns, the first pass, the default prior, the
 # rows for the start, two of the first M-step, its E-step, and at the end the sums by which the rows are known

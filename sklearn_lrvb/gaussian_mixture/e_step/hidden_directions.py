@@ -13,7 +13,7 @@ sums over all rows have it added for whole rows (`VariationalPosterior.with_prio
 
     E = s(Pi) - reg_covar s(W_m W_m')     to s,          reg_covar/2 trace(W_m W_m')     to rho.
 
-*Conventions.* g patterns among the rows of a block (`row_blocks.holes`), K components, S precision groups, Q
+*Conventions.* g patterns among the rows of a block (`row_blocks.Holes`), K components, S precision groups, Q
 entries of a statistic. Arrays by pattern have the patterns on their last axis.
 """
 
