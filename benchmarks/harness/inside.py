@@ -16,8 +16,8 @@ from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.information.cost_model import estimated_costs
 from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
+    occupied,
     posterior_after_step,
     statistics_residual,
 )

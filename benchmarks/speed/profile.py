@@ -38,7 +38,7 @@ class Pass:
 
 
 def _frames(function):
-    return tuple((file, function) for file in ("own_frames.py", "common_frame.py", "pair_frame.py"))
+    return tuple((file, function) for file in ("frames.py", "pair_frame.py"))
 
 
 def _fitted(problem, max_iter=300):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.diagnostics import asymmetries, mean_shifts
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.relabellings import evidence_of_all_copies
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS

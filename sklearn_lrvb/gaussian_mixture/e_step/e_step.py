@@ -10,13 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import issparse
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_POSSIBLE_RESPONSIBILITY
-from sklearn_lrvb.gaussian_mixture.e_step.common_frame import frames_of
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import PairFrame
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import LEAST_POSSIBLE_RESPONSIBILITY, expect
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments, VariationalPosterior
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,14 @@
 With the singular value decomposition W_2 W_1^-1 = U S V' the rows u = V'W_1 (x - m_1) have y_1 = V u and
 y_2 = U (S u + g). One matrix product brings rows there, and one sums the second moments of the first
 component. Those of the second component are the difference to the second moments of all rows, which are the
-same in every sweep. The interface of all frames is described in `own_frames`. Linear response does not use
+same in every sweep. The interface of all frames is described in `frames`. Linear response does not use
 this one.
 """
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION
-from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import prefers_common_frame
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
+from sklearn_lrvb.gaussian_mixture.e_step.frames import MAX_AMPLIFICATION, prefers_common_frame
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
 # Number of rows per feature above which the singular value decomposition costs little beside a sweep.

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import hidden_directions
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normalized
 
 

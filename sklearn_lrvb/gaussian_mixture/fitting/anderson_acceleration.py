@@ -11,7 +11,7 @@ import numpy as np
 
 from sklearn_lrvb.anderson_mixing import AndersonMixing
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     posterior_after_step,
     statistics_difference,
 )

@@ -19,24 +19,24 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import (
     EStepResult,
     e_step,
     posterior_from_responsibilities,
 )
+from sklearn_lrvb.gaussian_mixture.e_step.frames import MAX_AMPLIFICATION
 from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
 from sklearn_lrvb.gaussian_mixture.information.cost_model import estimated_costs, sweep_cost
 from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
+    VariationalPosterior,
+    occupied,
     posterior_after_step,
     statistics_residual,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.linear_response import Definiteness
 
 # A fit starts with plain sweeps. It makes at least the first number of them, because early sweeps gain most,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import xlogy
 
-from sklearn_lrvb.gaussian_mixture.e_step.common_frame import frames_of
+from sklearn_lrvb.gaussian_mixture.e_step.frames import frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normalized
 
 

@@ -15,12 +15,14 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import statistics_residual
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
+    VariationalPosterior,
+    statistics_residual,
+)
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
 from sklearn_lrvb.row_blocks import ArrayRows
 

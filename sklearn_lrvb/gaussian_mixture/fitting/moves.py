@@ -36,8 +36,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     own_divergences,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior, occupied
 
 LEAST_GAIN = 1e-3  # Gain of the lower bound, in nats, above which a move is worth a sweep.
 

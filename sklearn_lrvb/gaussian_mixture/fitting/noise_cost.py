@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal
 

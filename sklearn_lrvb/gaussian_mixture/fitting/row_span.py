@@ -7,7 +7,7 @@ the prior be the same in all directions orthogonal to them,
 
 By default it is: C0 is the covariance of the rows plus e = reg_covar times the identity. Then the means stay
 in the span, and every precision of q remains block diagonal, with a multiple of the identity in the
-complement that the expected counts alone determine (`posterior.complement`). So the fit to the projected
+complement that the expected counts alone determine (`posterior.mixture_prior`). So the fit to the projected
 rows Q'x under the prior C, with the complement's contributions, has the same responsibilities and lower
 bounds as the fit to the rows themselves. Every sweep and every Newton step has the same result; only the
 choice between them, which goes by cost, may differ. A sweep takes N^3 flops in place of P^3. Only the end,
@@ -24,8 +24,7 @@ from scipy.linalg import eigh, lapack, qr
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
-from sklearn_lrvb.gaussian_mixture.posterior.complement import Complement
-from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import Complement, MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.row_blocks import ArrayRows
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized

@@ -19,7 +19,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import SAMPLE_ROWS
 from sklearn_lrvb.gaussian_mixture.fitting.moves import LEAST_GAIN, Move
 from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, splits
-from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 
 # Largest fall of the lower bound by a merge, in nats, that a few sweeps are given to make up for.
 _MAX_TRIAL_LOSS = 10.0

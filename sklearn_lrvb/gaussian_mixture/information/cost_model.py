@@ -6,7 +6,7 @@ The constants decide which solver is chosen and when Newton's method takes over,
 `fitting.ascent` and `observed_information` use these costs.
 """
 
-from sklearn_lrvb.gaussian_mixture.e_step.common_monomials import (
+from sklearn_lrvb.gaussian_mixture.e_step.frames import (
     has_few_rows,
     monomials_of,
     prefers_common_frame,

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames, expected_features
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, expected_features
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.information.hidden_information import HiddenScaleInformation
 from sklearn_lrvb.gaussian_mixture.information.row_columns import (

@@ -24,7 +24,7 @@ import itertools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import expected_features
+from sklearn_lrvb.gaussian_mixture.e_step.frames import expected_features
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 

@@ -21,11 +21,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import NEGLIGIBLE_INFORMATION
-from sklearn_lrvb.gaussian_mixture.e_step.common_frame import MAX_AMPLIFICATION, CommonFrame, frames_of
+from sklearn_lrvb.gaussian_mixture.e_step.frames import MAX_AMPLIFICATION, CommonFrame, OwnFrames, frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import numbers_of_pattern
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, complements, expect
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
+    NEGLIGIBLE_INFORMATION,
+    centred_on_average,
+    complements,
+    expect,
+)
 from sklearn_lrvb.gaussian_mixture.information.hidden_information import (
     HiddenMatrixInformation,
     HiddenScaleInformation,

@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import NEGLIGIBLE_INFORMATION
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import complements
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import NEGLIGIBLE_INFORMATION, complements
 from sklearn_lrvb.gaussian_mixture.information.missing_information import information_of_rows
 
 

@@ -7,6 +7,10 @@ factors of E(Lambda)^-1 = A/c alone; sweeps and Newton's method both end in `Var
 
 For each component q_k is joint, q(mu, Lambda), or independent, q(mu) q(Lambda), as in the paper. Their
 expectations are the same except E log|Lambda|: the independent Wishart factor has more degrees of freedom.
+
+*Sufficient statistics.* In the frames of q, its own complete statistics are N_k, 0 and c s(I)/power. A sweep
+is a map EM of the statistics, and q is optimal where EM(s) = s. Differences are taken in the coordinates of
+the features h (`covariance_structures`), in which Newton's step is R^-1 M^-1 (EM(s) - s).
 """
 
 from dataclasses import dataclass, fields, replace
@@ -22,8 +26,79 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import (
     singular_covariance_message,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted moments of rows in every component's frame.
+
+    Attributes
+    ----------
+    counts : (K,), sums of weights
+    first : (K, P), sums of weight times y
+    second : (S, ...), sums of weight times s(y)
+    """
+
+    counts: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    def __add__(self, other):
+        return Moments(self.counts + other.counts, self.first + other.first, self.second + other.second)
+
+    def __sub__(self, other):
+        return Moments(self.counts - other.counts, self.first - other.first, self.second - other.second)
+
+
+def _own_moments(posterior):
+    """Complete moments of q in its own frames."""
+    structure = posterior.structure
+    scale = structure.expand(posterior.effective_degrees_of_freedom / structure.power)
+    return Moments(
+        posterior.counts, np.zeros_like(posterior.centred_means), scale * structure.identity_statistic
+    )
+
+
+def statistics_residual(posterior, moments):
+    """EM(s) - s, given the complete moments of the E-step at the posterior: (D,)."""
+    structure = posterior.structure
+    scale = structure.expand(posterior.effective_degrees_of_freedom / structure.power)
+    return structure.feature_moments(
+        moments.counts - posterior.counts,
+        moments.first,
+        moments.second - scale * structure.identity_statistic,
+        structure.identity_statistic,
+    )
+
+
+def statistics_difference(frame, posterior):
+    """Statistics of a posterior less those of the posterior ``frame``, in the frames of the latter: (D,)."""
+    structure = posterior.structure
+    shift = structure.transformed(frame.whiteners, posterior.centred_means - frame.centred_means)
+    relative = structure.composed_triangles(frame.whiteners, posterior.covariance_cholesky)
+    covariances = structure.gram(relative)
+    scatter = structure.expand(posterior.effective_degrees_of_freedom) * covariances
+    own = _own_moments(frame)
+    return structure.feature_moments(
+        posterior.counts - own.counts,
+        posterior.mean_precision[:, None] * shift,
+        scatter + structure.sum_of_squares(shift, posterior.mean_precision) - own.second,
+        structure.identity_statistic,
+    )
+
+
+def posterior_after_step(posterior, change):
+    """The posterior whose statistics differ by ``change``, (D,); counts do not fall below zero.
+
+    Raises
+    ------
+    DegenerateComponentError
+        Where there is no such posterior.
+    """
+    moved = _own_moments(posterior) + Moments(*posterior.structure.moments(change))
+    return posterior.m_step(replace(moved, counts=np.maximum(moved.counts, 0.0)))
+
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 
@@ -373,3 +448,12 @@ def _refuse_any(is_degenerate, message, counts, prior):
     """Raise DegenerateComponentError for the first component or group that has no proper posterior."""
     if is_degenerate.any():
         raise DegenerateComponentError(message(int(is_degenerate.argmax()), counts, prior))
+
+
+# Expected number of rows below which a component counts as empty.
+_LEAST_COUNT = 0.5
+
+
+def occupied(counts):
+    """Which components hold rows: expected counts (...) -> bool (...)."""
+    return counts >= _LEAST_COUNT

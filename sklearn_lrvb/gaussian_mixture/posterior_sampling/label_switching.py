@@ -8,7 +8,7 @@ are closest to those of the fit; those that are still far are in another mode.
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.parameter_draws import DrawnParameters, ParameterDraws
 
 # Standard deviations by linear response beyond which a mean or a log weight has left the mode of the fit.

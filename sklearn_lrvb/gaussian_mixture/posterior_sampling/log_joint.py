@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from sklearn_lrvb.exponential_families.dirichlet import log_partition
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     log_likelihood,
     log_likelihood_and_moments,

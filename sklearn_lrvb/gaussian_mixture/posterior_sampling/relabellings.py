@@ -10,7 +10,7 @@ the numbers of empty components alone are the same.
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.label_switching import closest_orders
 from sklearn_lrvb.row_blocks import batches

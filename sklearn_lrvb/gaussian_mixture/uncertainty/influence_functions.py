@@ -17,9 +17,11 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_RESPONSIVE_RESPONSIBILITY
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames, expected_features
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, expected_features
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
+    LEAST_RESPONSIVE_RESPONSIBILITY,
+    centred_on_average,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
 from sklearn_lrvb.row_blocks import rows_of_size, slices, untracked
 

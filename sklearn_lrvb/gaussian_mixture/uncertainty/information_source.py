@@ -19,7 +19,7 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import statistics_residual
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import statistics_residual
 from sklearn_lrvb.gaussian_mixture.uncertainty.fit_course import FitCourse
 from sklearn_lrvb.gaussian_mixture.uncertainty.training_rows import TrainingSums
 from sklearn_lrvb.linear_response import (

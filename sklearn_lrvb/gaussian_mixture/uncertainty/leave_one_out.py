@@ -22,9 +22,8 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import LEAST_RESPONSIBILITY_IN_SCORE
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import normalized
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import LEAST_RESPONSIBILITY_IN_SCORE, normalized
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import WithoutResponse
 from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range

@@ -9,12 +9,12 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.certainty import (
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     LEAST_RESPONSIBILITY_IN_SCORE,
     LEAST_RESPONSIVE_RESPONSIBILITY,
+    complements,
 )
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import complements
 from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
 from sklearn_lrvb.row_blocks import untracked
 

@@ -5,7 +5,7 @@ The derivatives are those of `prior_sensitivity`.
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.posterior.occupied_components import occupied
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import PriorResponse, in_units_of
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 

@@ -17,7 +17,7 @@ import functools
 import numpy as np
 from scipy.linalg import cho_solve
 
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import expected_features
+from sklearn_lrvb.gaussian_mixture.e_step.frames import expected_features
 from sklearn_lrvb.row_blocks import untracked
 
 

@@ -15,9 +15,8 @@ from catalogue import (
 )
 
 from sklearn_lrvb import LRVBGaussianMixture, row_blocks
-from sklearn_lrvb.gaussian_mixture.e_step.common_frame import CommonFrame, frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.frames import CommonFrame, OwnFrames, frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import normalized
 from sklearn_lrvb.gaussian_mixture.fitting import initialization
 from sklearn_lrvb.row_blocks import ArrayRows

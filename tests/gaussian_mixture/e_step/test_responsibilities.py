@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, mixture, three_blobs
 
-from sklearn_lrvb.gaussian_mixture.e_step.common_frame import CommonFrame
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.frames import CommonFrame, OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
     most_probable_components,
     responsibilities_of_rows,

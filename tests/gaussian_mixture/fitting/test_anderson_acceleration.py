@@ -9,7 +9,7 @@ from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import NewtonOffer
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import (
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     posterior_after_step,
     statistics_difference,
 )

@@ -5,7 +5,7 @@ import pytest
 from catalogue import COVARIANCE_TYPES, MODELS, half_of, mixture, model_id, models_in_turn, three_blobs
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.e_step.own_frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.fitting import search as search_module
 from sklearn_lrvb.gaussian_mixture.fitting import splits as splits_module

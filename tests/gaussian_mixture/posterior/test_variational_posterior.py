@@ -7,7 +7,7 @@ import pytest
 from catalogue import MODELS, fitted, mixture, model_id, overlapping, unique
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
 from sklearn_lrvb.row_blocks import ArrayRows
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)

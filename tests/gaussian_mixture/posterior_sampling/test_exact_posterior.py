@@ -15,7 +15,7 @@ from sampling_problems import PROPER, THETA, Problem, log_evidence, mean_of_the_
 from scipy import stats
 from scipy.special import logsumexp
 
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import Moments
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
 from sklearn_lrvb.gaussian_mixture.posterior_sampling import label_switching
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.gibbs_sampling import conditional_draws, gibbs_chains
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.importance_sampling import ImportanceWeights

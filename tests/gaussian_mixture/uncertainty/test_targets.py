@@ -10,7 +10,7 @@ from sklearn_lrvb.displays import InfluenceDisplay, PosteriorStdDisplay
 from sklearn_lrvb.displays.parameter_entries import parameter_entry
 from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
-from sklearn_lrvb.gaussian_mixture.posterior.sufficient_statistics import posterior_after_step
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import posterior_after_step
 from sklearn_lrvb.gaussian_mixture.uncertainty import target_covariances, targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import covariance, variance
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
