@@ -20,9 +20,8 @@ from sklearn_lrvb.displays.selection import (
     in_words,
     is_list,
 )
+from sklearn_lrvb.gaussian_mixture.arguments import check_perturbation, table_like
 from sklearn_lrvb.gaussian_mixture.given_rows import require_table
-from sklearn_lrvb.gaussian_mixture.tables import table_like
-from sklearn_lrvb.gaussian_mixture.validation import check_perturbation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ from sklearn_lrvb.displays.selection import (
     feature_names,
     is_list,
 )
-from sklearn_lrvb.gaussian_mixture.validation import CORRECTIONS, checked_targets
+from sklearn_lrvb.gaussian_mixture.arguments import CORRECTIONS, checked_targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

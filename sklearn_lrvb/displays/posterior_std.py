@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import COLORS, MARKERS, draw_legend, given_or_new, styled
 from sklearn_lrvb.displays.selection import in_words
+from sklearn_lrvb.gaussian_mixture.arguments import checked_targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
-from sklearn_lrvb.gaussian_mixture.validation import checked_targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

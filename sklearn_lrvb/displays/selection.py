@@ -5,8 +5,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.arguments import holding
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
-from sklearn_lrvb.gaussian_mixture.validation import holding
 
 
 def feature_names(estimator):

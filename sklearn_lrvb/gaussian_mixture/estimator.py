@@ -14,12 +14,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.arguments import needs_covariances, noise_warning, resolve_prior
+from sklearn_lrvb.gaussian_mixture.callbacks import PassReport, Progress
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
     most_probable_components,
     responsibilities_of_rows,
     score_sums,
     scores_of_rows,
+)
+from sklearn_lrvb.gaussian_mixture.fitted import (
+    FittedMixture,
+    check_weights_and_covariances,
+    checked_array,
+    model_of,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.completion import Completion
@@ -29,17 +37,14 @@ from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
 )
 from sklearn_lrvb.gaussian_mixture.fitting.moves import resolve_moves
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
-from sklearn_lrvb.gaussian_mixture.fitting.progress import PassReport, Progress
 from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, warn_of_weights_as_y
 from sklearn_lrvb.gaussian_mixture.imputation_methods import ImputationMethods
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
-from sklearn_lrvb.gaussian_mixture.noise_warning import noise_warning
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
-from sklearn_lrvb.gaussian_mixture.prior_arguments import needs_covariances, resolve_prior
 from sklearn_lrvb.gaussian_mixture.sklearn_conversion import (
     fitted_twin,
     parameters_of,
@@ -47,12 +52,6 @@ from sklearn_lrvb.gaussian_mixture.sklearn_conversion import (
     require_fitted,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.fit_course import FitCourse
-from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import (
-    FittedMixture,
-    check_weights_and_covariances,
-    checked_array,
-    model_of,
-)
 from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
 from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
 from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty

@@ -13,12 +13,11 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.arguments import check_largest, checked_counts, checked_weights
 from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
     checked_dask_responsibilities,
     checked_responsibilities,
 )
-from sklearn_lrvb.gaussian_mixture.validation import checked_counts, checked_weights
-from sklearn_lrvb.gaussian_mixture.value_range import check_largest
 from sklearn_lrvb.row_blocks import ArrayRows, has_holes, rows_around_mean, rows_of_array
 from sklearn_lrvb.row_blocks.parts import Batches, BatchRows
 from sklearn_lrvb.row_blocks.tables import as_numbers, named

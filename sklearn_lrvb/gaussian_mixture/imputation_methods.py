@@ -1,6 +1,6 @@
 """Missing values given those that are there: methods of `LRVBGaussianMixture`.
 
-They check their arguments here (`validation`) and compute in `uncertainty` and `posterior_sampling`.
+They check their arguments here (`arguments`) and compute in `uncertainty` and `posterior_sampling`.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
+from sklearn_lrvb.gaussian_mixture.arguments import checked_number, checked_targets, holding, table_like
+from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.given_rows import require_table
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.imputations import imputations
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
-from sklearn_lrvb.gaussian_mixture.tables import table_like
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import imputation_deviations, imputed
-from sklearn_lrvb.gaussian_mixture.validation import checked_number, checked_targets, holding
 from sklearn_lrvb.reports import required_pandas
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from sklearn_lrvb.gaussian_mixture.arguments import checked_counts
 from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.validation import checked_counts
 from sklearn_lrvb.row_blocks.tables import as_numbers
 
 # Of the default mixture, an upper bound under its prior. Its precision is shared: on most real tables

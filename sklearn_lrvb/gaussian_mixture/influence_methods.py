@@ -1,6 +1,6 @@
 """Effects of rows and of the prior on the posterior: methods of `LRVBGaussianMixture`.
 
-They check their arguments here (`validation`) and compute in `uncertainty`.
+They check their arguments here (`arguments`) and compute in `uncertainty`.
 """
 
 import functools
@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.arguments import (
+    check_perturbation,
+    check_target,
+    checked_output,
+)
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
+from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import (
@@ -29,11 +34,6 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
     per_standard_deviation,
     prior_sensitivity,
-)
-from sklearn_lrvb.gaussian_mixture.validation import (
-    check_perturbation,
-    check_target,
-    checked_output,
 )
 
 # Most refits that one call makes: so many that their sweeps go through this many rows at a time, but at least

@@ -1,6 +1,6 @@
 """Posterior uncertainty of a fitted mixture: methods and attributes of `LRVBGaussianMixture`.
 
-They check their arguments here (`validation`) and compute in `uncertainty`.
+They check their arguments here (`arguments`) and compute in `uncertainty`.
 """
 
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_lrvb.gaussian_mixture.computed_attributes import refused_as_missing
-from sklearn_lrvb.gaussian_mixture.sampling_methods import SamplingMethods
-from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
-from sklearn_lrvb.gaussian_mixture.validation import (
+from sklearn_lrvb.gaussian_mixture.arguments import (
     CORRECTIONS,
     checked_targets,
     holding,
 )
+from sklearn_lrvb.gaussian_mixture.fitted import refused_as_missing
+from sklearn_lrvb.gaussian_mixture.sampling_methods import SamplingMethods
+from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
 from sklearn_lrvb.reports import require_interval, required_pandas
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Draws of the posterior, by linear response and exact: methods of `LRVBGaussianMixture`.
 
-They check their arguments here (`validation`) and compute in `posterior_sampling`.
+They check their arguments here (`arguments`) and compute in `posterior_sampling`.
 """
 
 from typing import TYPE_CHECKING
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from sklearn_lrvb.gaussian_mixture.arguments import check_correction, checked_number
 from sklearn_lrvb.gaussian_mixture.arviz_conversion import posterior_groups, row_groups
-from sklearn_lrvb.gaussian_mixture.fitted_attributes import FittedAttributes
+from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, require_table
 from sklearn_lrvb.gaussian_mixture.posterior_check import LEAST_DRAWS, PosteriorCheck, checked_posterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
-from sklearn_lrvb.gaussian_mixture.validation import check_correction, checked_number
 from sklearn_lrvb.reports import in_arviz, require_arviz
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The prior of a mixture, with the values that `prior_arguments` derives from the data and the arguments.
+"""The prior of a mixture, with the values that `arguments` derives from the data and the arguments.
 
 *Mathematics of the complement.* Where there are more dimensions than rows, a fit works with the projections
 of rows, means and precisions onto a subspace that holds all rows (`fitting.row_span`). On the d directions

@@ -8,6 +8,7 @@ import pytest
 from catalogue import MODELS, mixture, model_id, three_blobs
 from scipy.special import xlogy
 
+from sklearn_lrvb.gaussian_mixture.arguments import resolve_prior
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
@@ -16,7 +17,6 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     emptied,
     own_divergences,
 )
-from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.row_blocks import ArrayRows
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]

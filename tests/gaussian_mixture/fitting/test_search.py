@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, MODELS, half_of, mixture, model_id, models_in_turn, three_blobs
 
+from sklearn_lrvb.gaussian_mixture.arguments import resolve_prior
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
@@ -14,7 +15,6 @@ from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
 from sklearn_lrvb.gaussian_mixture.fitting.splits import RowsOfComponents, splits
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.gaussian_mixture.prior_arguments import resolve_prior
 from sklearn_lrvb.row_blocks import ArrayRows, rows_around_mean
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]

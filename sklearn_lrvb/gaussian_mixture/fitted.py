@@ -9,20 +9,29 @@ because its positions have more digits than `means_` can hold. Where somebody ha
 from ``origin``.
 """
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
+from sklearn_lrvb.gaussian_mixture.callbacks import CallbackMethods
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import ResponsibilitiesOf
+from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     Expectations,
     VariationalPosterior,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
+from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
@@ -51,6 +60,8 @@ _ROUNDING_OF_WEIGHTS = 1e-5
 # Largest size of arrays that are compared as bytes. For small ones this takes 0.1 microseconds, a tenth of
 # comparing numbers. Every prediction compares five arrays, even that of a single row.
 _MAX_SIZE_COMPARED_AS_BYTES = 4096
+
+_Value = TypeVar("_Value")
 
 
 def model_of(estimator):
@@ -233,6 +244,52 @@ def _weights(model, prior_concentration, n_components):
     return kind(prior_concentration, n_components)
 
 
+class HandSetMixture(_Mixture):
+    """The mixture of arrays that were set by hand.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture, whose `DENSITY_ARRAYS` are read
+    model : dict, values of `MODEL_PARAMETERS`
+
+    Raises
+    ------
+    ValueError
+        Where the arrays are not finite, are outside their domain, or have shapes that do not go together.
+    """
+
+    def __init__(self, estimator, model):
+        arrays = {name: checked_array(estimator, name) for name in DENSITY_ARRAYS}
+        means = arrays["means_"]
+        n_features = getattr(estimator, "n_features_in_", means.shape[-1] if means.ndim else 0)
+        if means.ndim != 2 or means.shape[1] != n_features:
+            raise ValueError(
+                f"means_ has shape {means.shape}, but must have one row for every component and "
+                f"n_features_in_ = {n_features} columns."
+            )
+        structure = _structure(model, *means.shape)
+        weights = _weights(model, np.nan, len(means))
+        _check_shapes(arrays, structure, weights, model["covariance_type"])
+        _check_domain(arrays, structure)
+        origin = means.mean(axis=0)
+        densities = HandSetDensities(
+            structure,
+            float(model["reg_covar"]),
+            means - origin,
+            structure.transposed(structure.reporting.by_group(arrays["precisions_cholesky_"])),
+            arrays["mean_precision_"],
+            np.atleast_1d(arrays["degrees_of_freedom_"]),
+            weights.expected_log_at(arrays["weight_concentration_"]),
+        )
+        super().__init__(densities, origin, model)
+        self.arrays = arrays
+
+    def start(self, rows, prior):
+        """The posterior after an E-step at these arrays, as scikit-learn continues from them."""
+        responsibilities = ResponsibilitiesOf(self.posterior, rows.origin - self.origin)
+        return (posterior_from_responsibilities(rows, prior, responsibilities),)
+
+
 @dataclass(frozen=True)
 class HandSetDensities:
     """Expected log densities from arrays that were set by hand, each used as it is.
@@ -280,52 +337,6 @@ class HandSetDensities:
         )
 
 
-class HandSetMixture(_Mixture):
-    """The mixture of arrays that were set by hand.
-
-    Parameters
-    ----------
-    estimator : LRVBGaussianMixture, whose `DENSITY_ARRAYS` are read
-    model : dict, values of `MODEL_PARAMETERS`
-
-    Raises
-    ------
-    ValueError
-        Where the arrays are not finite, are outside their domain, or have shapes that do not go together.
-    """
-
-    def __init__(self, estimator, model):
-        arrays = {name: checked_array(estimator, name) for name in DENSITY_ARRAYS}
-        means = arrays["means_"]
-        n_features = getattr(estimator, "n_features_in_", means.shape[-1] if means.ndim else 0)
-        if means.ndim != 2 or means.shape[1] != n_features:
-            raise ValueError(
-                f"means_ has shape {means.shape}, but must have one row for every component and "
-                f"n_features_in_ = {n_features} columns."
-            )
-        structure = _structure(model, *means.shape)
-        weights = _weights(model, np.nan, len(means))
-        _check_shapes(arrays, structure, weights, model["covariance_type"])
-        _check_domain(arrays, structure)
-        origin = means.mean(axis=0)
-        densities = HandSetDensities(
-            structure,
-            float(model["reg_covar"]),
-            means - origin,
-            structure.transposed(structure.reporting.by_group(arrays["precisions_cholesky_"])),
-            arrays["mean_precision_"],
-            np.atleast_1d(arrays["degrees_of_freedom_"]),
-            weights.expected_log_at(arrays["weight_concentration_"]),
-        )
-        super().__init__(densities, origin, model)
-        self.arrays = arrays
-
-    def start(self, rows, prior):
-        """The posterior after an E-step at these arrays, as scikit-learn continues from them."""
-        responsibilities = ResponsibilitiesOf(self.posterior, rows.origin - self.origin)
-        return (posterior_from_responsibilities(rows, prior, responsibilities),)
-
-
 def checked_array(estimator, name, shape=None):
     """A fitted attribute as a finite float64 array, (...).
 
@@ -356,6 +367,50 @@ def checked_array(estimator, name, shape=None):
     return array
 
 
+def _check_shapes(arrays, structure, weights, covariance_type):
+    """Raise ValueError unless the arrays have the shapes that fit ``means_``."""
+    n_components = structure.n_components
+    frames = structure.scaled_frames(np.ones(structure.n_features))
+    numbers = np.ones(structure.layout.n_precision_groups)
+    shapes = {
+        "weight_concentration_": np.shape(weights.concentration(np.ones(n_components))),
+        "mean_precision_": (n_components,),
+        "degrees_of_freedom_": np.shape(structure.reporting.reported_number(numbers)),
+        "precisions_cholesky_": np.shape(structure.reporting.reported(frames)),
+    }
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            raise ValueError(
+                f"{name} has shape {arrays[name].shape}, but means_ of shape {arrays['means_'].shape} and "
+                f"covariance_type={covariance_type!r} ask for {shape}. Set all of "
+                f"{', '.join(DENSITY_ARRAYS)} for the same components."
+            )
+
+
+def _check_domain(arrays, structure):
+    """Raise ValueError unless precisions, counts and degrees of freedom are possible ones."""
+    roots = structure.reporting.by_group(arrays["precisions_cholesky_"])
+    least_freedom = structure.precision_factors.block_size - 1
+    domains = {
+        "weight_concentration_": (arrays["weight_concentration_"], 0.0),
+        "mean_precision_": (arrays["mean_precision_"], 0.0),
+        "degrees_of_freedom_": (arrays["degrees_of_freedom_"], least_freedom),
+        "precisions_cholesky_": (structure.diagonal(roots), 0.0),
+    }
+    for name, (values, bound) in domains.items():
+        if not np.all(values > bound):
+            which = "its diagonal" if name == "precisions_cholesky_" and structure.is_matrix else "it"
+            place = ", ".join(map(str, np.unravel_index(np.argmin(values), np.shape(values))))
+            raise ValueError(
+                f"{name}: {which} must be above {bound:g}, but has {np.min(values):g} at [{place}]."
+            )
+    if structure.is_matrix and np.any(np.tril(roots, -1)):
+        raise ValueError(
+            "precisions_cholesky_ must be upper triangular, U with precisions_ = U @ U.T, but some entries "
+            "below the diagonal are not zero."
+        )
+
+
 def check_weights_and_covariances(weights, covariances, structure):
     """Raise ValueError unless weights and covariances, in the structure's shape, are those of a mixture.
 
@@ -383,45 +438,145 @@ def check_weights_and_covariances(weights, covariances, structure):
         )
 
 
-def _check_domain(arrays, structure):
-    """Raise ValueError unless precisions, counts and degrees of freedom are possible ones."""
-    roots = structure.reporting.by_group(arrays["precisions_cholesky_"])
-    least_freedom = structure.precision_factors.block_size - 1
-    domains = {
-        "weight_concentration_": (arrays["weight_concentration_"], 0.0),
-        "mean_precision_": (arrays["mean_precision_"], 0.0),
-        "degrees_of_freedom_": (arrays["degrees_of_freedom_"], least_freedom),
-        "precisions_cholesky_": (structure.diagonal(roots), 0.0),
-    }
-    for name, (values, bound) in domains.items():
-        if not np.all(values > bound):
-            which = "its diagonal" if name == "precisions_cholesky_" and structure.is_matrix else "it"
-            place = ", ".join(map(str, np.unravel_index(np.argmin(values), np.shape(values))))
-            raise ValueError(
-                f"{name}: {which} must be above {bound:g}, but has {np.min(values):g} at [{place}]."
+class FittedAttributes(CallbackMethods):
+    """Fitted attributes of `LRVBGaussianMixture`, documented there, and the state that its methods use."""
+
+    n_jobs: int | None
+    n_features_in_: int
+
+    weights_: NDArray[np.float64]
+    means_: NDArray[np.float64]
+    covariances_: NDArray[np.float64]
+    precisions_: NDArray[np.float64]
+    precisions_cholesky_: NDArray[np.float64]
+    weight_concentration_: NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]
+    mean_precision_: NDArray[np.float64]
+    degrees_of_freedom_: NDArray[np.float64] | float
+    weight_concentration_prior_: float
+    mean_precision_prior_: float
+    mean_prior_: NDArray[np.float64]
+    degrees_of_freedom_prior_: float
+    covariance_prior_: NDArray[np.float64] | float
+    converged_: bool
+    n_iter_: int
+    lower_bound_: float
+    lower_bounds_: list[float]
+    n_occupied_: int
+
+    _last_fit: FittedMixture
+    _last_uncertainty: PosteriorUncertainty
+    _set_by_hand: HandSetMixture  # Cached from one prediction to the next.
+
+    @property
+    def _fitted(self) -> FittedMixture | HandSetMixture:
+        """The mixture that the public arrays describe: that of the last fit, or one that was set by hand."""
+        last = vars(self).get("_last_fit")
+        if last is not None and last.is_described_by(self):
+            return last
+        model = model_of(self) if last is None else last.model
+        by_hand = vars(self).get("_set_by_hand")
+        if by_hand is None or by_hand.model != model or not by_hand.is_described_by(self):
+            check_is_fitted(self, DENSITY_ARRAYS)
+            self._set_by_hand = by_hand = HandSetMixture(self, model)
+        return by_hand
+
+    @property
+    def _uncertainty(self) -> PosteriorUncertainty:
+        """Linear response at the last fit.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            There was no fit, or the fitted arrays are not those of the fit any more. A ValueError.
+        """
+        uncertainty = vars(self).get("_last_uncertainty")
+        if uncertainty is None:
+            check_is_fitted(self)
+            raise NotFittedError(
+                "Error bars, influence and draws belong to a fit, but the fitted attributes of this "
+                "estimator were set by hand. (a) Call fit. (b) Continue a scikit-learn fit with from_sklearn."
             )
-    if structure.is_matrix and np.any(np.tril(roots, -1)):
-        raise ValueError(
-            "precisions_cholesky_ must be upper triangular, U with precisions_ = U @ U.T, but some entries "
-            "below the diagonal are not zero."
-        )
+        changed = uncertainty.fitted.changed_arrays(self)
+        if changed:
+            raise NotFittedError(
+                f"Changed since the fit: {', '.join(changed)}. Error bars, influence and draws are about "
+                "the values that the fit reported. (a) Fit again. (b) Undo the change, or make it in a copy "
+                "(copy.deepcopy)."
+            )
+        return uncertainty
+
+    def _of_rows(self, method, rows, function, shape=()):
+        """What `PosteriorUncertainty.of_rows` says of some rows, reported under a method's name."""
+        uncertainty = self._uncertainty
+        return self._reported(method, lambda tracked: uncertainty.of_rows(rows, function, shape, tracked))
+
+    def _rows(self, X, fitted):
+        """A user's rows, checked, and measured from the origin of a fitted mixture."""
+        return given_rows(self, X).around(fitted.origin)
+
+    def _training_rows(self, X, sample_weight, fitted):
+        """Training rows that a user may pass again, as `_counted_rows`; None where they are left out."""
+        if X is None and sample_weight is not None:
+            raise ValueError("sample_weight goes with X: pass the training rows too.")
+        return None if X is None else self._counted_rows(X, sample_weight, fitted)
+
+    def _counted_rows(self, X, sample_weight, fitted):
+        """Training rows that a user passes again, without those of weight zero."""
+        return given_rows(self, X, sample_weight).counted_around(fitted.origin)
 
 
-def _check_shapes(arrays, structure, weights, covariance_type):
-    """Raise ValueError unless the arrays have the shapes that fit ``means_``."""
-    n_components = structure.n_components
-    frames = structure.scaled_frames(np.ones(structure.n_features))
-    numbers = np.ones(structure.layout.n_precision_groups)
-    shapes = {
-        "weight_concentration_": np.shape(weights.concentration(np.ones(n_components))),
-        "mean_precision_": (n_components,),
-        "degrees_of_freedom_": np.shape(structure.reporting.reported_number(numbers)),
-        "precisions_cholesky_": np.shape(structure.reporting.reported(frames)),
-    }
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape:
-            raise ValueError(
-                f"{name} has shape {arrays[name].shape}, but means_ of shape {arrays['means_'].shape} and "
-                f"covariance_type={covariance_type!r} ask for {shape}. Set all of "
-                f"{', '.join(DENSITY_ARRAYS)} for the same components."
+def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Value]:
+    """Make the getter of a property raise errors that are AttributeErrors too, besides what they are.
+
+    ``hasattr`` is then False, and ``getattr`` with a default returns it, where the attribute cannot be
+    computed. The errors keep their classes, attributes and messages. MemoryError is among them: a matrix that
+    is too large is refused before any memory is asked for.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.gaussian_mixture.fitted import refused_as_missing
+    >>> class Fit:
+    ...     @property
+    ...     @refused_as_missing
+    ...     def std_(self):
+    ...         raise ValueError("There is no optimum.")
+    >>> print(getattr(Fit(), "std_", None))
+    None
+    """
+
+    @functools.wraps(getter)
+    def refusing(estimator: Any) -> _Value:
+        try:
+            return getter(estimator)
+        except (AttributeError, ValueError, MemoryError) as error:
+            # NotFittedErrors already are AttributeErrors.
+            refusal = (
+                error
+                if isinstance(error, AttributeError)
+                else _attribute_error(type(error), error.args, vars(error))
             )
+            # With a name, Python ends the message by asking whether a similar attribute was meant.
+            refusal.name, refusal.obj = None, estimator
+            raise refusal.with_traceback(error.__traceback__) from error.__cause__
+
+    return refusing
+
+
+def _attribute_error(kind: type, arguments: tuple, attributes: dict) -> AttributeError:
+    """An error of a class derived from a given one and from AttributeError."""
+    error = _also_attribute_error(kind)(*arguments)
+    vars(error).update(attributes)
+    return error
+
+
+@functools.cache
+def _also_attribute_error(kind):
+    """The class derived from a class of errors and from AttributeError, under the former's name."""
+    # A pickle, as between processes, cannot find this class by its name, and so makes it again.
+    namespace = {
+        "__doc__": kind.__doc__,
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__reduce__": lambda error: (_attribute_error, (kind, error.args, vars(error))),
+    }
+    return type(kind.__name__, (kind, AttributeError), namespace)

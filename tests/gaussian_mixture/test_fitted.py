@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty.fitted import DENSITY_ARRAYS, FittedMixture, HandSetMixture
+from sklearn_lrvb.gaussian_mixture.fitted import DENSITY_ARRAYS, FittedMixture, HandSetMixture
 
 X = three_blobs(150)
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)

@@ -1,0 +1,573 @@
+"""What a user passes, checked and resolved: weights, the prior, and the arguments of the methods.
+
+*The range of values.* A fit is equivariant in the units of the columns, but what it reports is not: variances
+of covariances and of precisions are fourth powers of the unit and of its reciprocal. So values beyond the
+range are refused rather than scaled inside.
+
+*The prior.* `resolve_prior` makes the `MixturePrior` from the constructor's arguments and the data. Defaults
+are scikit-learn's, and error messages name the arguments. `noise_warning` says after a fit what `reg_covar`
+costs.
+"""
+
+import functools
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils._set_output import _get_adapter_from_container
+from sklearn.utils.validation import _check_sample_weight
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
+from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS, target_class
+from sklearn_lrvb.row_blocks.parts import counted
+from sklearn_lrvb.row_blocks.tables import refuse_masked, unmasked
+from sklearn_lrvb.symmetric_matrices import asymmetric_entry, symmetrized
+
+# Largest absolute value of X, and reciprocal of the smallest spread of a column. Fourth powers, and sums of
+# them over rows of any weight, are then far from the ends of float64.
+LARGEST_VALUE = 1e70
+
+# Largest sum of weights. The mean-field variances of log weights are one over the counts, but one over their
+# squares in the direction in which all counts change together: a relative one over the sum of the weights.
+LARGEST_TOTAL_WEIGHT = 1e15
+
+_REMEDY = "Change its unit: multiply it by a constant, or use sklearn.preprocessing.StandardScaler."
+
+PRIOR_ARGUMENTS = (
+    "weight_concentration_prior",
+    "mean_precision_prior",
+    "mean_prior",
+    "degrees_of_freedom_prior",
+    "covariance_prior",
+)
+
+# Ranges of arguments without units. Their reciprocals and squares are added to numbers of order one; a prior
+# mean that counts as more than 1e15 rows leaves no digits of the scatter around it.
+_RANGES = {
+    "weight_concentration_prior": (1.0 / LARGEST_VALUE, LARGEST_VALUE),
+    "mean_precision_prior": (1.0 / LARGEST_VALUE, 1e15),
+    "degrees_of_freedom_prior": (0.0, LARGEST_VALUE),
+}
+
+# Relative rounding error of a row's entries: a few operations, of half a unit in the last place each.
+_ROUNDING = 4 * np.finfo(float).eps
+
+# Features are named in the warning until they have this share of the squared loadings ...
+_SHARE_NAMED = 0.9
+
+_MAX_NAMED = 4  # ... but no more than this.
+
+CORRECTIONS = ("importance", "gibbs")
+
+
+def checked_weights(sample_weight, X):
+    """Sample weights as a float64 array, finite, non-negative and not all zero; None stays None.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,) or None
+    X : array of shape (n_samples, ...), whose rows they weight
+
+    Raises
+    ------
+    ValueError
+        Where a weight is masked, not finite or negative, or all are zero.
+    """
+    if sample_weight is None:
+        return None
+    refuse_masked(sample_weight)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weights
+
+
+def checked_counts(sample_weight, X, has_holes=False):
+    """The rows of positive weight that have a value, and their weights.
+
+    Parameters
+    ----------
+    sample_weight, X : as in `checked_weights`
+    has_holes : bool, whether values of X may be missing
+
+    Returns
+    -------
+    kept : bool array of shape (n_samples,), or None for all rows
+    weights : float64 array of shape (number of kept rows,), or None for once each
+    """
+    given = checked_weights(sample_weight, X)
+    kept, weights = counted(X, given, has_holes)
+    if kept is not None and not kept.any():
+        which = "" if given is None else " of positive weight"
+        raise ValueError(f"X has no value: it contains NaN alone in all {len(X)} rows{which}.")
+    return kept, weights
+
+
+def check_total_weight(total):
+    """Raise ValueError where weights count more rows than float64 can tell one from."""
+    if total > LARGEST_TOTAL_WEIGHT:
+        raise ValueError(
+            f"sample_weight sums to {total:.3g} rows, beyond {LARGEST_TOTAL_WEIGHT:g}: float64 cannot tell "
+            "one row more or less. Divide the weights by a constant, so that they count rows."
+        )
+
+
+def check_largest(X):
+    """Raise ValueError where values are too large.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features), finite
+    """
+    if X.dtype == np.float32 or not max(X.max(), -X.min()) > LARGEST_VALUE:  # float32 ends at 3e38.
+        return
+    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
+    column = int(largest.argmax())
+    raise ValueError(
+        f"Column {column} of X has values of up to {largest[column]:.3g} in size, beyond {LARGEST_VALUE:g}: "
+        f"variances or their error bars would overflow. (a) {_REMEDY} (b) Drop it where it is constant."
+    )
+
+
+def check_smallest(rows, variances):
+    """Raise ValueError where a column that is not constant varies too little.
+
+    Parameters
+    ----------
+    rows : CentredRows
+    variances : array, of the columns or of all together; squares may have underflowed in them
+    """
+    if variances.min() >= LARGEST_VALUE**-2:
+        return
+    smallest, largest = rows.ranges()
+    spread = np.asarray(largest, dtype=float) - smallest
+    is_constant = spread <= 4 * np.finfo(float).eps * np.abs(rows.origin)
+    column = int(np.where(is_constant, np.inf, spread).argmin())
+    if not is_constant[column] and spread[column] < 1.0 / LARGEST_VALUE:
+        raise ValueError(
+            f"Column {column} of X varies by {spread[column]:.3g} only, less than {1.0 / LARGEST_VALUE:g}: "
+            f"precisions or their error bars would overflow. (a) {_REMEDY} (b) Drop it."
+        )
+
+
+def check_number(name, value, least, most):
+    """Raise ValueError where an argument without units is outside the range in which digits are left."""
+    if not least <= value <= most:
+        raise ValueError(
+            f"{name} is {value:.3g}; it must be between {least:g} and {most:g}, because numbers that depend "
+            "on it would overflow or lose all digits. Less extreme values have the same effect."
+        )
+
+
+def check_argument(name, largest, smallest=None):
+    """Raise ValueError where a parameter of the fit is too large or too small.
+
+    Parameters
+    ----------
+    name : str
+    largest : float, its largest size in units of X
+    smallest : float or None, its smallest such size
+    """
+    if largest > LARGEST_VALUE:
+        raise ValueError(
+            f"{name} is {largest:.3g} in units of X, beyond {LARGEST_VALUE:g}: change these units."
+        )
+    if smallest is not None and smallest < 1.0 / LARGEST_VALUE:
+        raise ValueError(
+            f"{name} is {smallest:.3g} in units of X, less than {1.0 / LARGEST_VALUE:g}: change these units."
+        )
+
+
+def needs_covariances(estimator):
+    """Whether the prior of an estimator follows from the covariances of all pairs of columns of X."""
+    is_default = estimator.prior == "conjugate" and estimator.covariance_prior is None
+    return is_default and estimator.covariance_type in ("full", "tied")
+
+
+def resolve_prior(estimator, rows, completion=None):
+    """The prior that follows from an estimator's arguments and the data.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture
+    rows : CentredRows
+    completion : Completion or None, default=None
+        That of rows with holes, whose mean and covariance are then the defaults.
+
+    Returns
+    -------
+    MixturePrior
+
+    Raises
+    ------
+    ValueError
+        Where an argument is outside its domain, has the wrong shape, or contradicts ``prior="flat"``.
+    """
+    n_components, n_features = estimator.n_components, rows.n_features
+    check_total_weight(rows.total_weight)
+    check_argument("The root of reg_covar", np.sqrt(float(estimator.reg_covar)))
+    structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features)
+    choices = {
+        "structure": structure,
+        "independent": estimator.factorization == "independent",
+        "reg_covar": float(estimator.reg_covar),
+    }
+    given = {name: getattr(estimator, name) for name in PRIOR_ARGUMENTS}
+    if estimator.prior == "flat":
+        set_anyway = [name for name, value in given.items() if value is not None]
+        if set_anyway:
+            raise ValueError(
+                f"prior='flat' has no hyperparameters, but {', '.join(set_anyway)} "
+                f"{'is' if len(set_anyway) == 1 else 'are'} set: leave at None, or use "
+                "prior='conjugate'."
+            )
+        if structure.is_matrix and rows.has_holes:
+            _require_pairs_of_columns(rows)
+        return MixturePrior(
+            weights=DirichletWeights(0.0, n_components),
+            mean_precision=0.0,
+            mean=np.zeros(n_features),
+            degrees_of_freedom=structure.precision_factors.flat_degrees_of_freedom,
+            covariance=np.zeros_like(structure.identity),
+            resolution=_resolution(rows),
+            **choices,
+        )
+    for name, limits in _RANGES.items():
+        if given[name] is not None:
+            check_number(name, given[name], *limits)
+    concentration = given["weight_concentration_prior"]
+    mean, covariance = given["mean_prior"], given["covariance_prior"]
+    default_mean = np.zeros(n_features) if completion is None else completion.mean
+    degrees_of_freedom, mean_precision = (
+        given["degrees_of_freedom_prior"],
+        given["mean_precision_prior"],
+    )
+    if covariance is None:
+        covariance, ridge = _empirical_covariance(rows, structure, float(estimator.reg_covar), completion)
+    else:
+        covariance, ridge = _given_covariance(covariance, structure, estimator.covariance_type), 0.0
+    return MixturePrior(
+        weights=WEIGHT_PRIORS[estimator.weight_concentration_prior_type](
+            1.0 / n_components if concentration is None else concentration, n_components
+        ),
+        mean_precision=1.0 if mean_precision is None else mean_precision,
+        mean=default_mean if mean is None else _given_mean(mean, n_features) - rows.origin,
+        degrees_of_freedom=(
+            n_features
+            if degrees_of_freedom is None
+            else _given_degrees_of_freedom(degrees_of_freedom, n_features)
+        ),
+        covariance=covariance,
+        resolution=np.zeros(n_features),
+        ridge=ridge,
+        **choices,
+    )
+
+
+def _resolution(rows):
+    """Standard deviation that rounding alone gives to a constant column, (P,)."""
+    check_smallest(rows, rows.variances)
+    return _ROUNDING * np.sqrt(rows.variances + np.square(rows.origin))
+
+
+def _pairs_seen_in_block(block):
+    """How often two columns are seen together, (P, P)."""
+    return block.weighted(block.seen) @ block.seen.T
+
+
+def _require_pairs_of_columns(rows):
+    """Raise ValueError where two columns never have values in the same row."""
+    apart = np.argwhere(np.triu(rows.total(_pairs_seen_in_block) == 0))
+    if len(apart):
+        others = f", nor {len(apart) - 1} other pairs" if len(apart) > 1 else ""
+        raise ValueError(
+            f"Columns {apart[0][0]} and {apart[0][1]} of X never have values in the same row{others}: under "
+            "prior='flat' nothing is known of their correlation given the other columns, and their precision "
+            "has no posterior. (a) Use prior='conjugate'. (b) Use covariance_type='diag'. (c) Drop one of "
+            "them."
+        )
+
+
+def _given_mean(mean_prior, n_features):
+    """`mean_prior`, checked: (P,)."""
+    wanted = f"an array of shape {(n_features,)}, a number for every column of X"
+    mean = _given_numbers("mean_prior", mean_prior, (n_features,), wanted)
+    check_argument("mean_prior", np.abs(mean).max())
+    return mean
+
+
+def _given_degrees_of_freedom(degrees_of_freedom, n_features):
+    """`degrees_of_freedom_prior`, checked."""
+    if not degrees_of_freedom > n_features - 1:
+        raise ValueError(
+            "The parameter 'degrees_of_freedom_prior' should be greater than "
+            f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
+        )
+    return degrees_of_freedom
+
+
+def _given_covariance(covariance_prior, structure, covariance_type):
+    """`covariance_prior` in the structure's shape, checked and exactly symmetric."""
+    shape = structure.prior_shape
+    kind = (
+        "a positive number",
+        f"an array of positive variances of shape {shape}",
+        f"a positive definite covariance matrix of shape {shape}",
+    )[len(shape)]
+    wanted = f"{kind}, as covariance_type={covariance_type!r} asks for"
+    covariance = _given_numbers("covariance_prior", covariance_prior, shape, wanted)
+    problem = None
+    if len(shape) == 2:
+        asymmetric = asymmetric_entry(covariance)
+        if asymmetric is not None:
+            i, j = asymmetric
+            problem = f"{covariance[i, j]:g} at [{i}, {j}] and {covariance[j, i]:g} at [{j}, {i}]"
+        covariance = symmetrized(covariance)  # Rounding may have made the triangles differ.
+    if problem is None and not structure.is_positive_definite(covariance):
+        least = covariance.min() if len(shape) < 2 else np.linalg.eigvalsh(covariance)[0]
+        problem = f"{'the eigenvalue ' * (len(shape) == 2)}{least:.3g}"
+    if problem is not None:
+        raise ValueError(f"covariance_prior should be {wanted}, but has {problem}.")
+    deviations = np.sqrt(structure.diagonal(covariance))
+    check_argument("The root of covariance_prior", deviations.max(), deviations.min())
+    return covariance
+
+
+def _given_numbers(name, value, shape, wanted):
+    """An argument as float64 array of finite numbers, a copy; `wanted` says in words what it should be."""
+    try:
+        given = unmasked(np.asanyarray(value))
+        numbers = given.astype(np.float64, casting="unsafe" if given.dtype.kind in "OU" else "same_kind")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} should be {wanted}, but: {error}.") from error
+    if shape == () and numbers.size == 1:  # scikit-learn also takes [2.0] for 2.0.
+        numbers = numbers.reshape(shape)
+    if numbers.shape != shape:
+        raise ValueError(f"{name} should be {wanted}, but has the shape {numbers.shape}.")
+    return check_array(np.atleast_1d(numbers), ensure_2d=False, input_name=name)
+
+
+def _empirical_covariance(rows, structure, reg_covar, completion):
+    """Covariance of X (ddof = 1) in the structure's shape, and what was added to it where it is singular."""
+    if not rows.total_weight > 1:
+        raise ValueError(
+            f"sample_weight sums to {rows.total_weight:g}: weights are frequencies, and the default "
+            "covariance_prior, the covariance of X, needs more than one row in all. (a) Scale the weights so "
+            "that they count rows. (b) Pass a covariance_prior."
+        )
+
+    def diagonal(covariance):
+        return np.diag(covariance) if covariance.ndim == 2 else covariance
+
+    if completion is None:
+        covariance = rows.total(functools.partial(_scatter_of_block, structure)) / (rows.total_weight - 1)
+    else:
+        covariance = completion.covariance_in(structure)
+    check_smallest(rows, diagonal(covariance))
+    # The variance that rounding alone gives to a constant column.
+    squares = np.square(rows.origin) if structure.is_matrix else structure.scatter(rows.origin[:, None], None)
+    constant = np.flatnonzero(diagonal(covariance) <= np.square(_ROUNDING) * squares)
+    has_too_few_rows = structure.is_matrix and rows.n_samples <= rows.n_features
+    is_singular = constant.size or has_too_few_rows or not structure.is_positive_definite(covariance)
+    if not is_singular:
+        return covariance, 0.0
+    noisy = covariance + reg_covar * structure.identity
+    if structure.is_positive_definite(noisy):
+        return noisy, reg_covar
+    reason = (
+        f"column {', '.join(map(str, constant[:5]))} constant"
+        if constant.size
+        else f"its {rows.n_features} columns are linearly dependent in its {rows.n_samples} rows"
+    )
+    raise ValueError(
+        f"{ILL_DEFINED_COVARIANCE} Here: the default covariance_prior, the covariance of X, is singular "
+        f"({reason}), and reg_covar={reg_covar:g} is too small to mend it. (a) Drop constant or "
+        "duplicated columns. (b) Raise reg_covar. (c) Pass a positive definite covariance_prior."
+    )
+
+
+def _scatter_of_block(structure, block):
+    """Sum of w x x' over a block's rows, in the structure's shape."""
+    return structure.scatter(block.rows, block.sample_weight)
+
+
+def noise_warning(cost, prior, feature_names):
+    """What the noise costs, where, and what to do about it: str.
+
+    Parameters
+    ----------
+    cost : NoiseCost
+    prior : MixturePrior
+    feature_names : sequence of str, (P,)
+    """
+    owner = f"component {cost.group}" if prior.structure.has_own_precisions else "the components"
+    remedies = [
+        f"pass reg_covar={_power_of_ten_below(cost.negligible):.0e}, which would cost next to nothing"
+    ]
+    if cost.falls_with_scaling:
+        remedies.insert(0, "scale the columns of X first, for example with StandardScaler")
+    else:
+        remedies.append("drop one of these features if they are nearly linearly dependent")
+    if cost.may_be_rounding:
+        remedies.append(
+            "drop these features if they hold rounding errors alone, as the last principal components of "
+            "dependent columns do, which (a) and (b) would fit"
+        )
+    lettered = "; ".join(f"({letter}) {remedy}" for letter, remedy in zip("abc", remedies, strict=False))
+    return (
+        f"reg_covar={cost.noise:g}, the variance of known noise on every feature, is large for these "
+        f"data: it lowers the lower bound by {cost.per_row:.2g} nats a row, and clusters that differ in "
+        f"directions of small variance may be missed. Noise is {_percent(cost.share)} of the variance of "
+        f"{owner} {_direction(cost, feature_names)}. Either {lettered}."
+    )
+
+
+def _direction(cost, feature_names):
+    """The direction in which the noise costs most, in words."""
+    if len(cost.loadings) > 1 and np.ptp(cost.loadings) == 0:
+        return f"in every direction (mean variance of a feature {cost.variances.mean():.2g} in X)"
+    return f"along {_named_features(cost, feature_names)}"
+
+
+def _named_features(cost, feature_names):
+    """The features with the largest loadings and their variances, in words."""
+    order = np.argsort(-cost.loadings, kind="stable")
+    n_large = 1 + int(np.searchsorted(np.cumsum(cost.loadings[order]), _SHARE_NAMED))
+    n_named = min(n_large, _MAX_NAMED, len(order))
+    named = [f"{feature_names[p]} (variance {cost.variances[p]:.2g} in X)" for p in order[:n_named]]
+    if n_large > n_named:
+        named.append("others")
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+
+
+def _percent(share):
+    """A share in percent, in whole numbers from 1 % on: str."""
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1g} %"
+
+
+def _power_of_ten_below(number):
+    return 10.0 ** np.floor(np.log10(number))
+
+
+def checked_number(value, name="n_draws", unit="draw"):
+    """A number of draws, or of something else, as an int; a ValueError unless it is a positive integer."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(
+            f"Invalid value for {name!r}: {value!r}. It must be an integer, and at least one {unit}."
+        )
+    return int(value)
+
+
+def check_correction(correction):
+    """Raise ValueError unless this is a correction of linear response."""
+    if correction is not None and correction not in CORRECTIONS:
+        raise ValueError(f"correction must be None, 'importance' or 'gibbs', got {correction!r}.")
+
+
+def holding(counts, min_count):
+    """Which components have at least so many expected rows, of which there must be one.
+
+    Parameters
+    ----------
+    counts : float array of shape (n_components,), expected rows
+    min_count : object, what the user passed
+
+    Returns
+    -------
+    bool array of shape (n_components,)
+    """
+    if isinstance(min_count, bool) or not isinstance(min_count, Real) or not min_count >= 0:
+        raise ValueError(f"min_count must be a number of rows, at least 0, got {min_count!r}.")
+    held = counts >= min_count
+    if not held.any():
+        raise ValueError(
+            f"No component has {min_count:g} expected rows, the largest has {counts.max():.1f}: lower "
+            "min_count."
+        )
+    return held
+
+
+def check_target(target):
+    """Raise ValueError unless there is a target of this name."""
+    target_class(target)
+
+
+def checked_targets(target):
+    """The targets that one name, 'all' or a list of such stands for: list of str.
+
+    Raises
+    ------
+    ValueError
+        Where there is none, or one is unknown.
+    """
+    named = list(target) if isinstance(target, (list, tuple)) else [target]
+    if not named:
+        raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
+    names = [name for t in named for name in (PARAMETERS if isinstance(t, str) and t == "all" else (t,))]
+    for name in names:
+        target_class(name, also=("all",))
+    return names
+
+
+def check_perturbation(perturb):
+    """Raise ValueError unless this names a perturbation of `influence`."""
+    if not isinstance(perturb, str) or perturb not in ("location", "weight"):
+        raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
+
+
+def checked_output(out, shape, X=None):
+    """A user's array for results, checked.
+
+    Parameters
+    ----------
+    out : object
+    shape : tuple of int, the shape of the results
+    X : array or None, the rows, which are read while results are written
+
+    Raises
+    ------
+    ValueError
+        Unless it is a C-contiguous, writeable array of float64 or float32 with that shape, apart from X.
+    """
+    if not isinstance(out, np.ndarray) or out.dtype not in (np.float64, np.float32):
+        raise ValueError(f"out must be an ndarray of float64 or float32, got {_described(out)}.")
+    if out.shape != shape or not out.flags.c_contiguous or not out.flags.writeable:
+        raise ValueError(
+            f"out must have shape {shape}, and be C-contiguous and writeable; got {_described(out)}."
+        )
+    if X is not None and np.may_share_memory(out, X):
+        raise ValueError("out shares memory with X, which is read while out is written. Pass another array.")
+    return out
+
+
+def _described(array):
+    """The type and layout of an array in words, for error messages."""
+    if not isinstance(array, np.ndarray):
+        return type(array).__name__
+    properties = [f"shape {array.shape}", f"dtype {array.dtype}"]
+    properties += ["C-contiguous"] * array.flags.c_contiguous + ["read-only"] * (not array.flags.writeable)
+    return ", ".join(properties)
+
+
+def table_like(X, values, keeps_index=True):
+    """Values as a table of the kind of X, with the names of its columns.
+
+    Parameters
+    ----------
+    X : array-like or data frame (n_rows, n_features)
+    values : array (n, n_features), or a lazy one, which is returned as it is
+    keeps_index : bool, default=True
+        Whether the rows are those of X, and have its index.
+
+    Returns
+    -------
+    table : data frame of X's kind (pandas or polars), or the array itself
+    """
+    if not (hasattr(X, "columns") and isinstance(values, np.ndarray)):
+        return values
+    adapter = _get_adapter_from_container(X)
+    return adapter.create_container(values, X if keeps_index else values, columns=X.columns)
