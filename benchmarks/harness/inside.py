@@ -13,8 +13,10 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
-from sklearn_lrvb.gaussian_mixture.information.cost_model import estimated_costs
-from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information
+from sklearn_lrvb.gaussian_mixture.information.observed_information import (
+    estimated_costs,
+    observed_information,
+)
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     occupied,

@@ -1,9 +1,8 @@
 """Covariance structures: everything that depends on the shape of the components' covariance matrices.
 
-`base` declares the interface; `matrices` and `scales` implement it, with the help of `bartlett` for random
-matrices and of `pairs` and `quartic_moments` for the missing information. `coefficient_layout`,
-`precision_factors` and `reporting` are parts of every structure. `tests/structure_check.py`
-tests whether the methods of a structure fit together.
+`base` declares the interface; `matrices` and `scales` implement it, with the help of `wisharts` for
+q(Lambda), of `random_factors` for draws and of `full_pair` for the missing information.
+`tests/structure_check.py` tests whether the methods of a structure fit together.
 """
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure

@@ -20,17 +20,168 @@ The features of a row in component k are the Hermite polynomials of degree <= 2 
     h = (1, y, (s(y) - O_k)/a),        O_k = s(I) - reg_covar s(W_k W_k'),     a^2 = 2 power,
 
 O_k being the identity statistic less the known noise on x, which enters every s(y). Coefficients beta, flat
-(..., D) in the order of `coefficient_layout`, represent the change d rho_k = beta . h_k of the log densities.
+(..., D) in the order of `CoefficientLayout`, represent the change d rho_k = beta . h_k of the log densities.
 """
 
 import itertools
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.coefficient_layout import CoefficientLayout
-from sklearn_lrvb.gaussian_mixture.covariance_structures.precision_factors import PrecisionFactors
-from sklearn_lrvb.gaussian_mixture.covariance_structures.reporting import Reporting
+from sklearn_lrvb.gaussian_mixture.covariance_structures.wisharts import PrecisionFactors
+
+
+@dataclass(frozen=True)
+class CoefficientLayout:
+    """Order of the coefficients, and groups of components.
+
+    Parameters
+    ----------
+    n_components : int, K
+    n_features : int, P
+    n_quadratic : int, Q
+    shares_precision : bool, whether all components form one precision group instead of one group each
+    """
+
+    n_components: int
+    n_features: int
+    n_quadratic: int
+    shares_precision: bool
+
+    # Precision groups.
+
+    @property
+    def n_precision_groups(self):
+        """Number of precision groups, S."""
+        return 1 if self.shares_precision else self.n_components
+
+    def precision_group(self, component):
+        """Index of the group of a component."""
+        return 0 if self.shares_precision else component
+
+    def components_of_group(self, group):
+        """Components of a precision group."""
+        return range(self.n_components) if self.shares_precision else (group,)
+
+    def components_sharing_precision(self, component):
+        """Components in the same group as a component, itself included."""
+        return self.components_of_group(self.precision_group(component))
+
+    def per_group(self, by_component):
+        """Sums over the components of every group: (..., K) -> (..., S)."""
+        return by_component.sum(axis=-1, keepdims=True) if self.shares_precision else by_component
+
+    def per_component(self, by_group):
+        """The entry of every component's group: (S, ...) -> (K, ...), without a copy."""
+        return np.broadcast_to(by_group, (self.n_components, *by_group.shape[1:]))
+
+    def between_components(self, by_group):
+        """Covariance matrix of variables that the components of a group share: (S,) -> (K, K)."""
+        if self.shares_precision:
+            return np.full((self.n_components, self.n_components), by_group[0])
+        return np.diag(by_group)
+
+    # The coefficient vector.
+
+    @cached_property
+    def n_coefficients(self):
+        """Number of coefficients, D."""
+        return self.n_components * (1 + self.n_features) + self.n_precision_groups * self.n_quadratic
+
+    @property
+    def n_component_features(self):
+        """Number of coefficients that one component depends on, F = 1 + P + Q."""
+        return 1 + self.n_features + self.n_quadratic
+
+    @cached_property
+    def coefficient_blocks(self):
+        """Slices of D with the intercepts, the linear and the quadratic coefficients: dict by name."""
+        linear = self.n_components
+        quadratic = linear + self.n_components * self.n_features
+        return {
+            "intercept": slice(0, linear),
+            "linear": slice(linear, quadratic),
+            "quadratic": slice(quadratic, self.n_coefficients),
+        }
+
+    def coefficient_slices(self, component):
+        """Slices of D with a component's intercept, linear and quadratic coefficients."""
+        blocks, group = self.coefficient_blocks, self.precision_group(component)
+        linear = blocks["linear"].start + component * self.n_features
+        quadratic = blocks["quadratic"].start + group * self.n_quadratic
+        return (
+            slice(component, component + 1),
+            slice(linear, linear + self.n_features),
+            slice(quadratic, quadratic + self.n_quadratic),
+        )
+
+    def coefficient_index(self, component):
+        """Coordinates of a component's coefficients, int array (F,)."""
+        slices = self.coefficient_slices(component)
+        return np.concatenate([np.arange(block.start, block.stop) for block in slices])
+
+    def ordered(self, matrix):
+        """A matrix of the components' own features, one component after the other, in the order of D."""
+        order = np.argsort(np.concatenate([self.coefficient_index(k) for k in range(self.n_components)]))
+        return matrix[order][:, order]
+
+    def split(self, coefficients):
+        """Views of the three blocks: (..., D) -> (..., K), (..., K, P), (..., S, Q)."""
+        lead = coefficients.shape[:-1]
+        intercepts, linear, quadratic = (
+            coefficients[..., block] for block in self.coefficient_blocks.values()
+        )
+        return (
+            intercepts,
+            linear.reshape(*lead, self.n_components, self.n_features),
+            quadratic.reshape(*lead, self.n_precision_groups, self.n_quadratic),
+        )
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """Conversion of arrays by precision group to the shapes of the fitted attributes, and back.
+
+    Parameters
+    ----------
+    layout : CoefficientLayout
+    group_shape : tuple of int, shape of one group's statistic or map inside the package
+    prior_shape : tuple of int, shape of `covariance_prior`, and of one group's entry in an attribute
+    """
+
+    layout: CoefficientLayout
+    group_shape: tuple
+    prior_shape: tuple
+
+    def _lead(self, array, n_own_axes):
+        return array.shape[: array.ndim - n_own_axes]
+
+    @property
+    def _attribute_shape(self):
+        by_component = () if self.layout.shares_precision else (self.layout.n_components,)
+        return (*by_component, *self.prior_shape)
+
+    def reported(self, by_group):
+        """Arrays in the shape of the attribute: (..., S, *group_shape) -> (..., *shape of the attribute)."""
+        return by_group.reshape(*self._lead(by_group, 1 + len(self.group_shape)), *self._attribute_shape)
+
+    def by_group(self, reported):
+        """Inverse of `reported`."""
+        lead = self._lead(reported, len(self._attribute_shape))
+        return reported.reshape(*lead, self.layout.n_precision_groups, *self.group_shape)
+
+    def reported_number(self, by_group):
+        """A number for every group in the shape of the attribute: (S,) -> (K,), or a float if shared."""
+        return by_group[0] if self.layout.shares_precision else by_group.copy()
+
+    def entry_labels(self, entry_names):
+        """Labels of all groups' unique entries ("0,x1,x2"), given the names within a group ("x1,x2")."""
+        if self.layout.shares_precision:
+            return list(entry_names)
+        components = range(self.layout.n_components)
+        return [f"{k},{name}" if name else f"{k}" for k in components for name in entry_names]
 
 
 class CovarianceStructure(ABC):
@@ -198,7 +349,7 @@ class CovarianceStructure(ABC):
     @property
     @abstractmethod
     def pair_type(self):
-        """Class that adds two components' contribution to the missing information (`pairs`)."""
+        """Class that adds two components' contribution to the missing information (`full_pair`)."""
 
     # Random numbers and names.
 
@@ -345,7 +496,7 @@ class CovarianceStructure(ABC):
     # The missing information.
 
     def pairs(self, posterior, pairs_of_a_row):
-        """Objects that add up the missing information, for one pair of components each or for all (`pairs`).
+        """Objects that add up the missing information, for one pair of components each or for all.
 
         Parameters
         ----------

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.bartlett import BartlettFactors
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
-from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import AllFullPairs, FullPair, TiedPair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import AllFullPairs, FullPair, TiedPair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import BartlettFactors
 from sklearn_lrvb.symmetric_matrices import (
     cholesky_factors,
     from_unique_entries,

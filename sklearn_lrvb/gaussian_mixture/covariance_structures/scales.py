@@ -5,7 +5,7 @@ from abc import abstractmethod
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
-from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import ScalePair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import ScalePair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import GammaFactors
 
 

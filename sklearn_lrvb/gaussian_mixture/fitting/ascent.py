@@ -28,8 +28,11 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import MAX_AMPLIFICATION
 from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
-from sklearn_lrvb.gaussian_mixture.information.cost_model import estimated_costs, sweep_cost
-from sklearn_lrvb.gaussian_mixture.information.observed_information import observed_information
+from sklearn_lrvb.gaussian_mixture.information.observed_information import (
+    estimated_costs,
+    observed_information,
+    sweep_cost,
+)
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     VariationalPosterior,

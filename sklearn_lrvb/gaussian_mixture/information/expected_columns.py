@@ -11,13 +11,13 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, expected_features
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.information.hidden_information import HiddenScaleInformation
-from sklearn_lrvb.gaussian_mixture.information.row_columns import (
+from sklearn_lrvb.gaussian_mixture.information.columns import (
     RowColumns,
     columns_of_block,
     joined,
     negligible_information,
 )
+from sklearn_lrvb.gaussian_mixture.information.hidden_information import HiddenScaleInformation
 from sklearn_lrvb.row_blocks import added
 
 

@@ -10,9 +10,9 @@ need:
 * `missing_information_product`: G v, at the price of a sweep and a half, in memory that does not depend on
   the number of rows;
 * `missing_information`: the matrix, one Gram matrix of weight r_k r_l >= 0 for every pair of components
-  (`covariance_structures.pairs`); or, for few rows or few features, `missing_information_from_features`, one
-  product of the features of all components;
-* `RowColumns` in `row_columns`: the columns of B, few where few rows are ambiguous.
+  (`covariance_structures.full_pair`); or, for few rows or few features,
+  `missing_information_from_features`, one product of the features of all components;
+* `RowColumns` in `columns`: the columns of B, few where few rows are ambiguous.
 """
 
 import functools

@@ -7,8 +7,8 @@ Each response becomes a quantile of q's own family (a Gaussian copula):
 * weights through their stick-breaking form. The logit l of a stick v ~ Beta(a, b) responds by J beta,
   and has the excess Cov_q(l) - J R J' of the general rule Cov(l) = Cov_q(l) + J (M^-1 - R) J'. It becomes the
   logit of a Beta(s a, s b) variable with this variance; s = 1 where no information is missing;
-* precisions through Bartlett's factors L (`bartlett`) or as gamma variables, in the frame where they are the
-  identity on average;
+* precisions through Bartlett's factors L or as gamma variables (`random_factors`), in the frame where they
+  are the identity on average;
 * means given the precisions, mu = m + W^-1 L^-T S u, so that they have the tails of Student's t. The scale S
   is a diagonal matrix that makes the variances of mu those of linear response and of Student's excess.
 

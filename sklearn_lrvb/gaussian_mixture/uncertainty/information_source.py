@@ -12,11 +12,11 @@ import numpy as np
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.information.ambiguous_columns import AmbiguousColumns
-from sklearn_lrvb.gaussian_mixture.information.cost_model import estimated_costs
+from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
 from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
+    estimated_costs,
     observed_information,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import statistics_residual

@@ -18,7 +18,7 @@ from sklearn_lrvb.exponential_families.quantiles import inverse_gamma_quantile, 
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 # Least mean of the reciprocal of a variance, relative to its mean under q itself, as for the pivots of random
-# precisions (`covariance_structures.bartlett`). Only components of few rows come near it.
+# precisions (`covariance_structures.random_factors`). Only components of few rows come near it.
 _LEAST_RELATIVE_RECIPROCAL = 0.5
 
 # Variances of sums and differences of standardized features below which they count as zero, because they are

@@ -6,7 +6,7 @@ from catalogue import COVARIANCE_TYPES, complete_rows, mixture
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs, sweep_cost
+from sklearn_lrvb.gaussian_mixture.information.observed_information import solver_costs, sweep_cost
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     posterior_after_step,
     statistics_residual,

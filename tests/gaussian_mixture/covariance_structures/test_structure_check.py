@@ -11,7 +11,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures import (
     CovarianceStructure,
     matrices,
 )
-from sklearn_lrvb.gaussian_mixture.covariance_structures.pairs import TiedPair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import TiedPair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import DiagonalCovariance
 
 CALLED = sorted(CovarianceStructure.__abstractmethods__ - {"pair_type", "random_factors_type", "entry_names"})

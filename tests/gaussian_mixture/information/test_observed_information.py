@@ -35,8 +35,7 @@ from sklearn_lrvb.gaussian_mixture.e_step import frames
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.information.ambiguous_columns import AmbiguousColumns
-from sklearn_lrvb.gaussian_mixture.information.cost_model import solver_costs
+from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
     missing_information_from_features,
@@ -45,6 +44,7 @@ from sklearn_lrvb.gaussian_mixture.information.missing_information import (
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
+    solver_costs,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty import information_source, targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS

@@ -24,7 +24,7 @@ from scipy.special import polygamma
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.covariance_structures.bartlett import BartlettFactors
+from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import BartlettFactors
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import PosteriorCopula, beta_size
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 

@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.quartic_moments import (
+from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import (
     DistinctMoments,
     GramOfMonomials,
     MomentsOfManyWeights,
