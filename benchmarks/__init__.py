@@ -10,10 +10,10 @@ The folders:
 * `problems`: the data sets, the mixtures that are fitted to them, and the priors.
 * `rivals`: what is compared: our library, scikit-learn's mixtures, Gibbs sampling, NUTS and bootstraps.
 * `analysis`: statistics of what was measured, which know nothing of experiments.
-* `harness`: settings, clock, rows, tables, figures, the registry, and the two commands.
+* `harness`: the list of experiments, how they are measured, rows, tables, figures and the report.
 * `results`: rows (CSV), pages (Markdown) and figures (PNG).
 
-An experiment is one module that `harness.registry` names. It has a docstring, whose first line is shown in
+An experiment is one module that `harness.experiments` names. It has a docstring, whose first line is shown in
 the list of experiments, and
 
 * ``TITLE``, the heading of its section;

@@ -14,7 +14,7 @@ of the in-sample score.
 
 import numpy as np
 
-from benchmarks.harness.clock import summary
+from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import SIZES, milliseconds, spread, table, text
 from benchmarks.problems.clusters import LEAVE_ONE_OUT
 

@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import NullLocator
 
-from benchmarks.harness import rows
 from benchmarks.harness.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY_BLUE, STYLE, VERMILION, saved
 
 # As 7 and 8 have no common divisor, a pair of colour and marker returns only after 56 passes.
@@ -67,7 +66,8 @@ def curves(found, sizes, passes):
     sizes : iterable of str, columns of the sizes
     passes : dict, for every pass its column of seconds, and its column of flops or None
     """
-    found = rows.on_fewest_threads(found)
+    fewest = min(row["threads"] for row in found)
+    found = [row for row in found if row["threads"] == fewest]
     found_curves = []
     for grows in sizes:
         for what, (seconds, flops) in passes.items():

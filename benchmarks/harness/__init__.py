@@ -1,1 +1,1 @@
-"""Settings, clock, rows, tables, figures, the registry of experiments, and the two commands."""
+"""The list of experiments, how they are measured, rows, tables, figures and the report."""

@@ -14,27 +14,21 @@ def append(path, row):
     points = row.get("points")
     _write(path, [*_text(path), {name: value for name, value in row.items() if name != "points"}])
     if points is not None:
-        whose = {name: str(row[name]) for name in _OF_POINTS}
-        others = [point for point in _text(_beside(path)) if {name: point[name] for name in whose} != whose]
-        _write(_beside(path), [*others, *(whose | point for point in points)])
+        beside, whose = _beside(path), {name: str(row[name]) for name in _OF_POINTS}
+        others = [point for point in _text(beside) if {name: point[name] for name in whose} != whose]
+        _write(beside, [*others, *(whose | point for point in points)])
 
 
 def newest(path):
     """The last row of every problem and number of threads; quick rows only where there are no full ones."""
-    rows = _read(path)
+    rows = [_parsed(row) for row in _text(path)]
     full = [row for row in rows if row["mode"] == "full"]
     found = {(row["problem"], row["threads"]): row for row in full or rows}
-    for point in _read(_beside(path)):
+    for point in map(_parsed, _text(_beside(path))):
         row = found.get((point["problem"], point["threads"]))
         if row is not None and row["mode"] == point["mode"]:
             row.setdefault("points", []).append(point)
     return list(found.values())
-
-
-def on_fewest_threads(found):
-    """The rows on the least number of threads, among which every problem occurs once."""
-    fewest = min(row["threads"] for row in found)
-    return [row for row in found if row["threads"] == fewest]
 
 
 def label(row):
@@ -55,10 +49,6 @@ def _write(path, rows):
         writer.writerows(rows)
 
 
-def _read(path):
-    return [{name: _parsed(value) for name, value in row.items()} for row in _text(path)]
-
-
 def _text(path):
     if not path.exists():
         return []
@@ -66,12 +56,13 @@ def _text(path):
         return list(csv.DictReader(file))
 
 
-def _parsed(value):
-    """A number, a truth value, None for nothing, or the text itself."""
+def _parsed(row):
+    """The same row with numbers, truth values and None in place of their texts."""
     named = {"": None, "True": True, "False": False}
-    if value in named:
-        return named[value]
-    try:
-        return float(value)
-    except ValueError:
-        return value
+    parsed = {}
+    for name, value in row.items():
+        try:
+            parsed[name] = named[value] if value in named else float(value)
+        except ValueError:
+            parsed[name] = value
+    return parsed

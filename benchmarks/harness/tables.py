@@ -49,30 +49,6 @@ def ratio(above, below):
     return quotient
 
 
-def judged(header, value, target_of):
-    """Three columns: a number, its target, and which threshold the number meets."""
-
-    def cell(row):
-        number = value(row)
-        return "" if number is None else f"{number:.3g}"
-
-    def wanted(row):
-        return target_of(row) or ""
-
-    def verdict(row):
-        number, target = value(row), target_of(row)
-        if number is None or target is None:
-            return ""
-        return "too few rows" if row["mode"] == "quick" else target.reached_by(number)
-
-    return (header, cell), ("solid, aim", wanted), ("reached", verdict)
-
-
-def by_name(by_problem):
-    """Function that gives the target of a row by its problem, None where there is none: {name: Target}."""
-    return lambda row: by_problem.get(row["problem"])
-
-
 def spread(values, shape="{:.0f}"):
     """The least and the largest of some numbers, or the one number if both read the same."""
     low, high = shape.format(min(values)), shape.format(max(values))

@@ -9,8 +9,7 @@ at the fit's labels, and its burn-in is not counted.
 from benchmarks.analysis import growth_curves
 from benchmarks.analysis.chains import n_switched
 from benchmarks.analysis.growth_curves import curves
-from benchmarks.harness.clock import Clock, summary
-from benchmarks.harness.settings import sizes
+from benchmarks.harness.measuring import Clock, sizes, summary
 from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text, text_of
 from benchmarks.problems.clusters import SCALING
 from benchmarks.problems.near_flat_prior import NearFlatPrior

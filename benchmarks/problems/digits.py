@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import fetch_openml, load_digits
 from sklearn.model_selection import train_test_split
 
-from benchmarks.harness.files import stored_arrays
+from benchmarks.problems.stored import stored_arrays
 
 _TRAINING_ROWS = 60_000  # the first ones of OpenML's MNIST
 _PIXELS = 784  # of a digit of MNIST

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.analysis.chains import n_switched, sd_errors
-from benchmarks.harness.machine import cpu
+from benchmarks.harness.measuring import cpu
 from benchmarks.problems.clusters import PROBLEMS
 from benchmarks.problems.near_flat_prior import NearFlatPrior
 from benchmarks.problems.populations import ACCURACY, PAPER

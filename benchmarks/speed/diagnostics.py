@@ -14,7 +14,7 @@ The information is factored before. Flops of the largest products, for N rows, d
 With few ambiguous rows (`DualInformation`), kernels with these rows take the place of F^2 and D^2.
 """
 
-from benchmarks.harness.clock import summary
+from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import SIZES, milliseconds, table
 from benchmarks.problems.clusters import DIAGNOSTICS
 

@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from benchmarks.harness.clock import summary
+from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import milliseconds, ratio, table, text_of
 from benchmarks.problems.holes import completely_at_random
 

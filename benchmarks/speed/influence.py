@@ -4,9 +4,8 @@ The gradient of d targets in a row is a row of K(1 + P) responsibilities and wei
 matrix of size K(1 + P) x d P. N rows take 2 N K (1 + P) d P flops.
 """
 
-from benchmarks.harness import targets
-from benchmarks.harness.clock import summary
-from benchmarks.harness.tables import SIZES, judged, milliseconds, ratio, table
+from benchmarks.harness.measuring import summary
+from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text_of
 from benchmarks.problems.clusters import INFLUENCE
 
 TITLE = "Influence"
@@ -48,11 +47,7 @@ def section(found):
             *SIZES,
             ("influence, ms", milliseconds("influence_seconds")),
             ("matrix product, ms", milliseconds("limit_seconds")),
-            *judged(
-                "over the product",
-                ratio("influence_seconds", "limit_seconds"),
-                lambda row: targets.INFLUENCE,
-            ),
+            ("over the product", text_of(ratio("influence_seconds", "limit_seconds"))),
         ],
         found,
     )

@@ -6,9 +6,8 @@ itself at the speed of a large product, which is the cost of the missing informa
 of one mean by conjugate gradients.
 """
 
-from benchmarks.harness import targets
-from benchmarks.harness.clock import summary
-from benchmarks.harness.tables import SIZES, by_name, judged, milliseconds, ratio, table, text
+from benchmarks.harness.measuring import summary
+from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text, text_of
 from benchmarks.problems.clusters import INFORMATION
 
 TITLE = "Covariance"
@@ -85,7 +84,7 @@ def section(found):
             ("one sweep, ms", milliseconds("sweep_seconds")),
             ("naive, ms", milliseconds("naive_seconds")),
             *((f"{solver.replace('_', '-')}, ms", _solver_cell(solver)) for solver in SOLVERS),
-            *judged("over naive", _over_naive, by_name(targets.INFORMATION)),
+            ("over naive", text_of(_over_naive)),
         ],
         found,
     )

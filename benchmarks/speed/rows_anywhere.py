@@ -8,10 +8,9 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from benchmarks.harness import rows
-from benchmarks.harness.clock import summary
 from benchmarks.harness.figures import BLUE, GREEN, GREY, ORANGE, STYLE, saved
-from benchmarks.harness.tables import judged, table, text
-from benchmarks.harness.targets import Target
+from benchmarks.harness.measuring import summary
+from benchmarks.harness.tables import table, text, text_of
 from benchmarks.problems.many_rows import N_COMPONENTS, N_FEATURES, many_rows
 
 TITLE = "Rows anywhere"
@@ -23,9 +22,6 @@ _CHUNKS = (1, 10, 100, 1000)  # numbers of tiny chunks, for the overhead
 _TINY_CHUNK_ROWS = 100
 _QUICK_ROWS = 3000
 _WORKERS_OF_A_BIG_CLUSTER, _ROWS_OF_A_BIG_CLUSTER, _TASKS_OF_A_BIG_CLUSTER = 100, 10**10, 2000
-
-# Of two workers on two cores a pass may take this many times half of the pass over an array.
-_TWO_WORKERS = Target(1.15, at_most=True)
 
 
 def measure(settings):
@@ -182,7 +178,7 @@ def section(found):
         [
             ("problem", rows.label),
             ("a pass, s", text("pass_seconds")),
-            *judged("times workers, over an array", _share, _target),
+            ("times workers, over an array", text_of(_share)),
             ("a fit, s", text("fit_seconds")),
             ("its steps", text("steps", "{:.0f}")),
             ("memory of this process beyond, MB", text("megabytes", "{:.0f}")),
@@ -221,11 +217,6 @@ def _share(row):
     if row["place"] == "array":
         return None
     return row["pass_seconds"] / row["array_seconds"] * (row.get("n_workers") or 1)
-
-
-def _target(row):
-    is_one = row["place"] == "Dask, 2 workers" and row["n_samples"] == 10**7
-    return _TWO_WORKERS if is_one else None
 
 
 def cost_of_a_pass(places, overhead):

@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 from matplotlib import pyplot as plt
 
-from benchmarks.harness.clock import summary
 from benchmarks.harness.figures import BLUE, STYLE, saved
+from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import grouped, table
 
 TITLE = "Small tables"

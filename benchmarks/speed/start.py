@@ -1,6 +1,6 @@
 """What the start by k-means costs, beside one sweep and the whole fit."""
 
-from benchmarks.harness.clock import summary
+from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text
 from benchmarks.problems.clusters import FIT
 

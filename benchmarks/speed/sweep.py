@@ -6,12 +6,10 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from benchmarks.harness import targets
-from benchmarks.harness.clock import summary
-from benchmarks.harness.figures import BLUE, GREEN, GREY, ORANGE, STYLE, by_problem, saved
+from benchmarks.harness.figures import BLUE, GREY, STYLE, by_problem, saved
+from benchmarks.harness.measuring import sizes, summary
 from benchmarks.harness.memory import extra_memory
-from benchmarks.harness.settings import sizes
-from benchmarks.harness.tables import SIZES, by_name, judged, milliseconds, ratio, table, text
+from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text, text_of
 from benchmarks.problems.clusters import SWEEP
 
 TITLE = "One sweep"
@@ -79,7 +77,7 @@ def section(found):
             *SIZES,
             ("ours, ms", milliseconds("ours_seconds")),
             ("scikit-learn, ms", milliseconds("theirs_seconds")),
-            *judged("times faster", ratio("theirs_seconds", "ours_seconds"), by_name(targets.SWEEP)),
+            ("times faster", text_of(ratio("theirs_seconds", "ours_seconds"))),
             ("ours, Gflop/s", text("gflops")),
             ("share of the flop limit", text("share_of_limit", "{:.2%}")),
             ("ours on float32 rows, ms", milliseconds("ours_float32_seconds")),
@@ -90,7 +88,7 @@ def section(found):
         [
             *SIZES,
             ("X, MB", text("megabytes")),
-            *judged("sweep, ours", lambda row: row.get("ours_sweep_memory"), _memory_target),
+            ("sweep, ours", text("ours_sweep_memory")),
             ("sweep, ours, float32", text("ours_float32_sweep_memory")),
             ("sweep, scikit-learn", text("theirs_sweep_memory")),
             ("fit, ours", text("ours_fit_memory")),
@@ -109,44 +107,28 @@ large matrix product.
 
 The next table has the peak memory beyond X, in multiples of X (in the columns of float32, of the float32 X):
 of one sweep, and of a fit of two iterations from k-means. Each side runs in a process of its own on one
-thread. The target is {targets.MEMORY_SHARE} X and {targets.BLOCKS_MEGABYTES} MB for blocks of rows.
+thread. Blocks of rows take some 16 MB.
 
 {memory}
 """
 
 
-def _memory_target(row):
-    solid = targets.MEMORY_SHARE + targets.BLOCKS_MEGABYTES / row["megabytes"]
-    return targets.Target(solid, at_most=True)
-
-
 def draw(found, path):
-    """How many times faster one sweep of ours is, with its targets."""
+    """How many times faster one sweep of ours is."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(7.5, 1.2 + 0.45 * len(found)), layout="constrained")
         lines = np.arange(len(found))
         ratios = np.array([row["theirs_seconds"] / row["ours_seconds"] for row in found])
-        axes.barh(lines, ratios - 1, left=1, height=0.5, color=BLUE, label="measured")
+        axes.barh(lines, ratios - 1, left=1, height=0.5, color=BLUE)
         for line, ratio in zip(lines, ratios, strict=True):
             axes.text(1.01, line, f"{ratio:.1f}x", transform=axes.get_yaxis_transform(), va="center")
-        wanted = {
-            line: targets.SWEEP[row["problem"]]
-            for line, row in enumerate(found)
-            if row["problem"] in targets.SWEEP
-        }
-        for name, colour in (("solid", ORANGE), ("aim", GREEN)):
-            thresholds = [getattr(target, name) for target in wanted.values()]
-            below, above = ([line + side for line in wanted] for side in (-0.36, 0.36))
-            axes.vlines(thresholds, below, above, color=colour, linewidth=3, label=f"target: {name}")
         axes.axvline(1, color=GREY, linewidth=1)
         axes.set_xscale("log")
-        furthest = max([*ratios, *(target.aim for target in wanted.values())])
-        low, high = min(0.8, 0.9 * ratios.min()), 1.2 * furthest
+        low, high = min(0.8, 0.9 * ratios.min()), 1.2 * ratios.max()
         axes.set_xticks([tick for tick in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low <= tick <= high])
         axes.set_xlim(low, high)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("time of one sweep: scikit-learn over ours")
         by_problem(axes, found)
-        figure.legend(loc="outside upper center", ncols=3)
         saved(figure, path)

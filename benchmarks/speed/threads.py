@@ -4,8 +4,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from benchmarks.harness import rows
-from benchmarks.harness.clock import summary
 from benchmarks.harness.figures import BLUE, GREEN, GREY, ORANGE, STYLE, saved
+from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import milliseconds, table, yes
 from benchmarks.problems.many_rows import N_COMPONENTS, many_rows
 

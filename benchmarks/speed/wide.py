@@ -1,9 +1,7 @@
 """A fit to fewer rows than features (genes, pixels, spectra), ours beside scikit-learn's, at the defaults."""
 
-from benchmarks.harness import targets
-from benchmarks.harness.clock import summary
-from benchmarks.harness.settings import sizes
-from benchmarks.harness.tables import SIZES, judged, milliseconds, ratio, table, text
+from benchmarks.harness.measuring import sizes, summary
+from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text, text_of
 from benchmarks.problems.clusters import WIDE, Problem
 
 TITLE = "More features than rows"
@@ -38,7 +36,7 @@ def section(found):
             *SIZES,
             ("ours, ms", milliseconds("ours_seconds")),
             ("scikit-learn, ms", milliseconds("theirs_seconds")),
-            *judged("ours over theirs", ratio("ours_seconds", "theirs_seconds"), lambda _: targets.WIDE),
+            ("ours over theirs", text_of(ratio("ours_seconds", "theirs_seconds"))),
             ("steps", text("iterations", "{:.0f}")),
             ("theirs", text("their_iterations", "{:.0f}")),
         ],

@@ -4,11 +4,8 @@ import functools
 
 import pytest
 
-from benchmarks.harness import rows
-from benchmarks.harness.registry import PAGES, experiment
-from benchmarks.harness.report import write
-from benchmarks.harness.run import run
-from benchmarks.harness.settings import Settings
+from benchmarks.harness import experiments, report, rows
+from benchmarks.harness.measuring import Settings, run
 
 # The tables of these experiments have exponents and pooled errors instead of a line for every problem.
 _WITHOUT_PROBLEMS = ("growth", "paper_covariance")
@@ -26,44 +23,31 @@ def measured(results):
 
     @functools.cache
     def measure(name):
-        run([experiment(name)], Settings(quick=True), results)
+        run([name], Settings(quick=True), results)
         return rows.newest(results / f"{name}.csv")
 
     return measure
 
 
 @pytest.fixture(scope="session")
-def reported(results, measured):
-    """Function: name of a page -> its text, after the page and its figures have been written."""
-
-    @functools.cache
-    def report(name):
-        page = next(page for page in PAGES if page.name == name)
-        for one in page.experiments:
-            measured(one.name)
-        write(page, results)
-        return (results / page.file).read_text(encoding="utf8")
-
-    return report
-
-
-@pytest.fixture(scope="session")
-def check_page(results, measured, reported):
+def check_page(results, measured):
     """Function (name of a page) that checks its experiments for rows, a section and a figure."""
 
-    def check(name):
-        page = next(page for page in PAGES if page.name == name)
-        for one in page.experiments:
-            found = measured(one.name)
-            section = reported(name).split(f"## {one.title}\n")[1].split("\n## ")[0]
-            assert found, one.name
-            assert all(row["mode"] == "quick" and row["blas"] for row in found)
+    def check(page):
+        names = experiments.PAGES[page][1].split()
+        found = {name: measured(name) for name in names}
+        report.report(results)
+        text = (results / f"{page}.md").read_text(encoding="utf8")
+        for name in names:
+            module = experiments.module(name)
+            section = text.split(f"## {module.TITLE}\n")[1].split("\n## ")[0]
+            assert found[name] and all(row["mode"] == "quick" and row["blas"] for row in found[name]), name
             assert "| --- |" in section
-            if one.name not in _WITHOUT_PROBLEMS:
-                problems = {row["problem"].split(":")[0] for row in found}
-                assert all(f"| {problem} |" in section for problem in problems), one.name
-            figure = results / f"{one.name}.png"
-            assert (one.draw is not None) == figure.exists() == (f"]({figure.name})" in section)
-            assert one.draw is None or figure.stat().st_size > 10_000
+            if name not in _WITHOUT_PROBLEMS:
+                problems = {row["problem"].split(":")[0] for row in found[name]}
+                assert all(f"| {problem} |" in section for problem in problems), name
+            figure = results / f"{name}.png"
+            assert hasattr(module, "draw") == figure.exists() == (f"]({figure.name})" in section)
+            assert not figure.exists() or figure.stat().st_size > 10_000
 
     return check

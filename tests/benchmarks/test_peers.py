@@ -10,7 +10,7 @@ from sklearn.mixture import GaussianMixture
 
 from benchmarks.accuracy import peers
 from benchmarks.analysis.parameter_vectors import flat, split
-from benchmarks.harness.settings import Settings
+from benchmarks.harness.measuring import Settings
 from benchmarks.problems.clusters import PROBLEMS
 from benchmarks.problems.near_flat_prior import NearFlatPrior
 from benchmarks.rivals import gibbs_references, rscript

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.utils import Bunch
 
-from benchmarks.harness.settings import Settings
+from benchmarks.harness.measuring import Settings
 from benchmarks.problems import digits, paper_mixtures
 from benchmarks.problems.populations import SCENARIOS
 from benchmarks.problems.surplus_problems import COLUMNS, KNOWN, Clusters, random_problems

@@ -1,14 +1,11 @@
 """Section on mixtures with more components than clusters."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 import numpy as np
 
-from benchmarks.harness import targets
-from benchmarks.harness.tables import judged, milliseconds, table, text, yes
-from benchmarks.harness.targets import Target
+from benchmarks.harness.tables import milliseconds, table, text, yes
 
 DEFAULT_STEPS = 100  # max_iter of both libraries at their defaults
 AT_DEFAULTS = ("plain", "auto")  # sides that are also fitted within the default number of steps
@@ -63,10 +60,6 @@ converge, against the same fits run to convergence.
 One CTGAN column at a time, ours and scikit-learn's both at their defaults:
 
 {_columns(found)}
-
-Targets of `moves="auto"`:
-
-{_judged(found)}
 
 ![Fits with more components than clusters](surplus.png)
 """
@@ -226,90 +219,3 @@ def _columns(found):
         ],
         [row for row in found if row["set"] == "ctgan"],
     )
-
-
-@dataclass(frozen=True)
-class _Aim:
-    """A target of a number that is measured over some sets.
-
-    Attributes
-    ----------
-    what : str
-    sets : tuple of str
-    target : Target
-    measured : callable (rows) -> number
-    """
-
-    what: str
-    sets: tuple
-    target: Target
-    measured: Callable
-
-    def of(self, found):
-        """The cells of its line in the table."""
-        here = [row for row in found if row["set"] in self.sets]
-        return {
-            "what": self.what,
-            "target": self.target,
-            "mode": found[0]["mode"],
-            "value": self.measured(here),
-        }
-
-
-def _n_below_theirs(found):
-    return int(np.sum(gains(found, "auto", "theirs") < -SAME_BOUND))
-
-
-def _largest_time_over_theirs(found):
-    return float(np.max(values(found, "auto_default_seconds") / values(found, "theirs_default_seconds")))
-
-
-_AIMS = (
-    *(
-        _Aim(
-            f"{name}: share of fits over {DEFAULT_STEPS} steps",
-            (name,),
-            targets.SURPLUS_OVER_DEFAULT_STEPS,
-            lambda found: share_over(found, "auto"),
-        )
-        for name in ("known", "fresh")
-    ),
-    _Aim(
-        "all: fits with a lower bound than scikit-learn's",
-        _SETS,
-        targets.SURPLUS_BELOW_THEIRS,
-        _n_below_theirs,
-    ),
-    *(
-        _Aim(
-            f"{name}: seconds over moves=None",
-            (name,),
-            targets.SURPLUS_TIME,
-            lambda found: time_over(found, "auto", "plain"),
-        )
-        for name in ("known", "fresh")
-    ),
-    _Aim(
-        "CTGAN columns: share converged at the defaults",
-        ("ctgan",),
-        targets.SURPLUS_COLUMNS_CONVERGED,
-        lambda found: float(np.mean(values(found, "auto_default_converged"))),
-    ),
-    _Aim(
-        "CTGAN columns: seconds over scikit-learn's, in all",
-        ("ctgan",),
-        targets.SURPLUS_COLUMNS_TIME,
-        lambda found: time_over(found, "auto_default", "theirs_default"),
-    ),
-    _Aim(
-        "CTGAN columns: seconds over scikit-learn's, of the slowest",
-        ("ctgan",),
-        targets.SURPLUS_COLUMNS_TIME,
-        _largest_time_over_theirs,
-    ),
-)
-
-
-def _judged(found):
-    verdict = judged("measured", itemgetter("value"), itemgetter("target"))
-    return table([("", itemgetter("what")), *verdict], [aim.of(found) for aim in _AIMS])

@@ -11,11 +11,11 @@ import dataclasses
 import numpy as np
 
 from benchmarks.analysis.parameter_vectors import groups
-from benchmarks.harness.clock import summary
-from benchmarks.harness.files import stored_arrays
+from benchmarks.harness.measuring import summary
 from benchmarks.paper.paper_covariance.tables import LEAST_EFFECTIVE_SIZE
 from benchmarks.problems.clusters import PROBLEMS
 from benchmarks.problems.near_flat_prior import NearFlatPrior
+from benchmarks.problems.stored import stored_arrays
 from benchmarks.rivals import bayesm, gibbs_references
 from benchmarks.rivals.gibbs_references import POSTERIORS
 

@@ -11,8 +11,8 @@ from matplotlib.ticker import (
     PercentFormatter,
 )
 
-from benchmarks.harness import targets
 from benchmarks.harness.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, STYLE, by_problem, saved
+from benchmarks.paper import PAPER_INFLUENCE_SECONDS, PAPER_REFIT_SECONDS
 
 _METHODS = {
     "mean_field_over_gibbs": ("mean field", "s", ORANGE),
@@ -89,8 +89,8 @@ def _times(figure, fits):
         seconds = [row.get(f"{name}_seconds") or np.nan for row in fits]
         axes.plot(seconds, lines, marker, color=colour, label=label, markersize=6, markeredgewidth=1.5)
     for seconds, label in (
-        (targets.PAPER_INFLUENCE_SECONDS, "the paper's\ninfluence"),
-        (targets.PAPER_REFIT_SECONDS, "the paper's refits\nof five points"),
+        (PAPER_INFLUENCE_SECONDS, "the paper's\ninfluence"),
+        (PAPER_REFIT_SECONDS, "the paper's refits\nof five points"),
     ):
         axes.axvline(seconds, color="black", linewidth=1, linestyle="--")
         axes.annotate(

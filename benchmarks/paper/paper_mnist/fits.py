@@ -14,10 +14,10 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 
 from benchmarks.analysis.published_posterior import PUBLISHED, comparison, same_table
-from benchmarks.harness.clock import summary
-from benchmarks.harness.files import stored_arrays
 from benchmarks.harness.inside import lrvb_std, mean_field_std
+from benchmarks.harness.measuring import summary
 from benchmarks.problems.digits import paper_features, zeros_and_ones
+from benchmarks.problems.stored import stored_arrays
 from sklearn_lrvb import LRVBGaussianMixture
 
 PAPER_FEATURES = "the paper's features"

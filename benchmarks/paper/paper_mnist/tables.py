@@ -1,7 +1,7 @@
 """Section on the zeros and ones of MNIST: errors, times, standard deviations."""
 
-from benchmarks.harness import targets
 from benchmarks.harness.tables import SIZES, table, text, yes
+from benchmarks.paper import PAPER_INFLUENCE_SECONDS, PAPER_REFIT_SECONDS
 
 _METHODS = {"lrvb": "LRVB", "mean_field": "mean field"}
 _NOISY = 1.1  # root mean square of errors, in units of their noise, that may still be chance
@@ -45,7 +45,7 @@ def _threads(found):
 
 
 def _papers_times():
-    influence, refits = targets.PAPER_INFLUENCE_SECONDS, targets.PAPER_REFIT_SECONDS / 60
+    influence, refits = PAPER_INFLUENCE_SECONDS, PAPER_REFIT_SECONDS / 60
     return f"""The paper took {influence:.0f} s for its influence, without the covariance, and {refits:.1f}
 min to perturb five points and optimise again, on its authors' machine of its time. It does not say how many
 points influenced which parameters, nor how long fit and covariance took."""
@@ -95,7 +95,7 @@ def _times_faster(row):
     seconds = [row.get(f"{name}_seconds") for name in ("influence", "precisions_influence")]
     if row["mode"] == "quick" or row["n_features"] != 25 or None in seconds:
         return ""
-    return f"{targets.PAPER_INFLUENCE_SECONDS / sum(seconds):.2g}"
+    return f"{PAPER_INFLUENCE_SECONDS / sum(seconds):.2g}"
 
 
 def _ratios(fits):

@@ -4,13 +4,7 @@ import numpy as np
 
 
 def stored_arrays(path, names):
-    """Arrays of an npz file: {name: array}.
-
-    Raises
-    ------
-    ValueError
-        If the file lacks some of the names, with those that it has.
-    """
+    """Arrays of an npz file: {name: array}. Names that it lacks are a ValueError, with those that it has."""
     with np.load(path) as stored:
         lacking = [name for name in names if name not in stored]
         if lacking:
