@@ -51,10 +51,12 @@ from sklearn_lrvb.gaussian_mixture.sklearn_conversion import (
     posterior_of,
     require_fitted,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.fit_course import FitCourse
-from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import InformationSource
-from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages, responsibility_deviations
-from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
+from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import leverages, responsibility_deviations
+from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import (
+    FitCourse,
+    InformationSource,
+    PosteriorUncertainty,
+)
 from sklearn_lrvb.row_blocks import blas_threads
 
 _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's

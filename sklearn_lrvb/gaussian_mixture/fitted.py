@@ -31,8 +31,8 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     VariationalPosterior,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
-from sklearn_lrvb.gaussian_mixture.uncertainty.posterior_uncertainty import PosteriorUncertainty
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
+from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import PosteriorUncertainty
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
 # The constructor's parameters on which the meaning of the arrays depends. Their values at the fit hold until

@@ -18,7 +18,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
-from sklearn_lrvb.gaussian_mixture.uncertainty.influence_functions import (
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import (
     InfluenceFunctions,
     influence_of_rows,
     write_influence,
@@ -28,9 +28,9 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
     are_rough,
     are_worth_a_refit,
     changes_by_response,
+    leverages,
     scores_of_one_step,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.leverage import leverages
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
     per_standard_deviation,
     prior_sensitivity,

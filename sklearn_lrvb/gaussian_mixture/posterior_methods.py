@@ -16,7 +16,7 @@ from sklearn_lrvb.gaussian_mixture.arguments import (
 )
 from sklearn_lrvb.gaussian_mixture.fitted import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.sampling_methods import SamplingMethods
-from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import prior_reading
+from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_reading
 from sklearn_lrvb.reports import require_interval, required_pandas
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty import information_source
+from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 
 COMPUTED = [
@@ -68,11 +68,11 @@ def test_attributes_before_a_fit_or_after_a_change_are_missing():
 
 def test_attributes_too_large_or_without_rows_are_missing(monkeypatch):
     X = three_blobs(60)
-    monkeypatch.setattr(information_source, "_FORMED_TO_PICKLE_BYTES", 0)
+    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
     twin = pickle.loads(pickle.dumps(mixture({}, max_iter=1, solver="coordinate_ascent", tol=1e3).fit(X)))
     assert_missing(twin, COMPUTED, ValueError, "needs the training rows")
     estimator = mixture({}).fit(X)
-    monkeypatch.setattr(information_source, "MAX_DENSE_SIZE", 4)
+    monkeypatch.setattr(uncertainty, "MAX_DENSE_SIZE", 4)
     assert_missing(estimator, ["posterior_covariance_"], MemoryError, "up to 4 are solved")
 
 

@@ -1,8 +1,12 @@
-"""Scores of rows under the posterior of all other rows, without refitting.
+"""Scores of rows: how uncertain they are, and what they are without the row itself, without refitting.
 
-Leaving out row n, of weight w, subtracts w r h from the sufficient statistics, and the row's share from the
-missing information, so that M becomes M + w H (diag r - r r') H'. One Newton step for the other rows
-therefore moves the statistics by (Woodbury's identity)
+*Leverage.* The score log sum_k exp rho_k of a row has the gradient r in its log densities rho, whose LRVB
+covariance is T (`influence`). So its variance is r' T r, the leverage. Responsibility k has the gradient
+r_k (e_k - r).
+
+*Leave-one-out scores.* Leaving out row n, of weight w, subtracts w r h from the sufficient statistics, and
+the row's share from the missing information, so that M becomes M + w H (diag r - r r') H'. One Newton step
+for the other rows therefore moves the statistics by (Woodbury's identity)
 
     R^-1 M^-1 H q,        q = -w (I + w (diag r - r r') T)^-1 r,        T = H' M^-1 H,
 
@@ -23,10 +27,14 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import LEAST_RESPONSIBILITY_IN_SCORE, normalized
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
+    LEAST_RESPONSIBILITY_IN_SCORE,
+    LEAST_RESPONSIVE_RESPONSIBILITY,
+    complements,
+    normalized,
+)
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
-from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import WithoutResponse
-from sklearn_lrvb.gaussian_mixture.uncertainty.rows_in_range import expect_in_range
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import WithoutResponse, expect_in_range
 from sklearn_lrvb.row_blocks import batches, untracked
 
 # Variance of a direction in a component's covariance without the row, relative to that with it, below which
@@ -36,6 +44,52 @@ _LEAST_VARIANCE = 1e-11
 # Change of a score by the response of the other rows, in nats, above which a row is refitted; and the one
 # above which a row that could not be refitted is said to have a rough score.
 _WORTH_A_REFIT, _ROUGH = 0.01, 0.1
+
+
+def leverages(rows, posterior, responses, tracked=untracked):
+    """(r h)' M^-1 (r h) of every row, the derivative of its score in its own weight: (n_samples,).
+
+    Parameters
+    ----------
+    rows : CentredRows
+    posterior : VariationalPosterior
+    responses : ResponsesOfRows
+    tracked : Tracked, through which the blocks of rows are gone
+    """
+    return responses.concatenated(functools.partial(_leverages_of_block, OwnFrames(posterior)), rows, tracked)
+
+
+def responsibility_deviations(rows, posterior, responses, tracked=untracked):
+    """Posterior standard deviations of the responsibilities, (n_samples, K).
+
+    Parameters
+    ----------
+    rows : CentredRows
+    posterior : VariationalPosterior
+    responses : ResponsesOfRows
+    tracked : Tracked, through which the blocks of rows are gone
+    """
+    return responses.concatenated(
+        functools.partial(_deviations_of_block, OwnFrames(posterior)), rows, tracked
+    )
+
+
+def _leverages_of_block(frames, responses, block):
+    expectation = expect_in_range(frames, block)
+    r = expectation.responsibilities
+    covariances = responses.of_block(expectation.whitened, r > LEAST_RESPONSIBILITY_IN_SCORE).covariances()
+    return np.maximum(np.einsum("kn,kln,ln->n", r, covariances, r), 0.0)
+
+
+def _deviations_of_block(frames, responses, block):
+    expectation = expect_in_range(frames, block)
+    r = expectation.responsibilities
+    covariances = responses.of_block(expectation.whitened, r > LEAST_RESPONSIVE_RESPONSIBILITY).covariances()
+    # Row k is e_k - r, whose diagonal would cancel in a subtraction.
+    gradients = np.repeat(-r.T[:, None, :], len(r), axis=1)
+    np.einsum("nkk->nk", gradients)[...] = complements(r).T
+    variances = np.einsum("nkl,nkl->kn", gradients @ covariances.transpose(2, 0, 1), gradients)
+    return r * np.sqrt(np.maximum(variances, 0.0))
 
 
 def one_steps(rows, posterior, responses, tracked=untracked):

@@ -178,7 +178,7 @@ def covariance_margins(target, information, unit_batches):
     Parameters
     ----------
     target : Covariances
-    information : object with ``covariance_root`` (`target_covariances`)
+    information : object with ``covariance_root`` (`targets.covariance`)
     unit_batches : list of slices, the units whose responses are in memory at once
 
     Returns

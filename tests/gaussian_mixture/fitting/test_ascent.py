@@ -25,7 +25,7 @@ from benchmarks.problems.clusters import PROBLEMS
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import estimator as estimator_module
 from sklearn_lrvb.gaussian_mixture import information
-from sklearn_lrvb.gaussian_mixture.uncertainty import information_source
+from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
 from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -230,7 +230,7 @@ def test_an_optimum_shows_in_few_products_where_a_matrix_would_cost_more(monkeyp
 
 
 def test_the_decrement_travels_where_the_matrix_is_too_large_to(monkeypatch):
-    monkeypatch.setattr(information_source, "_FORMED_TO_PICKLE_BYTES", 0)
+    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
     problem = PROBLEMS["twenty-diagonal"]
     X = problem.simulate()
     estimator = LRVBGaussianMixture(n_components=20, covariance_type="diag", random_state=0).fit(X)

@@ -46,7 +46,7 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     observed_information,
     solver_costs,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty import information_source, targets
+from sklearn_lrvb.gaussian_mixture.uncertainty import targets, uncertainty
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 from sklearn_lrvb.linear_response import DualInformation, information_from_arrays
 from sklearn_lrvb.row_blocks import ArrayRows, RowBlock
@@ -412,7 +412,7 @@ def test_every_solver_gives_the_same_influence(information, monkeypatch):
 
 def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
     use_information("matrix_free", monkeypatch)
-    monkeypatch.setattr(information_source, "_FORMED_TO_PICKLE_BYTES", 0)
+    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
     X = overlapping()
     estimator = mixture(MODELS[0]).fit(X)
     means_std = estimator.means_std_
@@ -538,7 +538,7 @@ def test_solvers_agree_where_variances_differ_by_many_orders(weights):
 
 
 def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
-    monkeypatch.setattr(information_source, "_FORMED_TO_PICKLE_BYTES", 0)
+    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
     X = overlapping()
     estimator = mixture({**MODELS[0], "solver": "coordinate_ascent", "tol": 1e-12}).fit(X)
     before = pickle.dumps(estimator)

@@ -22,8 +22,8 @@ from catalogue import (
 from sklearn.datasets import load_iris
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty import information_source
-from sklearn_lrvb.gaussian_mixture.uncertainty.information_source import unpacked_information
+from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
+from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import unpacked_information
 from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
 from sklearn_lrvb.row_blocks import ArrayRows
 
@@ -94,7 +94,7 @@ def contents(estimator):
 @pytest.mark.parametrize("solver", ["newton", "coordinate_ascent"])
 @pytest.mark.parametrize("bytes_formed", [2**26, 0])
 def test_pickling_changes_nothing(solver, bytes_formed, monkeypatch):
-    monkeypatch.setattr(information_source, "_FORMED_TO_PICKLE_BYTES", bytes_formed)
+    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", bytes_formed)
     estimator = mixture({"solver": solver, "tol": 1e-6}).fit(overlapping())
     before = contents(estimator)
     for duplicate in (pickle.dumps, copy.deepcopy, joblib.hash):
@@ -152,7 +152,7 @@ def test_few_ambiguous_rows_are_packed_rather_than_the_triangle():
 
 def test_standard_deviations_travel_where_the_information_does_not(monkeypatch):
     use_information("matrix_free", monkeypatch)
-    monkeypatch.setattr(information_source, "_FORMED_TO_PICKLE_BYTES", 0)
+    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
     estimator = mixture({}).fit(overlapping())
     known = estimator.means_std_
     twin = pickle.loads(pickle.dumps(estimator))

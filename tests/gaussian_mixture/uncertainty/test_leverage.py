@@ -19,7 +19,7 @@ from catalogue import (
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.uncertainty.row_covariances import ResponsesOfRows
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import ResponsesOfRows
 from sklearn_lrvb.row_blocks import ArrayRows, RowBlock
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -87,9 +87,7 @@ def test_spread_of_responsibilities_is_what_the_delta_method_says(model):
 @models_in_turn(MODELS, "solver", INFORMATION)
 def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
     use_information(solver, monkeypatch)
-    monkeypatch.setattr(
-        "sklearn_lrvb.gaussian_mixture.uncertainty.information_source._FORMED_TO_PICKLE_BYTES", 0
-    )
+    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty._FORMED_TO_PICKLE_BYTES", 0)
     estimator = mixture(model).fit(X)
     rows = np.concatenate([X[::30], [[9.0, -4.0], [1.3, 0.6]]])
     expectation, features, inverse = dense_covariances(fitted(model), rows)

@@ -21,7 +21,7 @@ from scipy.special import polygamma
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture, row_blocks
-from sklearn_lrvb.gaussian_mixture.uncertainty.prior_reading import DIRECTIONS, prior_moves, prior_reading
+from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import DIRECTIONS, prior_moves, prior_reading
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 
 CONJUGATE = [model for model in MODELS if model["prior"] == "conjugate"]

@@ -11,15 +11,16 @@ from sklearn_lrvb.displays.parameter_entries import parameter_entry
 from sklearn_lrvb.exponential_families.quantiles import gamma_quantile
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import posterior_after_step
-from sklearn_lrvb.gaussian_mixture.uncertainty import target_covariances, targets
-from sklearn_lrvb.gaussian_mixture.uncertainty.target_covariances import covariance, variance
+from sklearn_lrvb.gaussian_mixture.uncertainty import targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
     PARAMETERS,
     TARGETS,
     Target,
     Targets,
     WeightTarget,
+    covariance,
     target_class,
+    variance,
 )
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -228,8 +229,8 @@ def test_variance_is_the_diagonal_of_the_covariance_in_batches_too(model, monkey
     estimator = fitted(model)
     information = estimator._uncertainty.source.information(1)
     monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 5_000)  # some 30 rows
-    for size in (target_covariances._COORDINATES_AT_ONCE, 1):
-        monkeypatch.setattr(target_covariances, "_COORDINATES_AT_ONCE", size)
+    for size in (targets._COORDINATES_AT_ONCE, 1):
+        monkeypatch.setattr(targets, "_COORDINATES_AT_ONCE", size)
         for target in at_fit(estimator)[0]:
             expected = np.diag(covariance([target], information))
             np.testing.assert_allclose(variance(target, information), expected, rtol=1e-12)

@@ -1,0 +1,777 @@
+"""What is asked of a fit: error bars, and the coefficients from which influence is computed.
+
+The estimator's methods call `PosteriorUncertainty`. It solves for `targets` with the observed information M,
+which `InformationSource` keeps: the one that the fit has formed, or else one that is formed at first need, by
+the cheapest solver, from the training rows. These are kept by reference until then, and `TrainingSums` say
+whether they are still the same. `FitCourse` puts into words how a fit went, for messages.
+"""
+
+import contextlib
+import functools
+import itertools
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
+from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
+from sklearn_lrvb.gaussian_mixture.information.observed_information import (
+    complete_information,
+    estimated_costs,
+    observed_information,
+)
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import statistics_residual
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import ResponsesOfRows, robust_covariance
+from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import one_steps
+from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, covariance_margins
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
+    PARAMETERS,
+    Covariances,
+    component_covariances,
+    covariance,
+    n_coordinates,
+    n_coordinates_at_once,
+    unit_batches,
+    variance,
+)
+from sklearn_lrvb.linear_response import (
+    MAX_DENSE_SIZE,
+    IndefiniteInformationError,
+    indefinite_information_error,
+    information_from_arrays,
+)
+from sklearn_lrvb.row_blocks import batches, blas_threads, untracked
+
+# Distance from the optimum, in posterior standard deviations, above which linear response warns of its error.
+_FAR_FROM_OPTIMUM = 0.1
+_FORMED_TO_PICKLE_BYTES = 2**26  # Size of the largest matrix that is formed only for a pickle.
+
+# Difference of sums, relative to the sizes of their terms, up to which rows count as the same: 10^7 times the
+# rounding of a number.
+_RELATIVE_TOLERANCE = 1e-9
+
+
+def _read_only(array):
+    """The array, protected from writing by the user because it is cached."""
+    array.setflags(write=False)
+    return array
+
+
+class PosteriorUncertainty:
+    """Linear response at a fitted posterior.
+
+    Standard deviations and the covariance of all parameters are computed at first use and kept.
+
+    Parameters
+    ----------
+    fitted : FittedMixture
+    source : InformationSource
+
+    Attributes
+    ----------
+    map : Targets
+    """
+
+    def __init__(self, fitted, source):
+        self.fitted = fitted
+        self.source = source
+        self.map = fitted.parameters
+        self._std = {}
+
+    def to_state(self):
+        """Builtins and arrays from which `from_state` rebuilds this object."""
+        state = self.source.to_state()
+        # Without the information the standard deviations that are known cannot be computed again.
+        return {**state, "std": dict(self._std) if state["information"] is None else {}}
+
+    @classmethod
+    def from_state(cls, state, fitted):
+        """The object that `to_state` described."""
+        uncertainty = cls(fitted, InformationSource.from_state(state, fitted))
+        uncertainty._std = {target: _read_only(std) for target, std in state["std"].items()}
+        return uncertainty
+
+    # Covariances.
+
+    def covariance(self, targets, method, solver=None, rows=None):
+        """Posterior covariance of the flat targets, (d, d).
+
+        Parameters
+        ----------
+        targets : sequence of str
+        method : {"lrvb", "mean_field", "sandwich"}
+        solver : str or None, the solver of the information; None is the one in use, else the cheapest
+        rows : CentredRows or None, the training rows; "sandwich" needs them
+        """
+        if method == "sandwich":
+            return self._robust_covariance(targets, solver, rows)
+        targets = [self.map[name] for name in targets]
+        information = self._information(method, n_coordinates(targets), solver, rows)
+        with self.source.threads():
+            return covariance(targets, information)
+
+    def _information(self, method, size, solver=None, rows=None):
+        """The inverse covariance of the coefficients, by linear response or under q itself.
+
+        Parameters
+        ----------
+        method : {"lrvb", "mean_field"}
+        size : int, number of coordinates whose covariance is computed at once
+        """
+        self.source.require_size(size, "The posterior covariance")
+        if method == "lrvb":
+            return self.source.information(size, solver, rows)
+        posterior = self.fitted.posterior
+        return complete_information(posterior, posterior.degrees_of_freedom)
+
+    def _robust_covariance(self, targets, solver, rows):
+        size = sum(self.map[target].size for target in targets)
+        self.source.require_size(size, "The robust covariance")
+        information = self.source.information(size, solver, rows)
+        coefficients = itertools.chain.from_iterable(
+            self.coefficients(target, information) for target in targets
+        )
+        with self.source.threads():
+            return robust_covariance(rows, self.fitted.posterior, coefficients, size)
+
+    @cached_property
+    def parameter_covariance(self):
+        """Covariance of theta, (D, D)."""
+        return _read_only(self.covariance(PARAMETERS, "lrvb"))
+
+    def mean_covariances(self):
+        """LRVB covariance of each component's mean by itself, (K, P, P)."""
+        means = self.map["means"]
+        information = self._information("lrvb", self.fitted.posterior.n_features)
+        with self.source.threads():
+            return component_covariances(means, information)
+
+    # Standard deviations.
+
+    def std(self, target):
+        """LRVB standard deviations, in the shape of the attribute."""
+        return _read_only(self.map[target].shaped(self.flat_std(target)))
+
+    def flat_std(self, target, rows=None):
+        """LRVB standard deviations of a flat target, (d,).
+
+        Parameters
+        ----------
+        target : str
+        rows : CentredRows or None, the training rows if the caller has them; they are checked
+        """
+        if rows is not None:
+            return self._flat_std(target, "lrvb", rows)
+        if target not in self._std:
+            self._std[target] = _read_only(self._flat_std(target, "lrvb"))
+        return self._std[target]
+
+    def flat_mean_field_std(self, target):
+        """Standard deviations under q itself of a flat target, (d,)."""
+        return self._flat_std(target, "mean_field")
+
+    def _flat_std(self, name, method, rows=None):
+        target = self.map[name]
+        information = self._information(method, n_coordinates_at_once(target), rows=rows)
+        with self.source.threads():
+            return np.sqrt(variance(target, information))
+
+    def missing_shares(self, names, rows):
+        """Shares of the information on flat targets that are missing: list of (d,), (d,).
+
+        The first is 1 - V_c/V with V the posterior variance and V_c that if nothing were missing, the second
+        the part of it that missing values add to unknown labels. Both are zero where V is.
+
+        Parameters
+        ----------
+        names : sequence of str
+        rows : CentredRows, the training rows; they are checked
+        """
+        targets = [self.map[name] for name in names]
+        size = max(map(n_coordinates_at_once, targets))
+        self.source.require_size(size, "The posterior covariance")
+        complete = complete_information(self.fitted.posterior)
+        observed = self.source.information(size, rows=rows)
+        of_labels = self.source.information_of_labels(rows, size) if rows.has_holes else observed
+        shares = []
+        with self.source.threads():
+            for target in targets:
+                whole = variance(target, observed)
+                known = (variance(target, information) for information in (complete, of_labels))
+                shares.append(
+                    tuple(
+                        np.divide(whole - part, whole, out=np.zeros_like(whole), where=whole > 0)
+                        for part in known
+                    )
+                )
+        return shares
+
+    def require_sizes(self, names):
+        """Raise MemoryError where the standard deviations of one of these targets need too large a matrix."""
+        for name in names:
+            self.source.require_size(
+                n_coordinates_at_once(self.map[name]), f"The posterior covariance for the {name}"
+            )
+
+    def margins(self, name, method, rows=None):
+        """Posterior means, standard deviations and intervals of the flat entries of a target.
+
+        Parameters
+        ----------
+        name : str
+        method : {"lrvb", "mean_field"}
+        rows : CentredRows or None, the training rows if the caller has them; they are checked
+
+        Returns
+        -------
+        margins : FamilyMargins or CovarianceMargins
+        """
+        target = self.map[name]
+        if isinstance(target, Covariances):
+            information = self._information(method, n_coordinates_at_once(target), rows=rows)
+            with self.source.threads():
+                return covariance_margins(target, information, unit_batches(target))
+        deviation = self.flat_std(name, rows) if method == "lrvb" else self.flat_mean_field_std(name)
+        return FamilyMargins(target.flat_value(), deviation, target.quantile, target.on_diagonal())
+
+    @cached_property
+    def parameter_std(self):
+        """Standard deviations of theta, (D,)."""
+        return _read_only(np.concatenate([self.flat_std(target) for target in PARAMETERS]))
+
+    # Rows.
+
+    def of_rows(self, rows, function, shape=(), tracked=untracked):
+        """``function(rows, posterior, responses, tracked)`` with the `ResponsesOfRows` of the rows.
+
+        Parameters
+        ----------
+        shape : tuple of int, of the result for one row
+        """
+        posterior, size = self.fitted.posterior, self.source.size
+        n_rows = rows.n_samples if rows.is_in_memory else size
+        information = self.source.information(min(size, n_rows * posterior.n_components))
+        if rows.is_lazy and information.holds_rows:
+            raise MemoryError(
+                f"The answer for rows on Dask needs a matrix of all {size} unknowns, which is too large: "
+                "without it every row would take passes over all training rows. (a) Ask for some rows, in "
+                "memory: X[...].compute(). (b) Reduce the features first, for example with PCA."
+            )
+        with self.source.threads():
+            responses = ResponsesOfRows(information, posterior, n_rows)
+            function = functools.partial(function, posterior=posterior, responses=responses)
+            return rows.each(function, shape, tracked=tracked)
+
+    def one_steps_without_rows(self, rows, training_rows, tracked=untracked):
+        """What one step without each row says about its score (`leave_one_out.one_steps`): (n_samples, 3).
+
+        Parameters
+        ----------
+        rows : CentredRows, the rows to score
+        training_rows : CentredRows, which are checked to be those of the fit
+        tracked : Tracked, through which the blocks of rows are gone
+        """
+        self.source.check_training_rows(training_rows)
+        return self.of_rows(rows, one_steps, (3,), tracked=tracked)
+
+    # Coefficients of influence functions.
+
+    def coefficients(self, target, information=None, tracked=untracked):
+        """Yield rows of J M^-1, (n, D): influence functions of a flat target, batch by batch."""
+        target = self.map[target]
+
+        def sources(batch):
+            return target.transposed_responses(np.eye(batch.stop - batch.start, target.size, batch.start))
+
+        return self.solutions(target.size, sources, information, tracked)
+
+    def coefficients_of_combinations(self, target, combinations, tracked=untracked):
+        """The same of linear combinations of a flat target, (n, d)."""
+        target = self.map[target]
+        return self.solutions(
+            len(combinations),
+            lambda batch: target.transposed_responses(combinations[batch]),
+            tracked=tracked,
+        )
+
+    def solutions(self, n_sources, sources, information=None, tracked=untracked):
+        """Yield M^-1 times sources as rows (n, D), batch by batch: the responses of the coefficients.
+
+        Parameters
+        ----------
+        n_sources : int
+        sources : callable, slice of ``range(n_sources)`` -> (D, n)
+        tracked : Tracked, through which the batches of sources are gone
+        """
+        information = information or self.source.information(n_sources)
+        places = batches(n_sources, 8 * self.source.size)
+        for batch in tracked(places, len(places)):
+            with self.source.threads():
+                solved = information.solve(sources(batch))
+            yield solved.T
+
+
+class InformationSource:
+    """The observed information at a fitted posterior, and the training rows as long as it needs them.
+
+    The rows are released once a matrix is formed. The matrix-free solver passes over them every time, so they
+    are kept as long as it is in use.
+
+    Parameters
+    ----------
+    fitted : FittedMixture
+    rows : CentredRows or None, the training rows
+    course : FitCourse, for messages
+    n_jobs : int or None, threads of matrix factorizations
+    training_sums : TrainingSums, by which rows are known as those of the fit
+    decrement : float or None, default=None
+        The Newton decrement, if it is known; required with ``information`` or ``packed``.
+    information : ObservedInformation or None, default=None
+        The information at the posterior, if the fit has formed it.
+    packed : dict of ndarray or None, default=None
+        The information as its ``to_arrays`` packs it; unpacked at first need.
+    """
+
+    def __init__(
+        self, fitted, rows, course, n_jobs, training_sums, decrement=None, information=None, packed=None
+    ):
+        self.fitted = fitted
+        self._training_sums = training_sums
+        self._rows = rows
+        self._course = course
+        self._n_jobs = n_jobs
+        self._matrix = None  # The information by the primal or the dual solver.
+        self._packed = packed
+        self._decrement = decrement
+        self._has_warned = False
+        self._keep(information)
+
+    @classmethod
+    def of_fit(cls, fitted, fit, rows, course):
+        """The source of a finished fit.
+
+        Parameters
+        ----------
+        fit : Fit
+        rows : CentredRows, the training rows
+        course : FitCourse
+        """
+        decrement = None if np.isnan(fit.decrement) else fit.decrement
+        sums = TrainingSums.of(fitted.posterior, rows)
+        return cls(fitted, rows, course, rows.n_jobs, sums, decrement, fit.information)
+
+    def release_rows(self, result):
+        """Form the matrix now, if it is not too large, so that the rows are not needed any more.
+
+        Parameters
+        ----------
+        result : EStepResult at the posterior
+        """
+        if self._rows is not None:
+            structure, rows = self._posterior.structure, self._rows
+            costs = estimated_costs(rows, structure, result)
+            solver = costs.cheapest(self.size)
+            if solver != "matrix_free":
+                information, self._decrement = self._formed((rows, result), self.size, solver)
+                self._keep(information)
+
+    def _keep(self, information):
+        """Keep a matrix that was formed, and release the rows."""
+        if information is not None and not information.holds_rows:
+            self._matrix, self._rows = information, None
+
+    def _kept(self):
+        """The information that is formed and kept, or None."""
+        if self._packed is not None:
+            self._matrix, self._packed = unpacked_information(self._packed, self._posterior), None
+        return self._matrix
+
+    @property
+    def _posterior(self):
+        return self.fitted.posterior
+
+    def threads(self):
+        """Context in which matrices are factored with as many threads as the fit was allowed."""
+        return blas_threads(self._n_jobs)
+
+    # The training rows.
+
+    def check_training_rows(self, rows):
+        """Raise ValueError unless these are the rows of the fit."""
+        difference = self._training_sums.difference(rows)
+        if difference is not None:
+            raise ValueError(
+                f"X is not what the mixture was fitted to: {difference}. Pass the training rows, and their "
+                "sample_weight if they had one."
+            )
+
+    def _kept_rows(self):
+        """The rows that are kept, which are still those of the fit."""
+        if self._rows is None:
+            raise ValueError(
+                "This needs the training rows, which are not part of a pickled or copied estimator and are "
+                "released once the information matrix is formed. (a) Pass them, as in "
+                "get_posterior_covariance(..., X=X). (b) Use it before pickling. (c) Fit again."
+            )
+        difference = self._training_sums.difference(self._rows)
+        if difference is not None:
+            raise ValueError(f"X was changed in place after fit: {difference}. Fit again.")
+        return self._rows
+
+    def _checked(self, rows=None):
+        """The rows of the fit, given or kept, and the E-step at them."""
+        if rows is None:
+            rows = self._kept_rows()
+        else:
+            self.check_training_rows(rows)
+        return rows, e_step(rows, self._posterior)
+
+    # The information.
+
+    def information(self, n_targets, solver=None, rows=None):
+        """The observed information, positive definite, to solve for about ``n_targets`` right-hand sides.
+
+        Parameters
+        ----------
+        n_targets : int
+        solver : {"primal", "dual", "matrix_free"} or None, default=None
+            None uses the one in use, else the cheapest.
+        rows : CentredRows or None, default=None
+            The training rows, if the caller has them.
+
+        Returns
+        -------
+        information : ObservedInformation
+
+        Raises
+        ------
+        IndefiniteInformationError
+            The fit is no strict local optimum. A ValueError.
+        ValueError
+            The training rows are needed and have been released, or the given rows are not those of the fit.
+        MemoryError
+            The solver's matrix is too large.
+        """
+        checked = None if rows is None else self._checked(rows)
+        information = self._kept()
+        if information is None or solver not in (None, information.name):
+            information, self._decrement = self._formed(checked or self._checked(), n_targets, solver)
+            if solver is None:
+                self._keep(information)
+        try:
+            information.require_positive_definite()
+        except IndefiniteInformationError as error:
+            raise self._indefinite_error(error) from None
+        self._warn_far_from_optimum()
+        return information
+
+    def _formed(self, checked, n_targets, solver):
+        """The information from rows and their E-step, and the Newton decrement."""
+        rows, result = checked
+        if solver == "dual" and rows.has_holes and self._posterior.structure.is_matrix:
+            raise ValueError(
+                "information_solver='dual' has a column for every row whose component is in doubt, but of "
+                "'full' and 'tied' covariances every missing value takes some as well: their matrix would be "
+                "the larger one. Use 'primal', 'matrix_free' or 'auto'; or fit 'diag' or 'spherical' "
+                "covariances, for which missing values take none."
+            )
+        sizes = {"primal": self.size, "dual": result.n_alternatives}
+        self.require_size(sizes.get(solver, 0), f"The {solver} solver")
+        with self.threads():
+            information = observed_information(rows, self._posterior, result, n_targets, solver)
+        decrement = self._decrement
+        if decrement is None:
+            decrement = information.newton_step(statistics_residual(self._posterior, result.moments))[1]
+        return information, decrement
+
+    @property
+    def size(self):
+        """Number of unknowns of the whole system, D."""
+        return self._posterior.structure.n_coefficients
+
+    def require_size(self, size, what):
+        """Raise MemoryError for a matrix of ``size`` unknowns that is too large.
+
+        Parameters
+        ----------
+        size : int
+        what : str, the name of the matrix in the message
+        """
+        if size > MAX_DENSE_SIZE:
+            posterior = self._posterior
+            raise MemoryError(
+                f"{what} of {posterior.n_components} components in {posterior.n_features} features has "
+                f"{size} unknowns, a matrix of {8 * size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are "
+                "solved. (a) Ask for means and weights alone: get_posterior_covariance and posterior_summary "
+                "take target=['weights', 'means']. (b) Reduce the features first, for example with PCA in a "
+                "pipeline. (c) Lower n_components."
+            )
+
+    def factored(self):
+        """The observed information, by a matrix of all unknowns or the dual one wherever either fits."""
+        information = self.information(self.size)
+        if information.holds_rows and self.size <= MAX_DENSE_SIZE:
+            information = self.information(self.size, "primal")
+        return information
+
+    def log_determinant(self):
+        """log|I - T' G T| with T T' = R, a float."""
+        information = self.factored()
+        if information.holds_rows:
+            self.require_size(self.size, "The second-order evidence")
+        return information.log_determinant
+
+    def information_of_labels(self, rows, n_targets):
+        """The observed information if every missing value were known, and its covariance as it is.
+
+        Parameters
+        ----------
+        rows : CentredRows, the training rows; they are checked
+        n_targets : int
+        """
+        rows, result = self._checked(rows)
+        with self.threads():
+            return observed_information(rows, self._posterior, result, n_targets, hidden_values=False)
+
+    # How good the optimum is.
+
+    @property
+    def decrement(self):
+        """Distance of the fit from its optimum, in posterior standard deviations."""
+        if self._decrement is None:
+            self._decrement = self._formed(self._checked(), 1, "matrix_free")[1]
+        return self._decrement
+
+    def _warn_far_from_optimum(self):
+        if self._decrement > _FAR_FROM_OPTIMUM and not self._has_warned:
+            self._has_warned = True
+            warn_caller(
+                f"The fit is {self._decrement:.2g} posterior standard deviations away from its "
+                f"optimum ({self._course}), so the linear response at it is rough. To come closer, "
+                f"{self._course.ways_closer()}."
+            )
+
+    def _indefinite_error(self, error):
+        """The error in terms of the mixture: it names the parameters and the components concerned."""
+        structure = self._posterior.structure
+        intercepts, linear, quadratic = (
+            np.square(block) for block in structure.layout.split(error.direction)
+        )
+        totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
+        theta = self.fitted.parameters.theta
+        kind = next(target.name for target in theta if target.block == max(totals, key=totals.get))
+        share = intercepts + linear.sum(axis=1)
+        if structure.has_own_precisions:
+            share += quadratic.sum(axis=1)
+        most = np.sort(np.argsort(share)[::-1][:2])
+        pair = " and ".join(str(k) for k in most)
+        owners = f"component{'s' * (len(most) > 1)} {pair}"
+        return indefinite_information_error(
+            error.smallest_eigenvalue,
+            error.direction,
+            subject="The posterior covariance is undefined, as the fit",
+            where=f"mostly in the {kind.replace('_', ' ')} of {owners}",
+            remedies=self._remedies(most),
+        )
+
+    def _remedies(self, components):
+        """What to do about a fit that is no strict optimum, mostly in some components: list of str."""
+        course, remedies = self._course, []
+        if not (course.converged and course.is_of_newton and self._decrement < _FAR_FROM_OPTIMUM):
+            remedies.append(
+                f"The fit ended {self._decrement:.2g} posterior standard deviations from an optimum, or at a "
+                f"saddle ({course}): {course.ways_closer()}."
+            )
+        if len(components) > 1:
+            pair = " and ".join(str(k) for k in components)
+            ways = f"lower n_components, {course.other_starts()}."
+            remedies.append(
+                f"Components {pair} coincide or share one cluster: {ways}"
+                if course.converged
+                else f"If that does not help, components {pair} may share one cluster: {ways}"
+            )
+        return remedies
+
+    # Pickling.
+
+    def to_state(self):
+        """Builtins and arrays from which `from_state` makes a source without rows; nothing changes here.
+
+        Where the information is not formed yet, it is formed for the pickle, if a pickle can carry it and the
+        rows are still those of the fit. Otherwise the copy asks for the training rows.
+        """
+        information, decrement = self._matrix, self._decrement
+        if self._rows is not None:
+            with contextlib.suppress(ValueError, MemoryError):
+                information, decrement = self._formed_to_pickle()
+        return {
+            "course": asdict(self._course),
+            "n_jobs": self._n_jobs,
+            "training_sums": self._training_sums.sums,
+            "decrement": None if decrement is None else float(decrement),
+            "information": self._packed if information is None else information.to_arrays(),
+        }
+
+    @classmethod
+    def from_state(cls, state, fitted):
+        """The source that `to_state` described."""
+        return cls(
+            fitted,
+            None,
+            FitCourse(**state["course"]),
+            state["n_jobs"],
+            TrainingSums(fitted.posterior, state["training_sums"]),
+            decrement=state["decrement"],
+            packed=state["information"],
+        )
+
+    def _formed_to_pickle(self):
+        """The information, or None where it is too large to be formed for a pickle; and the decrement."""
+        checked = rows, result = self._checked()
+        structure = self._posterior.structure
+        costs = estimated_costs(rows, structure, result)
+        bytes_per_row = 8 * costs.n_columns * self._posterior.centred_means.size
+        bytes_of = {
+            "primal": 8 * costs.n_coefficients**2,
+            "dual": 8 * costs.n_columns**2 + bytes_per_row,
+        }
+        by_cost = costs.costs(n_targets=1)
+        small = [
+            solver
+            for solver, size in bytes_of.items()
+            if size <= _FORMED_TO_PICKLE_BYTES and solver in by_cost
+        ]
+        if small:
+            return self._formed(checked, 1, min(small, key=by_cost.get))
+        return None, self._formed(checked, 1, "matrix_free")[1]
+
+
+def unpacked_information(arrays, posterior):
+    """The observed information at a posterior, from the arrays of its ``to_arrays``."""
+    complete = complete_information(posterior)
+
+    def columns(arrays):
+        if "remaining" in arrays:
+            return ExpectedColumns.from_arrays(posterior, complete, arrays["remaining"], arrays)
+        return AmbiguousColumns.from_arrays(posterior, arrays)
+
+    return information_from_arrays(complete, arrays, columns)
+
+
+@dataclass(frozen=True)
+class FitCourse:
+    """How a fit went, and what would bring it closer to a strict optimum: for messages.
+
+    Attributes
+    ----------
+    n_iter : int
+    converged : bool
+    max_iter : int
+    tol : float
+    solver : str
+    is_drawn : bool, whether its start was drawn at random, and not given
+    stopped : bool, whether a callback ended it
+    """
+
+    n_iter: int
+    converged: bool
+    max_iter: int
+    tol: float
+    solver: str
+    is_drawn: bool
+    stopped: bool = False
+
+    def __str__(self):
+        return f"n_iter_ = {self.n_iter}, {'converged' if self.converged else 'not converged'}"
+
+    @property
+    def is_of_newton(self):
+        """Whether the solver leaves saddle points."""
+        return self.solver == "newton"
+
+    def ways_closer(self):
+        """The arguments that would have brought the fit closer to an optimum, in words."""
+        if self.stopped:
+            ways = ["fit without the callback that stopped it"]
+        elif self.converged:
+            ways = [f"lower tol (now {self.tol:g})"]
+        else:
+            ways = [f"raise max_iter (now {self.max_iter}), and see that the fit converges"]
+        if not self.is_of_newton:
+            ways.append("use solver='newton'")
+        return ", or ".join(ways)
+
+    def other_starts(self):
+        """The arguments that would have made the fit start elsewhere, in words: the end of a list."""
+        if self.is_drawn:
+            return "raise n_init, or change random_state"
+        return "or start from other responsibilities (init_params)"
+
+
+@dataclass(frozen=True)
+class TrainingSums:
+    """Sums over the rows of a fit that other rows do not have: they say whether rows are those of the fit.
+
+    Every row x has z, its values in units of the columns, and a weight c between 0 and 1 that depends on all
+    of z and on which values are missing. The sums of c and of c z, as often as rows count, are kept with the
+    fit. The order of the rows, and how they are stored, change them by round-off of sums alone, however
+    dependent columns are: no matrix takes part. The lower bound would not do: where a covariance is nearly
+    singular its rounding is amplified as much as a change of X.
+
+    A change of one value by 1e-9 N units of its column, or more, is seen. Smaller changes may pass: they do
+    not matter to a fit of N rows.
+
+    Attributes
+    ----------
+    posterior : VariationalPosterior of the fit, which sets the units of the columns
+    sums : (2 + P,), how many rows there are, weights counted, and sums of c and of c z
+    """
+
+    posterior: object
+    sums: np.ndarray
+
+    @classmethod
+    def of(cls, posterior, rows):
+        """The sums over some rows, measured from the posterior's origin."""
+        return cls(posterior, _sums(posterior, rows)[0])
+
+    def difference(self, rows):
+        """What makes rows others than those of the fit, the end of a sentence; None where they are the same.
+
+        Parameters
+        ----------
+        rows : CentredRows
+        """
+        found, sizes = _sums(self.posterior, rows)
+        changes = np.abs(found - self.sums)
+        changed = ~(changes <= _RELATIVE_TOLERANCE * sizes)  # NaN is a change.
+        if not changed.any():
+            return None
+        if changed[0]:
+            return f"it counts {found[0]:.10g} rows, and that of the fit {self.sums[0]:.10g}"
+        largest = np.divide(changes, sizes, out=np.ones_like(changes), where=sizes > 0)[changed].max()
+        return f"sums over its rows differ from those of the fit by up to a relative {largest:.1g}"
+
+
+def _sums(posterior, rows):
+    """The sums of `TrainingSums`, and those of the sizes of their terms: (2, 2 + P)."""
+    layout, counts = posterior.structure.layout, posterior.counts[:, None]
+    deviations = layout.per_component(posterior.structure.deviations(posterior.covariance_cholesky))
+    squares = np.square(deviations) + np.square(posterior.centred_means)
+    units = np.sqrt((counts * squares).sum(axis=0) / counts.sum())
+    return rows.total(functools.partial(_sums_of_block, units))
+
+
+def _sums_of_block(units, block):
+    """The sums over a block, (2, 2 + P)."""
+    z = block.rows / units[:, None]
+    direction = np.cos(1.0 + np.arange(len(z)))  # A generic one: no other row is likely to have the same c.
+    projection = direction @ z
+    if block.holes is not None:
+        projection += direction @ block.holes.by_row(block.holes.hidden.T)
+    c = block.weighted(1.0 / (1.0 + np.square(projection)))
+    of_both = [block.counts.sum(), c.sum()]
+    return np.array([[*of_both, *(z @ c)], [*of_both, *(np.abs(z) @ c)]])
