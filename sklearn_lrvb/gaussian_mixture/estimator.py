@@ -29,16 +29,15 @@ from sklearn_lrvb.gaussian_mixture.fitted import (
     checked_array,
     model_of,
 )
-from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
-from sklearn_lrvb.gaussian_mixture.fitting.completion import Completion
-from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
+from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent, Starts
+from sklearn_lrvb.gaussian_mixture.fitting.moves import resolve_moves
+from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
+from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
+from sklearn_lrvb.gaussian_mixture.fitting.starts import (
+    Completion,
     standardized_kmeans,
     starting_responsibilities,
 )
-from sklearn_lrvb.gaussian_mixture.fitting.moves import resolve_moves
-from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
-from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
-from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, warn_of_weights_as_y
 from sklearn_lrvb.gaussian_mixture.imputation_methods import ImputationMethods
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.arguments import check_largest, checked_counts, checked_weights
-from sklearn_lrvb.gaussian_mixture.fitting.initialization import (
+from sklearn_lrvb.gaussian_mixture.fitting.starts import (
     checked_dask_responsibilities,
     checked_responsibilities,
 )

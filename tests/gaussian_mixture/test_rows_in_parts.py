@@ -17,7 +17,7 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import influence_methods
-from sklearn_lrvb.gaussian_mixture.fitting import initialization, search
+from sklearn_lrvb.gaussian_mixture.fitting import search, starts
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import scores_of_one_step
 from sklearn_lrvb.row_blocks import dask_rows
@@ -47,7 +47,7 @@ def _few_refits(monkeypatch):
 @pytest.fixture
 def starts_from_samples(monkeypatch):
     """Have 300 rows count as very many."""
-    for module in (initialization, search):
+    for module in (search, starts):
         monkeypatch.setattr(module, "SAMPLE_ROWS", 120)
 
 

@@ -2,7 +2,7 @@
 
 The first step is Newton's, with the information of all rows. The sweeps after it go over all rows, and
 subtract what the row adds to their sums. So a row can be left out wherever the rows are, and no other row is
-copied. The sweeps are accelerated by Anderson's method (`anderson_acceleration`). A step is kept if the lower
+copied. The sweeps are accelerated by Anderson's method (`acceleration`). A step is kept if the lower
 bound of the other rows is not lower there than before the last sweep.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
+from sklearn_lrvb.gaussian_mixture.fitting.acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     posterior_after_step,

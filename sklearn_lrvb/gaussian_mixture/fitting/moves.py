@@ -2,55 +2,120 @@
 
 Surplus components empty over hundreds of sweeps, and neither plain nor accelerated sweeps ever join two
 components that share one cluster. A move does either at once. It proposes another q, and the fit continues
-from there if the exact lower bound, which the next E-step finds, is higher than before.
+from there if the exact lower bound, which the next E-step finds, is higher than before. `ascent` makes the
+moves proposed here; `search` proposes splits and trial merges at the end of a fit.
 
 *Mathematics.* Let r be the responsibilities at q, and q' optimal for them. If a move turns r into r+, and q+
 is optimal for r+, a sweep at q+ finds a lower bound of at least L(r+) = L(r) + gain, and L(r) is at least
-the bound that the sweep at q found. So the sweep accepts every move whose gain is positive. The gain of a
-merge is that of `component_statistics`, minus the entropy of the assignments that it loses. A deletion gives
-the rows of component k to the others in proportion to their responsibilities; its gain is at least
+the bound that the sweep at q found. So the sweep accepts every move whose gain is positive. An emptied
+component returns to its prior; K does not change.
+
+A deletion gives the rows of component k to the others in proportion to their responsibilities; its gain is
+at least
 
     sum_n w_n log(1 - r_nk) + [KL_k - KL_empty] + log Z_w(N') - sum_l N'_l E log pi_l + KL_w,
 
 with KL_k the contribution of component k to the divergence of q from the prior, KL_empty that of an empty
 component, KL_w that of the weights, N'_k = 0 and
 N'_l = N_l + sum_n w_n r_nk r_nl/(1 - r_nk) for the others. (The terms of the weights are compared with those
-of the best q(pi) for the present counts, which any sweep gains.) An emptied component returns to its prior; K
-does not change.
+of the best q(pi) for the present counts, which any sweep gains.)
 
-`ascent` makes the moves proposed here. `search` proposes splits and trial merges at the end of a fit.
+The gain of a merge follows from the lower bound as a function of the components' statistics. Conjugacy makes
+it a sum of closed forms,
+
+    L(r) = log Z_w(N) + sum over precision groups of log Z(c, A) - (P/2) sum_k log tau_k + H(r) + constants,
+
+with Z_w and Z the integrals over weights and precisions (`log_evidence` of the weight prior and of the
+covariance structure), H(r) the entropy of the assignments, and the complete statistics of component k (prior
+and known noise included)
+
+    tau_k = b0 + N_k,    d_k = m_k - m0,    c = nu0 + power N_k,    A_k = c E(Lambda_k)^-1.
+
+The component that holds the rows of both components k and l has
+
+    N = N_k + N_l,    d = (tau_k d_k + tau_l d_l)/tau,    A = A_k + A_l - C0 + between,
+    between = (tau_k tau_l s(d_k - d_l) - b0 tau_k s(d_k) - b0 tau_l s(d_l))/tau,
+
+and the other one returns to its prior. With "tied" covariances, ``between`` is added to the one A, and
+nothing else changes. `ComponentStatistics` works in the frame of the prior, where C0 is the identity and
+every A_k is at least the identity: sums of them are well conditioned whatever the units of the rows.
 """
 
+import functools
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.special import xlogy
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.fitting.assignment_sums import assignment_sums
-from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
-    ComponentStatistics,
-    divergence_of_emptied,
-    emptied,
-    own_divergences,
-)
+from sklearn_lrvb.gaussian_mixture.e_step.frames import frames_of
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normalized
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior, occupied
+from sklearn_lrvb.row_blocks import batches
 
 LEAST_GAIN = 1e-3  # Gain of the lower bound, in nats, above which a move is worth a sweep.
-
 # Gain above which a change of the components' order is worth the sweeps that follow it, up to 170.
 _LEAST_GAIN_OF_ORDER = 0.5
-
 # A pass over the rows evaluates only the most promising merges, this many pairs for every component, and the
 # most promising deletions, this many in all.
 _PAIRS_PER_COMPONENT = 2
 _MAX_DELETIONS = 3
-
 # Merges of more than two components are tried only where at most this many components are occupied, because
 # their stages together have K^3/6 pairs.
 _MAX_COLLAPSED = 32
+
+
+def resolve_moves(estimator):
+    """The moves that an estimator's arguments allow, or None.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture
+
+    Returns
+    -------
+    moves : Moves or None
+
+    Raises
+    ------
+    ValueError
+        Where ``moves="merge"`` or ``moves="search"`` is given and the solver, the prior or the start rules
+        moves out. With ``moves="auto"`` there are then no moves.
+    """
+    if estimator.moves is None:
+        return None
+    obstacle = _obstacle(estimator)
+    if obstacle is None:
+        return Moves(only_with_surplus=estimator.moves == "auto", searches=estimator.moves == "search")
+    if estimator.moves == "auto":
+        return None
+    reason, remedy = obstacle
+    raise ValueError(
+        f"moves={estimator.moves!r} cannot be made: {reason}. (a) {remedy}. (b) Use moves='auto', which "
+        "makes moves only where they can be made."
+    )
+
+
+def _obstacle(estimator):
+    """The reason why there can be no moves, and its remedy; None where there can be moves."""
+    if estimator.solver != "newton":
+        return f"solver={estimator.solver!r} makes sweeps alone", "Use solver='newton'"
+    if estimator.prior == "flat":
+        return "an empty component has no posterior under prior='flat'", "Use prior='conjugate'"
+    if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):
+        return (
+            "init_params is an array of responsibilities, whose columns fix the order of the components",
+            "Pass the name of an initialization, or a callable",
+        )
+    if estimator.warm_start and (estimator.moves != "auto" or hasattr(estimator, "converged_")):
+        return (
+            "warm_start=True keeps the components of one fit in their places in the next",
+            "Use warm_start=False",
+        )
+    return None
 
 
 @dataclass(frozen=True)
@@ -285,51 +350,273 @@ class MoveProposals:
             yield Move("sorted the components by their counts", posterior)
 
 
-def resolve_moves(estimator):
-    """The moves that an estimator's arguments allow, or None.
+@dataclass(frozen=True)
+class AssignmentSums:
+    """Sums over the rows, each times its sample weight.
+
+    Attributes
+    ----------
+    entropy_losses : (n_groups,), entropy of the assignments that is lost if a group of components is merged
+    log_kept : (n_deleted,), sum of log(1 - r_k), by which the rows' scores fall if component k is deleted
+    taken_over : (n_deleted, K), sum of r_k r_l/(1 - r_k), rows of component k that then go to component l
+    """
+
+    entropy_losses: np.ndarray
+    log_kept: np.ndarray
+    taken_over: np.ndarray
+
+
+def assignment_sums(rows, posterior, groups, deleted):
+    """One pass over the rows.
 
     Parameters
     ----------
-    estimator : LRVBGaussianMixture
+    rows : CentredRows
+    posterior : VariationalPosterior
+    groups : sequence of int sequences, components that may be merged
+    deleted : int sequence (n_deleted,), components that may be deleted one by one
 
     Returns
     -------
-    moves : Moves or None
-
-    Raises
-    ------
-    ValueError
-        Where ``moves="merge"`` or ``moves="search"`` is given and the solver, the prior or the start rules
-        moves out. With ``moves="auto"`` there are then no moves.
+    sums : AssignmentSums
     """
-    if estimator.moves is None:
-        return None
-    obstacle = _obstacle(estimator)
-    if obstacle is None:
-        return Moves(only_with_surplus=estimator.moves == "auto", searches=estimator.moves == "search")
-    if estimator.moves == "auto":
-        return None
-    reason, remedy = obstacle
-    raise ValueError(
-        f"moves={estimator.moves!r} cannot be made: {reason}. (a) {remedy}. (b) Use moves='auto', which "
-        "makes moves only where they can be made."
-    )
+    frames = frames_of(posterior, rows)
+    function = functools.partial(_sums_of_block, frames, groups, deleted)
+    return AssignmentSums(*rows.total(function, frames.numbers_per_row))
 
 
-def _obstacle(estimator):
-    """The reason why there can be no moves, and its remedy; None where there can be moves."""
-    if estimator.solver != "newton":
-        return f"solver={estimator.solver!r} makes sweeps alone", "Use solver='newton'"
-    if estimator.prior == "flat":
-        return "an empty component has no posterior under prior='flat'", "Use prior='conjugate'"
-    if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):
-        return (
-            "init_params is an array of responsibilities, whose columns fix the order of the components",
-            "Pass the name of an initialization, or a callable",
+def _sums_of_block(frames, groups, deleted, block):
+    """The attributes of `AssignmentSums`, summed over a block."""
+    expectation = expect(frames, block, keep_log_densities=len(deleted) > 0)
+    r, n_components = expectation.responsibilities, len(expectation.responsibilities)
+    entropy_losses = block.weighted(_entropy_losses(r, groups)).sum(axis=1)
+    log_kept, taken_over = np.zeros(len(deleted)), np.zeros((len(deleted), n_components))
+    for i, k in enumerate(deleted):
+        others, log_normalizer = normalized(np.delete(expectation.log_densities, k, axis=0))
+        log_kept[i] = block.weighted(log_normalizer - expectation.log_normalizer).sum()
+        taken_over[i, np.arange(n_components) != k] = block.weighted(others * r[k]).sum(axis=1)
+    return entropy_losses, log_kept, taken_over
+
+
+def _entropy_losses(responsibilities, groups):
+    """s log s - sum over a group of r_k log r_k, with s the sum of its r_k: (K, n) -> (n_groups, n)."""
+    own = xlogy(responsibilities, responsibilities)
+    losses = np.empty((len(groups), responsibilities.shape[1]))
+    for loss, group in zip(losses, groups, strict=True):
+        group = np.asarray(group)
+        merged = responsibilities[group].sum(axis=0)
+        np.subtract(xlogy(merged, merged), own[group].sum(axis=0), out=loss)
+    return losses
+
+
+class ComponentStatistics:
+    """Complete sufficient statistics of all components of a posterior under a conjugate prior.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    """
+
+    def __init__(self, posterior):
+        prior, structure = posterior.prior, posterior.structure
+        self._posterior, self._prior, self._structure = posterior, prior, structure
+        whiteners = structure.whiteners(prior.covariance_cholesky)
+        self._means = structure.transformed(whiteners, posterior.centred_means - prior.mean)
+        self._squares = structure.statistic_by_row(self._means.T)
+        covariance_cholesky = structure.composed_triangles(whiteners, posterior.covariance_cholesky)
+        self._scatter = structure.expand(posterior.effective_degrees_of_freedom) * structure.gram(
+            covariance_cholesky
         )
-    if estimator.warm_start and (estimator.moves != "auto" or hasattr(estimator, "converged_")):
-        return (
-            "warm_start=True keeps the components of one fit in their places in the next",
-            "Use warm_start=False",
+        self._log_evidence = self._log_evidence_of_precisions(
+            self._scatter, posterior.effective_degrees_of_freedom
         )
-    return None
+
+    # Changes of the lower bound by merges.
+
+    def merge_gains(self, pairs):
+        """Gain of the lower bound by each merge, without the entropy of the assignments that is lost.
+
+        Parameters
+        ----------
+        pairs : int array (n, 2)
+
+        Returns
+        -------
+        gains : (n,), -inf where a merged covariance is singular to working precision
+        """
+        n_numbers = max(self._posterior.n_components, np.size(self._structure.identity))
+        gains = np.empty(len(pairs))
+        for batch in batches(len(pairs), 8 * n_numbers):
+            gains[batch] = self._gains(pairs[batch])
+        return np.where(np.isnan(gains), -np.inf, gains)
+
+    def _gains(self, pairs):
+        counts = np.repeat(self._posterior.counts[None], len(pairs), axis=0)
+        rows, (first, second) = np.arange(len(pairs)), pairs.T
+        counts[rows, first] += counts[rows, second]
+        counts[rows, second] = 0.0
+        gaussian = self._gains_of_means(pairs) + self._gains_of_precisions(pairs)
+        return gaussian + self.gains_of_weights(counts)
+
+    def gain_of_all(self, pairs):
+        """Gain of the lower bound by disjoint merges made at once, as in `merge_gains`: a float."""
+        if self._structure.has_own_precisions:
+            of_precisions = self._gains_of_precisions(pairs).sum()
+        else:
+            scatter = self._scatter + self._between(pairs).sum(axis=0)
+            of_precisions = self._gains_of_shared_precision(scatter)[0]
+        of_weights = self.gains_of_weights(self.counts_after(pairs))
+        return float(self._gains_of_means(pairs).sum() + of_precisions + of_weights)
+
+    def counts_after(self, pairs):
+        """Counts after disjoint merges, (K,)."""
+        counts, (first, second) = self._posterior.counts.copy(), pairs.T
+        counts[first] += counts[second]
+        counts[second] = 0.0
+        return counts
+
+    def gains_of_weights(self, counts):
+        """Changes of log Z_w to given counts, both in their best order: (..., K) -> (...)."""
+        return self._log_evidence_of_weights(counts) - self._log_evidence_of_weights(self._posterior.counts)
+
+    def _log_evidence_of_weights(self, counts):
+        """log Z_w with the counts in their best order: (..., K) -> (...)."""
+        weights = self._prior.weights
+        return weights.log_evidence(np.take_along_axis(counts, weights.best_order(counts), axis=-1))
+
+    def _gains_of_means(self, pairs):
+        """Changes of -(P/2) sum_k log tau_k, P being the number of dimensions: (n,)."""
+        first, second = self._posterior.mean_precision[pairs.T]
+        least = self._prior.mean_precision
+        return (
+            0.5 * self._structure.n_dimensions * np.log(first / (first + second - least) * (second / least))
+        )
+
+    def _gains_of_precisions(self, pairs):
+        """Changes of the sum of log Z(c, A), (n,)."""
+        if not self._structure.has_own_precisions:
+            return self._gains_of_shared_precision(self._scatter + self._between(pairs))
+        first, second = pairs.T
+        scatter, effective_degrees_of_freedom = self._merged(pairs)
+        merged = self._log_evidence_of_precisions(scatter, effective_degrees_of_freedom)
+        emptied = self._log_evidence_of_precisions(
+            self._structure.identity[None], np.array([self._prior.degrees_of_freedom])
+        )
+        return merged + emptied - self._log_evidence[first] - self._log_evidence[second]
+
+    def _gains_of_shared_precision(self, scatter):
+        effective_degrees_of_freedom = np.repeat(self._posterior.effective_degrees_of_freedom, len(scatter))
+        return self._log_evidence_of_precisions(scatter, effective_degrees_of_freedom) - self._log_evidence
+
+    def _log_evidence_of_precisions(self, scatter, effective_degrees_of_freedom):
+        """log Z(c, A), NaN where A is singular to working precision: (n, ...), (n,) -> (n,)."""
+        structure, complement = self._structure, self._prior.complement
+        log_determinants = structure.log_determinants(structure.cholesky(scatter)) / structure.power
+        counts = (effective_degrees_of_freedom - self._prior.degrees_of_freedom) / structure.power
+        log_determinants += complement.log_determinant(
+            complement.inverse_scale(counts) / complement.prior_variance
+        )
+        return structure.precision_factors.log_evidence(
+            effective_degrees_of_freedom, log_determinants, self._prior.independent
+        )
+
+    def _merged(self, pairs):
+        """A and c of merged components with precisions of their own, (n, ...) and (n,)."""
+        first, second = pairs.T
+        scatter = (
+            self._scatter[first] + self._scatter[second] - self._structure.identity + self._between(pairs)
+        )
+        counts = self._posterior.counts[pairs].sum(axis=1)
+        return scatter, self._prior.degrees_of_freedom + self._structure.power * counts
+
+    def _between(self, pairs):
+        """The statistic ``between`` of the module's docstring, (n, ...)."""
+        structure, least = self._structure, self._prior.mean_precision
+        first, second = pairs.T
+        of_first, of_second = self._posterior.mean_precision[pairs.T]
+        together = of_first + of_second - least
+        apart = structure.statistic_by_row((self._means[first] - self._means[second]).T)
+        return (
+            structure.expand(of_first * (of_second / together)) * apart
+            - structure.expand(least * of_first / together) * self._squares[first]
+            - structure.expand(least * of_second / together) * self._squares[second]
+        )
+
+    # The posteriors that moves lead to.
+
+    def merged_posterior(self, pairs):
+        """q where the first component of every disjoint pair replaces both; the second is at its prior."""
+        posterior, structure = self._posterior, self._structure
+        centred_means = posterior.centred_means.copy()
+        least, (first, second) = self._prior.mean_precision, pairs.T
+        of_first, of_second = posterior.mean_precision[pairs.T][:, :, None]
+        sums = of_first * centred_means[first] + of_second * centred_means[second] - least * self._prior.mean
+        centred_means[first] = sums / (of_first + of_second - least)
+        centred_means[second] = self._prior.mean
+        if structure.has_own_precisions:
+            covariance_cholesky = posterior.covariance_cholesky.copy()
+            scatter, effective_degrees_of_freedom = self._merged(pairs)
+            covariance_cholesky[first] = self._merged_cholesky(scatter, effective_degrees_of_freedom)
+            covariance_cholesky[second] = _prior_cholesky(self._prior)
+        else:
+            scatter = self._scatter + self._between(pairs).sum(axis=0)
+            covariance_cholesky = self._merged_cholesky(scatter, posterior.effective_degrees_of_freedom)
+        return replace(
+            posterior,
+            counts=self.counts_after(pairs),
+            centred_means=centred_means,
+            covariance_cholesky=covariance_cholesky,
+        )
+
+    def _merged_cholesky(self, scatter, effective_degrees_of_freedom):
+        """Cholesky factors of A/c in the units of the rows, (n, ...)."""
+        structure = self._structure
+        own = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
+        return structure.composed_triangles(self._prior.covariance_cholesky, own)
+
+
+def emptied(posterior, components):
+    """q with the means and precisions of some components at their prior, and the counts as they were.
+
+    A precision that all components share stays.
+
+    Parameters
+    ----------
+    components : index of components
+    """
+    prior, structure = posterior.prior, posterior.structure
+    centred_means, covariance_cholesky = posterior.centred_means.copy(), posterior.covariance_cholesky
+    centred_means[components] = prior.mean
+    if structure.has_own_precisions:
+        covariance_cholesky = covariance_cholesky.copy()
+        covariance_cholesky[components] = _prior_cholesky(prior)
+    return replace(posterior, centred_means=centred_means, covariance_cholesky=covariance_cholesky)
+
+
+def divergence_of_emptied(posterior):
+    """Contribution of a component without rows to the divergence of q from the prior.
+
+    It is zero, except with independent factors of means and precisions: the factors of the prior are joint,
+    so that no such q equals it.
+    """
+    if not posterior.prior.independent:
+        return 0.0
+    n_components = posterior.n_components
+    counts = np.zeros(n_components)
+    counts[-1] = 0.0 if posterior.structure.has_own_precisions else posterior.counts.sum()
+    return own_divergences(replace(emptied(posterior, slice(None)), counts=counts))[0]
+
+
+def own_divergences(posterior):
+    """Contributions of every component's mean and own precision to the divergence from the prior, (K,).
+
+    A precision that all components share is not counted.
+    """
+    if posterior.structure.has_own_precisions:
+        return posterior.divergences.means + posterior.divergences.precisions
+    return posterior.divergences.means
+
+
+def _prior_cholesky(prior):
+    """The Cholesky factor of E(Lambda)^-1 = C0/nu0 under the prior, in the shape of one group."""
+    return prior.covariance_cholesky[0] / np.sqrt(prior.degrees_of_freedom)

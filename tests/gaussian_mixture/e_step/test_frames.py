@@ -18,7 +18,7 @@ from sklearn_lrvb import LRVBGaussianMixture, row_blocks
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import CommonFrame, OwnFrames, frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import normalized
-from sklearn_lrvb.gaussian_mixture.fitting import initialization
+from sklearn_lrvb.gaussian_mixture.fitting import starts
 from sklearn_lrvb.row_blocks import ArrayRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -167,7 +167,7 @@ def test_a_sweep_makes_nothing_of_the_size_of_the_data(covariance_type, n_featur
 
 @pytest.mark.parametrize("n_features", [2, 10])
 def test_the_memory_of_a_fit_does_not_grow_with_the_rows(n_features, monkeypatch):
-    monkeypatch.setattr(initialization, "SAMPLE_ROWS", 2**13)  # of a start, which is held in memory
+    monkeypatch.setattr(starts, "SAMPLE_ROWS", 2**13)  # of a start, which is held in memory
     estimator = LRVBGaussianMixture(n_components=3, random_state=0)
     few, many = (np.tile(three_blobs(400, n_features), (n, 1)) for n in (100, 400))
     assert peak_memory(lambda: estimator.fit(many)) < 1.1 * peak_memory(lambda: estimator.fit(few))

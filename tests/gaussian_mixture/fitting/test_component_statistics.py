@@ -11,7 +11,7 @@ from scipy.special import xlogy
 from sklearn_lrvb.gaussian_mixture.arguments import resolve_prior
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
+from sklearn_lrvb.gaussian_mixture.fitting.moves import (
     ComponentStatistics,
     divergence_of_emptied,
     emptied,

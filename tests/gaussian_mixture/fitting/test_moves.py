@@ -26,9 +26,14 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_r
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
-from sklearn_lrvb.gaussian_mixture.fitting.assignment_sums import assignment_sums
-from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import ComponentStatistics, emptied
-from sklearn_lrvb.gaussian_mixture.fitting.moves import Move, MoveProposals, Moves
+from sklearn_lrvb.gaussian_mixture.fitting.moves import (
+    ComponentStatistics,
+    Move,
+    MoveProposals,
+    Moves,
+    assignment_sums,
+    emptied,
+)
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.row_blocks import ArrayRows

@@ -14,8 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.fitting import initialization, noise_cost
-from sklearn_lrvb.gaussian_mixture.fitting.initialization import standardized_kmeans
+from sklearn_lrvb.gaussian_mixture.fitting import noise_cost, starts
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import (
     COSTLY,
     _bound_from_rows,
@@ -25,6 +24,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import (
     costly_noise,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import RowSpan
+from sklearn_lrvb.gaussian_mixture.fitting.starts import standardized_kmeans
 from sklearn_lrvb.row_blocks import ArrayRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -275,7 +275,7 @@ def test_the_start_is_that_of_k_means_after_the_scaler():
 
 def test_the_start_of_many_rows_is_that_of_a_sample(monkeypatch):
     X = np.concatenate([planted(), planted()])
-    monkeypatch.setattr(initialization, "SAMPLE_ROWS", 200)
+    monkeypatch.setattr(starts, "SAMPLE_ROWS", 200)
     rows = ArrayRows.around_mean(X)
     function = standardized_kmeans(rows, 3, np.random.RandomState(0))
     made = rows.concatenated(lambda block: function(block).T)

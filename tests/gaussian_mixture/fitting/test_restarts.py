@@ -8,7 +8,7 @@ import pytest
 from catalogue import COVARIANCE_TYPES, mixture, three_blobs
 
 from sklearn_lrvb.gaussian_mixture.callbacks import NO_TASK, Progress
-from sklearn_lrvb.gaussian_mixture.fitting.restarts import Starts
+from sklearn_lrvb.gaussian_mixture.fitting.ascent import Starts
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 
 

@@ -7,8 +7,8 @@ from scipy.sparse import issparse
 from sklearn.metrics import pairwise_distances
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.fitting import initialization
-from sklearn_lrvb.gaussian_mixture.fitting.initialization import starting_responsibilities
+from sklearn_lrvb.gaussian_mixture.fitting import starts
+from sklearn_lrvb.gaussian_mixture.fitting.starts import starting_responsibilities
 from sklearn_lrvb.row_blocks import ArrayRows
 
 X = three_blobs()
@@ -61,7 +61,7 @@ def test_a_warm_start_needs_no_start():
 
 
 def test_kmeans_of_many_rows_assigns_all_to_the_nearest_center(monkeypatch):
-    monkeypatch.setattr(initialization, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(starts, "SAMPLE_ROWS", 100)
     responsibilities = start("kmeans")
     labels = responsibilities.argmax(axis=1)
     np.testing.assert_array_equal(responsibilities.sum(axis=1), 1)
@@ -93,7 +93,7 @@ def test_a_fit_from_a_sample_is_the_fit(monkeypatch):
         "weight_concentration_prior_type": "dirichlet_distribution",
     }
     whole = LRVBGaussianMixture(**shared).fit(rows)
-    monkeypatch.setattr(initialization, "SAMPLE_ROWS", 300)
+    monkeypatch.setattr(starts, "SAMPLE_ROWS", 300)
     sampled = LRVBGaussianMixture(**shared).fit(rows)
     np.testing.assert_allclose(np.sort(sampled.weights_), np.sort(whole.weights_), rtol=1e-7)
 
@@ -102,15 +102,15 @@ def test_rows_far_from_the_origin_go_to_the_nearest_center():
     centers = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     near = np.repeat(centers, 50, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(150, 2))
     rows = ArrayRows.around_mean(near + 1e9)
-    labels = rows.concatenated(initialization.NearestCenters(centers + 1e9 - rows.origin).labels)
+    labels = rows.concatenated(starts.NearestCenters(centers + 1e9 - rows.origin).labels)
     np.testing.assert_array_equal(labels, np.repeat(np.arange(3), 50))
 
 
 def test_a_row_of_nearly_all_the_weight_does_not_starve_the_sample(monkeypatch):
-    monkeypatch.setattr(initialization, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(starts, "SAMPLE_ROWS", 100)
     weights = np.ones(300)
     weights[7] = 1e9
     assert start("kmeans", weights=weights).sum(axis=0).min() > 0
     rows = ArrayRows.around_mean(overlapping(300), sample_weight=weights)
-    made = initialization.standardized_kmeans(rows, 3, np.random.RandomState(0))
+    made = starts.standardized_kmeans(rows, 3, np.random.RandomState(0))
     assert rows.total(lambda block: made(block).sum(axis=0)).min() > 0

@@ -7,7 +7,7 @@ from catalogue import MODELS, fitted, mixture, model_id, overlapping, three_blob
 from benchmarks.problems.clusters import PROBLEMS
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.fitting.anderson_acceleration import Acceleration
+from sklearn_lrvb.gaussian_mixture.fitting.acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import NewtonOffer
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     posterior_after_step,
