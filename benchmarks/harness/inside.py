@@ -190,12 +190,6 @@ class InformationPass:
         return information.covariance_root(self._means[:1])
 
 
-class _RowsWithoutPairFrame(ArrayRows):
-    """Rows whose sweeps do not use the frame of a pair of components, where rounding errors are larger."""
-
-    total_scatter = None
-
-
 class RefitFromOptimum:
     """Refits to changed rows by Newton's steps from an optimum, with the matrix that was factored there.
 
@@ -215,7 +209,7 @@ class RefitFromOptimum:
 
         The means are those of the posterior at the end of the step: {group: (d,)}.
         """
-        rows = _RowsWithoutPairFrame(X, self._origin, self._n_jobs)
+        rows = ArrayRows(X, self._origin, self._n_jobs)
         posterior = _uncached(self._posterior)
         while True:
             residual = statistics_residual(posterior, e_step(rows, posterior).moments)

@@ -25,7 +25,7 @@ from sklearn_lrvb.row_blocks.blocks import (
     sum_of_rows,
     untracked,
 )
-from sklearn_lrvb.row_blocks.centred_rows import CentredRows, TotalScatter
+from sklearn_lrvb.row_blocks.centred_rows import CentredRows
 from sklearn_lrvb.row_blocks.threads import blas_threads, openmp_threads
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "Holes",
     "RowBlock",
     "RowNumbers",
-    "TotalScatter",
     "Tracked",
     "added",
     "batches",

@@ -17,43 +17,10 @@ collection, which share `PartedRows`.
 
 import functools
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from sklearn_lrvb.row_blocks.blocks import sum_of_rows, untracked
-from sklearn_lrvb.symmetric_matrices import cholesky_factor
-
-
-@dataclass(frozen=True)
-class TotalScatter:
-    """Second moments of all rows x = R v, each as often as it counts.
-
-    They are kept as moments of v, in which nearly dependent columns of X lose no digits.
-
-    Attributes
-    ----------
-    root : (n_features, n_features), R, lower triangular, with R R' the scatter of x up to round-off
-    total_weight : float, how many rows there are
-    sums : (n_features,), sum of v
-    scatter : (n_features, n_features), sum of v v'
-    """
-
-    root: np.ndarray
-    total_weight: float
-    sums: np.ndarray
-    scatter: np.ndarray
-
-    def whitened(self, whitener, center):
-        """Sum of y y' with y = W (x - center): (P, P), (P,) -> (P, P)."""
-        own_center = solve_triangular(self.root, center, lower=True)
-        crossed = np.outer(self.sums, own_center)
-        about_center = (
-            self.scatter - crossed - crossed.T + self.total_weight * np.outer(own_center, own_center)
-        )
-        turn = whitener @ self.root
-        return turn @ about_center @ turn.T
 
 
 class CentredRows(ABC):
@@ -172,21 +139,6 @@ class CentredRows(ABC):
         """Means of the columns' values, measured from the origin: by a pass, (n_features,)."""
         return self.total(sum_of_rows) / self.seen_weight
 
-    @functools.cached_property
-    def total_scatter(self):
-        """`TotalScatter`, by two passes at first need; None where columns are dependent or have holes."""
-        if self.has_holes:
-            return None
-        root = cholesky_factor(self._moments_through(np.eye(self.n_features))[1])
-        if root is None:
-            return None
-        whitener = solve_triangular(root, np.eye(self.n_features), lower=True)
-        return TotalScatter(root, self.total_weight, *self._moments_through(whitener))
-
-    def _moments_through(self, whitener):
-        """Sums of v and of v v' with v = W x."""
-        return self.total(functools.partial(_moments_of_block, whitener))
-
     def in_memory(self):
         """All rows as `ArrayRows`; for few rows."""
         return self
@@ -200,10 +152,3 @@ class CentredRows(ABC):
 def _sum_of_squares(block):
     """Sum of the squares of the rows' values, each row as often as it counts, (n_features,)."""
     return block.weighted(np.square(block.rows)).sum(axis=1)
-
-
-def _moments_of_block(whitener, block):
-    """Sums of v and of v v' with v = W x."""
-    rows = whitener @ block.rows
-    weighted = block.weighted(rows)
-    return weighted.sum(axis=1), weighted @ rows.T

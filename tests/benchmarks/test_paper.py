@@ -5,7 +5,6 @@ import pytest
 from matplotlib import pyplot as plt
 
 from benchmarks.analysis.published_posterior import comparison, same_table
-from benchmarks.harness import inside
 from benchmarks.harness.rows import append, newest
 from benchmarks.paper import (
     paper_influence_distribution,
@@ -14,11 +13,8 @@ from benchmarks.paper import (
     paper_mnist,
 )
 from benchmarks.paper.paper_mnist.fits import error_rate, label_table
-from benchmarks.problems.clusters import PROBLEMS
 from benchmarks.problems.populations import SCENARIOS
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import PairFrame
-from sklearn_lrvb.row_blocks import ArrayRows
 
 
 def test_every_experiment_is_on_the_page_with_its_figure(check_page):
@@ -35,14 +31,6 @@ def test_influence_is_the_derivative_that_refits_find(measured):
         assert row["refits"] == 4 * row["moved"] * row["n_features"]
     assert list(groups.values()) == [{"log_weights", "means", "precisions"}] * 2
     assert {row["moved"] for row in rows} == {10, 5}
-
-
-def test_refits_do_not_sweep_in_the_frame_of_a_pair():
-    X = PROBLEMS["digits"].scaled(3000).simulate()
-    fitted = inside._fitted(LRVBGaussianMixture(n_components=2, random_state=0).fit(X))
-    of_a_fit, of_a_refit = (cls(X, fitted.origin) for cls in (ArrayRows, inside._RowsWithoutPairFrame))
-    assert PairFrame.if_accurate(of_a_fit, fitted.posterior) is not None
-    assert PairFrame.if_accurate(of_a_refit, fitted.posterior) is None
 
 
 def test_two_ways_to_an_influence_are_told_apart_where_they_differ(measured):

@@ -81,7 +81,6 @@ def test_means_variances_and_ranges_are_those_of_the_values():
     )
     np.testing.assert_array_equal(rows.ranges(), [np.nanmin(X, axis=0), np.nanmax(X, axis=0)])
     np.testing.assert_allclose(rows.means, 0.0, atol=1e-12)
-    assert rows.total_scatter is None
 
 
 def test_some_rows_have_the_class_that_fits():

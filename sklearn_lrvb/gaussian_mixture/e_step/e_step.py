@@ -11,7 +11,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, frames_of
-from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import PairFrame
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import LEAST_POSSIBLE_RESPONSIBILITY, expect
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments, VariationalPosterior
 
@@ -49,9 +48,7 @@ def e_step(rows, posterior, without=None):
     -------
     result : EStepResult
     """
-    # The pair frame infers one component's moments from the other's, so both must take part.
-    frames = PairFrame.if_accurate(rows, posterior) if without is None else None
-    frames = frames or frames_of(posterior, rows)
+    frames = frames_of(posterior, rows)
     function = functools.partial(_sums_of_block, frames, without)
     moments, evidence, n_alternatives, n_pairs = rows.total(function, frames.numbers_per_row)
     return EStepResult(

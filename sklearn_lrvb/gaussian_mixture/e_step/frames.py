@@ -1,7 +1,7 @@
 """Frames in which rows are seen: every component's own, or one that all components share.
 
 A block of rows is represented in frames before its log densities and moments are computed. All kinds of
-frames (those of this file, and `pair_frame`) have these methods and attributes:
+frames have these methods and attributes:
 
 * ``whiten`` returns the representation of a `RowBlock`;
 * ``numbers_per_row`` is the size of the representation and of the temporary arrays made from it;
@@ -9,7 +9,7 @@ frames (those of this file, and `pair_frame`) have these methods and attributes:
 * ``moments`` computes sums of weight times the representation, to be added over blocks;
 * ``in_own_frames`` transforms these sums to `Moments` in the components' own frames.
 
-Linear response does not use `PairFrame`. It needs polynomials a + b.y + B.s(y) of the rows in the components'
+Linear response needs polynomials a + b.y + B.s(y) of the rows in the components'
 own frames: ``coefficients`` transforms their coefficients to the frames, and ``changes`` evaluates them
 there. It also needs moments under weights of any sign whose sum over the components is zero:
 ``signed_moments`` and ``signed_in_own_frames`` compute them, and ``hidden_moments`` what hidden values add.

@@ -26,7 +26,6 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import (
     monomials_of,
     prefers_common_frame,
 )
-from sklearn_lrvb.gaussian_mixture.e_step.pair_frame import prefers_pair_frame
 from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
 from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
@@ -122,7 +121,6 @@ _FLOPS_TO_FORM_A_MONOMIAL = 100
 _FLOPS_TO_USE_A_MONOMIAL = 7
 _FLOPS_PER_RESPONSIBILITY = 200
 
-_PAIR_FRAME_SHARE = 0.75  # Cost of a pass in the pair frame, relative to one in the components' own frames.
 # Overhead of a pass and of the M-step that makes it a sweep, whatever the number of rows.
 _FLOPS_PER_PASS, _FLOPS_PER_M_STEP = 3e6, 2e6
 _PASSES_PER_PRODUCT = 1.5  # A product with the missing information evaluates polynomials and sums them again.
@@ -159,8 +157,6 @@ def sweep_cost(rows, structure):
     """Cost of a sweep."""
     if rows.has_holes:
         one_pass = _cost_with_holes(rows, structure)
-    elif prefers_pair_frame(structure):
-        one_pass = _PAIR_FRAME_SHARE * _own_frames_cost(rows.n_samples, structure) + _FLOPS_PER_PASS
     else:
         one_pass = _cheapest_pass_cost(rows.n_samples, structure)
     return one_pass + _FLOPS_PER_M_STEP
