@@ -23,7 +23,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     posterior_after_step,
     statistics_residual,
 )
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.label_switching import departed
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import departed
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Targets
 from sklearn_lrvb.row_blocks import ArrayRows

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.diagnostics import asymmetries, mean_shifts
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.relabellings import evidence_of_all_copies
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import evidence_of_all_copies
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import asymmetries, mean_shifts
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 from sklearn_lrvb.row_blocks import untracked
 

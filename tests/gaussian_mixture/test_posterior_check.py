@@ -12,8 +12,11 @@ from scipy.linalg import block_diag, eigh
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
 from sklearn_lrvb.gaussian_mixture.posterior_check import Findings
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.diagnostics import asymmetries, mean_shifts
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import (
+    PosteriorSampler,
+    asymmetries,
+    mean_shifts,
+)
 
 WELL = Findings(asymmetry=0.05, shift=0.02, effective_share=0.98, n_empty=0, rows_per_parameter=100.0)
 

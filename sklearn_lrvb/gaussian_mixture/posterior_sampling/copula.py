@@ -15,17 +15,151 @@ Each response becomes a quantile of q's own family (a Gaussian copula):
 Where no information is missing, as with one component without holes, S = I, and these are draws of the exact
 posterior. Otherwise the means of means, and both moments of weights and precisions, have relative errors of
 order 1/N_k.
+
+*Their density.* The responses g = (l, u, B) of a draw are normal, N(0, Sigma_g), with
+
+    Sigma_g = G M^-1 G' + the excess of the logits,
+
+G being linear. The parameters theta = (logit v; u; T) are smooth functions of g, so that their log density is
+that of g less log|d theta / d g|, sums over sticks and pivots (`random_factors`). `likelihood` has the exact
+posterior's density of the same parameters.
+
+*The parameters* that draws stand for are in the frames of the fitted components. *Conventions.* n draws, K
+components, P features, S precision groups, B breaks of the stick (`weight_priors`). In the frame y = W_k (x -
+m_k) of the fitted component, a draw's precision is T_k = L_k L_k', and its mean is d_k, given as u_k = L_k'
+d_k. Under a vague precision d_k is large and L_k' d_k of order one: a product of the two would lose digits.
 """
 
+import math
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import polygamma
+from scipy.linalg import cho_solve, eigh, solve_triangular
+from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.special import logsumexp, polygamma
 
+from sklearn_lrvb.exponential_families.dirichlet import log_partition
 from sklearn_lrvb.exponential_families.quantiles import log_beta_quantile_pair
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.parameter_draws import ParameterDraws
-from sklearn_lrvb.symmetric_matrices import gram_root
+from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated, gram_root
+
+
+@dataclass(frozen=True)
+class ParameterDraws:
+    """Draws of weights, means and precisions.
+
+    Attributes
+    ----------
+    log_stick, log_rest : (n, B), log v and log(1 - v)
+    factors : (n, S, ...), L, lower triangular or the square roots of numbers
+    scaled_means : (n, K, P), u
+    """
+
+    log_stick: np.ndarray
+    log_rest: np.ndarray
+    factors: np.ndarray
+    scaled_means: np.ndarray
+
+    def __len__(self):
+        return len(self.factors)
+
+    def __getitem__(self, index):
+        return ParameterDraws(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def replaced(self, index, others):
+        """The draws with others at some places, an int array."""
+        parts = [getattr(self, field.name).copy() for field in fields(self)]
+        for part, field in zip(parts, fields(self), strict=True):
+            part[index] = getattr(others, field.name)
+        return ParameterDraws(*parts)
+
+    @classmethod
+    def concatenated(cls, parts):
+        """All draws of some parts."""
+        return cls(*(np.concatenate([getattr(own, field.name) for own in parts]) for field in fields(cls)))
+
+
+class DrawnParameters:
+    """The parameters that draws stand for.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior, in whose frames the draws are
+    origin : (P,), from where the posterior's positions are measured
+    draws : ParameterDraws
+    """
+
+    def __init__(self, posterior, origin, draws):
+        self.posterior = posterior
+        self.origin = origin
+        self.draws = draws
+        self._structure = posterior.structure
+
+    @cached_property
+    def log_weights(self):
+        """log pi, of weights that need not sum to one: (n, K)."""
+        return self.posterior.prior.weights.log_weights(self.draws.log_stick, self.draws.log_rest)
+
+    @property
+    def log_shares(self):
+        """log pi of weights that are scaled to sum to one: (n, K)."""
+        return self.log_weights - logsumexp(self.log_weights, axis=1, keepdims=True)
+
+    @property
+    def weights(self):
+        """pi, scaled to sum to one: (n, K)."""
+        return np.exp(self.log_shares)
+
+    @cached_property
+    def _inverse_factors(self):
+        factors = self.draws.factors
+        return self._structure.whiteners(factors.reshape(-1, *factors.shape[2:])).reshape(factors.shape)
+
+    @property
+    def means(self):
+        """mu = m + W^-1 L^-T u, (n, K, P)."""
+        structure, posterior = self._structure, self.posterior
+        back = structure.transposed(self._inverse_factors)
+        in_frames = structure.transformed(back, self.draws.scaled_means)
+        return (
+            self.origin
+            + posterior.centred_means
+            + structure.transformed(posterior.covariance_cholesky, in_frames)
+        )
+
+    @property
+    def precisions(self):
+        """Lambda = W' T W, in the shape of the attribute."""
+        structure = self._structure
+        return self._squared(
+            structure.composed(structure.transposed(self.posterior.whiteners), self.draws.factors)
+        )
+
+    @property
+    def covariances(self):
+        """Lambda^-1, in the shape of the attribute."""
+        structure = self._structure
+        back = structure.transposed(self._inverse_factors)
+        return self._squared(structure.composed(self.posterior.covariance_cholesky, back))
+
+    def _squared(self, factors):
+        """The matrices L L' of factors L, exactly symmetric: (n, S, ...) -> (n, *shape of the attribute)."""
+        structure = self._structure
+        squares = structure.gram(factors)
+        return structure.reporting.reported(structure.from_unique_entries(structure.unique_entries(squares)))
+
+    def reported(self):
+        """Draws in the shapes of the estimator's attributes, by target: dict of ndarray."""
+        return {name: getattr(self, name) for name in ("weights", "means", "precisions", "covariances")}
+
+    def flat(self, target):
+        """A target, by its name (`targets`), with every entry once: (n, d)."""
+        values = self.log_weights if target == "log_weights" else getattr(self, target)
+        if target not in ("precisions", "covariances"):
+            return values.reshape(len(values), -1)
+        structure = self._structure
+        return structure.unique_entries(structure.reporting.by_group(values))
+
 
 _LEAST_SQUARED_SCALE = 0.25  # Of means, where nearly all of their variance would be that of the precisions.
 _NEWTON_STEPS = 30  # More steps than `beta_size` needs, because they converge quadratically.
@@ -179,3 +313,157 @@ class PosteriorCopula:
             structure.layout.n_precision_groups, structure.n_quadratic
         )
         return np.abs(structure.own_precision_response(deviations))
+
+
+_LOG_2_PI = math.log(2.0 * math.pi)
+_LANCZOS_FROM_SIZE = 500  # Responses from which on Lanczos' method finds the largest inflations faster.
+_LANCZOS_TOLERANCE = 1e-6  # Relative error of such a direction; that of its inflation is the square.
+
+
+class CopulaDensity:
+    """Density of the draws of a `PosteriorCopula`.
+
+    Parameters
+    ----------
+    copula : PosteriorCopula
+    posterior : VariationalPosterior
+    covariance : (D, D), M^-1
+    """
+
+    def __init__(self, copula, posterior, covariance):
+        self._copula = copula
+        self._structure = structure = posterior.structure
+        self.root = cholesky_equilibrated(_response_covariance(copula, structure, covariance))
+        log_scale = np.log(structure.own_precision_scale).sum() * structure.layout.n_precision_groups
+        log_scale += np.log(copula.mean_scale).sum()
+        self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
+
+    def log_density(self, responses, draws):
+        """Log density, (n,).
+
+        Parameters
+        ----------
+        responses : (n, n_responses)
+        draws : ParameterDraws, the copula's draws of these
+        """
+        logits, _, changes = self._copula.split(responses)
+        squares = np.square(self.standardized(responses)).sum(axis=1)
+        log_derivatives = self._log_derivatives(logits, draws).sum(axis=1)
+        log_derivatives += self._copula.random_factors.log_derivatives(changes, draws.factors)
+        return self._log_constant - 0.5 * squares - log_derivatives
+
+    def standardized(self, responses):
+        """Standard normal variables e with g = Root e: (n, n_responses) -> (n, n_responses)."""
+        return solve_triangular(self.root, responses.T, lower=True).T
+
+    def in_standard_deviations(self, slopes):
+        """Root' of derivatives in g: derivatives in e, (n, n_responses)."""
+        return slopes @ self.root
+
+    def covariances_with(self, functionals):
+        """Sigma_g a of linear functionals a' g: (d, n_responses) -> (d, n_responses)."""
+        return (functionals @ self.root) @ self.root.T
+
+    def precision_times(self, vectors):
+        """Sigma_g^-1 of vectors: (n, n_responses) -> (n, n_responses)."""
+        return cho_solve((self.root, True), vectors.T).T
+
+    def inflations(self, deviations, n_directions):
+        """Largest variances, in units of those of independent responses.
+
+        Parameters
+        ----------
+        deviations : (n_responses,), standard deviations of these
+        n_directions : int
+
+        Returns
+        -------
+        inflations : (n_directions,), falling
+        directions : (n_directions, n_responses), each of length one in standard deviations
+        """
+        scaled, size = self.root / deviations[:, None], len(deviations)
+        if size < _LANCZOS_FROM_SIZE:
+            largest = [max(0, size - n_directions), size - 1]
+            inflations, directions = eigh(scaled.T @ scaled, subset_by_index=largest)
+        else:
+            squares = LinearOperator((size, size), matvec=lambda e: scaled.T @ (scaled @ e), dtype=float)
+            start = np.random.default_rng(0).normal(size=size)
+            inflations, directions = eigsh(squares, n_directions, v0=start, tol=_LANCZOS_TOLERANCE)
+        return inflations[::-1], (self.root @ directions).T[::-1]
+
+    def _log_derivatives(self, logits, draws):
+        """log of the derivative of logit v in l, of every stick: (n, B)."""
+        a, b = self._copula.beta_parameters
+        log_density = a * draws.log_stick + b * draws.log_rest
+        log_density -= log_partition(np.stack([a, b], axis=-1))
+        deviations = self._copula.logit_deviations
+        return -0.5 * (np.square(logits / deviations) + _LOG_2_PI) - np.log(deviations) - log_density
+
+    def slopes_of_log_ratio(self, responses, draws, of_log_stick, of_log_rest, of_scaled_means, of_factors):
+        """Derivatives in g of log p(X, theta(g)) - log of the copula's density: (n, n_responses).
+
+        Parameters
+        ----------
+        responses : (n, n_responses)
+        draws : ParameterDraws, the copula's draws of these
+        of_log_stick, of_log_rest, of_scaled_means, of_factors : results of `log_joint_and_slopes`
+        """
+        copula, structure = self._copula, self._structure
+        logits, _, changes = copula.split(responses)
+        a, b = copula.beta_parameters
+        log_derivatives = self._log_derivatives(logits, draws)
+        # Those of the log derivatives are the normal's, less those of the logit's density.
+        of_logits = (of_log_stick - a) * np.exp(log_derivatives + draws.log_rest)
+        of_logits -= (of_log_rest - b) * np.exp(log_derivatives + draws.log_stick)
+        of_logits -= logits / np.square(copula.logit_deviations)
+        of_changes = copula.random_factors.slopes(changes, draws.factors, of_factors)
+        of_quadratic = -structure.own_precision_scale * structure.entries(of_changes)
+        of_linear = copula.mean_scale * of_scaled_means
+        n_draws = len(responses)
+        slopes = np.hstack([of_logits, of_linear.reshape(n_draws, -1), of_quadratic.reshape(n_draws, -1)])
+        return slopes + self.precision_times(responses)
+
+
+def _response_covariance(copula, structure, covariance):
+    """Sigma_g, from M^-1."""
+    n_components, jacobian = structure.n_components, copula.logit_jacobian
+    own, mixed = covariance[:n_components, :n_components], covariance[:n_components, n_components:]
+    of_logits = jacobian.T @ own @ jacobian + copula.logit_excess_root.T @ copula.logit_excess_root
+    crossed = jacobian.T @ mixed
+    return np.block([[of_logits, crossed], [crossed.T, covariance[n_components:, n_components:]]])
+
+
+class LinearScores:
+    """First-order changes of targets under responses g, in standard deviations.
+
+    Parameters
+    ----------
+    copula : PosteriorCopula
+    density : CopulaDensity, of the same copula
+    targets : Targets
+    """
+
+    def __init__(self, copula, density, targets):
+        self._copula = copula
+        self._density = density
+        self._targets = targets
+
+    def __call__(self, target, responses):
+        """Scores of a flat target, standard normal under the copula: (n, n_responses) -> (n, d)."""
+        scale = np.sqrt(np.square(self._changes(target, self._density.root.T)).sum(axis=0))
+        return self._changes(target, responses) / np.where(scale > 0, scale, np.inf)
+
+    def _changes(self, name, responses):
+        """First-order changes of a flat target, (n, d)."""
+        target, n_breaks = self._targets[name], self._copula.n_breaks
+        if target.block == "intercept":
+            return self._log_weight_changes(responses[:, :n_breaks]) @ target.log_weight_jacobian.T
+        n_components = self._targets.posterior.n_components
+        coefficients = np.hstack([np.zeros((len(responses), n_components)), responses[:, n_breaks:]])
+        return target.responses(coefficients)
+
+    def _log_weight_changes(self, logits):
+        """Changes of log pi by those of the logits, (n, B) -> (n, K)."""
+        a, b = self._copula.beta_parameters
+        share = a / (a + b)
+        return self._targets.posterior.prior.weights.log_weights(logits * (1.0 - share), -logits * share)

@@ -9,11 +9,24 @@ of a component's term is a polynomial of degree two in y,
 
     constant + (L u)' y - y' L L' y/2,
 
-with L and u of `parameter_draws`. Its coefficients are of order one where the component holds rows: no digits
-are lost, wherever X lies. The values of all draws are one matrix product with the monomials of the rows, and
-the moments of the rows, weighted by responsibilities, another: some 2 K F flops for every row and draw, F
-being the number of monomials. Rows with holes are taken at what the fit expects of them, and `hidden_values`
-has what draws change there.
+with L and u of `copula`. Its coefficients are of order one where the component holds rows: no digits are
+lost, wherever X lies. The values of all draws are one matrix product with the monomials of the rows, and the
+moments of the rows, weighted by responsibilities, another: some 2 K F flops for every row and draw, F being
+the number of monomials. Rows with holes are taken at what the fit expects of them, and `hidden_values` has
+what draws change there.
+
+*The joint density* of rows and parameters is the exact posterior's up to the evidence. It is a density of the
+logits of the breaks of the stick, the scaled means and the precisions in the frames of the fitted components,
+theta = (logit v; u; unique entries of T = L L'), as is that of the copula (`copula`). The density of a break
+itself would lose digits next to zero. With tau and the complete moments M1 and M2 (prior included) of the
+rows, weighted by their responsibilities under a draw, its derivatives are
+
+    in u      L' M1 - tau u
+    in L      M1 u' - M2 L + kappa diag(1/L_ii),        kappa the exponent of |L|.
+
+*Completed copies* of rows with holes: parameters, components and missing values are drawn, in this order.
+Every copy has parameters of its own. What is estimated from the copies therefore varies as the posterior does
+(multiple imputation).
 """
 
 import math
@@ -22,7 +35,9 @@ from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.exponential_families.dirichlet import log_partition
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.hidden_values import (
     HiddenValues,
     hidden_values,
@@ -33,10 +48,11 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.random_assignments import 
     DRAWS_OF_STREAM,
     UniformStream,
     assign_at_random,
+    assigned_once,
     assigned_with_holes,
     exponentials,
 )
-from sklearn_lrvb.row_blocks import RowNumbers, batches, rows_in_batch, slices
+from sklearn_lrvb.row_blocks import RowNumbers, batches, rows_in_batch, slices, untracked
 
 _LARGEST_BYTES = 4 * 2**30  # of `log_likelihood_of_draws`; what reads it makes several copies
 _NUMBERS_PER_ROW = 256  # Log densities of a row that are computed at once: those of a block stay in cache.
@@ -343,3 +359,176 @@ def _constants_of_groups(posterior, factors, squares):
         - structure.n_features * math.log(2.0 * math.pi)
         - (squares * noise).sum(axis=axes)
     )
+
+
+_LOG_2_PI = math.log(2.0 * math.pi)
+
+
+def log_joint(rows, parameters):
+    """log p(X, theta) of draws, (n,).
+
+    Parameters
+    ----------
+    rows : CentredRows, the training rows
+    parameters : DrawnParameters
+    """
+    return log_likelihood(rows, parameters) + log_prior(parameters)
+
+
+def log_joint_and_slopes(rows, parameters):
+    """log p(X, theta) of draws, and its derivatives.
+
+    Returns
+    -------
+    values : (n,)
+    of_log_stick, of_log_rest : (n, B), derivatives in log v and log(1 - v)
+    of_scaled_means : (n, K, P), in u
+    of_factors : (n, S, ...), in L; entries where L is zero have no meaning
+    """
+    sums, monomial_sums = log_likelihood_and_moments(rows, parameters)
+    posterior, draws = parameters.posterior, parameters.draws
+    structure, prior = posterior.structure, posterior.prior
+    moments = complete_moments(posterior, monomial_sums)
+    group_counts = structure.power * structure.layout.per_group(moments.counts)
+    exponent = structure.expand(group_counts + _prior_exponent(prior))
+    of_factors = structure.outer_products(moments.first, draws.scaled_means)
+    of_factors -= structure.composed(moments.second, draws.factors)
+    structure.diagonal(of_factors)[...] += _over_diagonal(structure, exponent, draws.factors)
+    of_scaled_means = structure.transformed(structure.transposed(draws.factors), moments.first)
+    of_scaled_means -= (prior.mean_precision + moments.counts)[..., None] * draws.scaled_means
+    # Sums over rows of the components at a break, and of those behind it, besides the prior's exponents.
+    n_breaks = draws.log_stick.shape[1]
+    behind = np.cumsum(moments.counts[:, ::-1], axis=1)[:, ::-1] - moments.counts
+    stick, rest = _prior_sticks(prior)
+    return (
+        sums + log_prior(parameters),
+        moments.counts[:, :n_breaks] + stick,
+        behind[:, :n_breaks] + rest,
+        of_scaled_means,
+        of_factors,
+    )
+
+
+def complete_moments(posterior, monomial_sums):
+    """Moments of the components, prior included, from sums of the monomials (n, K, F): Moments."""
+    structure = posterior.structure
+    counts, first, entries = np.split(monomial_sums, [1, 1 + structure.n_features], axis=-1)
+    second = structure.from_entries(entries)
+    if structure.shares_precision:
+        second = second.sum(axis=1, keepdims=True)
+    return posterior.with_prior(Moments(counts[..., 0], first, second))
+
+
+def log_prior(parameters):
+    """log p(theta) of draws, (n,); a flat prior's density of means and precisions is 1."""
+    posterior, draws = parameters.posterior, parameters.draws
+    structure, prior = posterior.structure, posterior.prior
+    stick, rest = _prior_sticks(prior)
+    of_weights = stick * draws.log_stick + rest * draws.log_rest
+    of_weights -= log_partition(np.stack([stick, rest], axis=-1))
+    log_determinants = structure.log_determinants(draws.factors)  # of T
+    of_frames = structure.log_determinants(posterior.covariance_cholesky)  # of (W' W)^-1
+    if prior.flat:
+        change = structure.layout.per_group(np.ones(structure.n_components)) * (of_frames - log_determinants)
+        return of_weights.sum(axis=1) + (0.5 * change).sum(axis=1) + log_derivative_of_precisions(posterior)
+    origins = structure.transformed(structure.transposed(draws.factors), posterior.whitened_prior_mean)
+    squares = np.square(draws.scaled_means - origins).sum(axis=(1, 2))
+    of_means = (
+        0.5 * structure.n_components * structure.n_features * (math.log(prior.mean_precision) - _LOG_2_PI)
+    )
+    of_means = of_means - 0.5 * prior.mean_precision * squares
+    axes = tuple(range(-structure.identity.ndim, 0))
+    of_precisions = structure.precision_factors.log_density(
+        prior.degrees_of_freedom,
+        (structure.log_determinants(prior.covariance_cholesky) - of_frames) / structure.power,
+        log_determinants,
+        (structure.gram(draws.factors) * posterior.whitened_prior_scatter).sum(axis=axes),
+    )
+    return of_weights.sum(axis=1) + of_means + of_precisions.sum(axis=1)
+
+
+def log_derivative_of_precisions(posterior):
+    """log|d Lambda / d T| of the unique entries of Lambda = W' T W, summed over the groups: float."""
+    structure = posterior.structure
+    log_scales = np.log(structure.diagonal(posterior.whiteners)).sum()
+    return (structure.precision_factors.block_size + 1) * log_scales
+
+
+def _prior_exponent(prior):
+    """Exponent of |L| in the prior, and in the derivative of the means in u."""
+    factors = prior.structure.precision_factors
+    if prior.flat:
+        return -prior.structure.power * factors.n_means
+    return prior.degrees_of_freedom - factors.block_size - 1.0
+
+
+def _prior_sticks(prior):
+    """Beta parameters of every break of the stick under the prior, a pair of (B,)."""
+    return prior.weights.sticks(np.zeros(prior.structure.n_components))
+
+
+def _over_diagonal(structure, exponent, factors):
+    """The exponent over the diagonal of the factors, (n, S, P) or (n, S, Q)."""
+    diagonal = structure.diagonal(factors)
+    return np.broadcast_to(exponent.reshape(*exponent.shape[:2], 1), diagonal.shape) / diagonal
+
+
+_ARRAYS_PER_COPY = 4  # Number of arrays of the size of the rows that exist at once.
+
+
+def imputations(rows, parameters, random_state, tracked=untracked):
+    """Copies of the rows with drawn values in place of missing ones, (n_draws, n_samples, P).
+
+    Parameters
+    ----------
+    rows : ArrayRows
+    parameters : DrawnParameters, whose posterior has the origin of the rows
+    random_state : numpy.random.RandomState
+    tracked : Tracked, through which batches of the copies are gone
+    """
+    copies = np.repeat(rows.X[None], len(parameters.draws), axis=0)
+    if not rows.has_holes:
+        return copies
+    places = batches(len(copies), 8 * _ARRAYS_PER_COPY * rows.X.size)
+    for batch in tracked(places, len(places)):
+        # Every copy uses its own consecutive random numbers, so that the size of batches does not matter.
+        numbers = [
+            (random_state.random_sample(rows.n_samples), random_state.standard_normal(rows.X.shape))
+            for _ in copies[batch]
+        ]
+        uniforms, normals = map(np.stack, zip(*numbers, strict=True))
+        completed = _Completed(parameters.posterior, parameters.draws[batch], parameters.log_weights[batch])
+        for block in rows.map(lambda block: block, completed.numbers_per_row):
+            if block.holes is not None:
+                numbers = block.numbers - rows.first
+                drawn = completed(block, uniforms[:, numbers], normals[:, numbers].swapaxes(1, 2))
+                own = copies[batch, numbers]
+                drawn = (drawn + rows.origin[:, None]).swapaxes(1, 2)
+                copies[batch, numbers] = np.where(np.isnan(own), drawn.astype(own.dtype), own)
+    return copies
+
+
+class _Completed(LikelihoodOfDraws):
+    """The rows of a block with drawn hidden values, measured from the origin, (n_draws, P, n)."""
+
+    def __call__(self, block, uniforms, normals):
+        """Draw components and hidden values.
+
+        Parameters
+        ----------
+        block : RowBlock, with holes
+        uniforms : (n_draws, n), by which components are drawn
+        normals : (n_draws, P, n), standard normal numbers by which values are drawn
+        """
+        parts = []
+        for batch, rows, log_densities in self.in_batches(block):
+            assigned = assigned_once(exponentials(log_densities)[0], uniforms[batch])
+            parts.append(self._in_coordinates(rows.completed(normals[batch]), assigned))
+        return np.concatenate(parts)
+
+    def _in_coordinates(self, whitened, assigned):
+        """Rows in the frame of the component to which each is assigned: (K, d, P, n), (K, d, n)."""
+        posterior = self._posterior
+        maps = posterior.structure.dense(posterior.covariance_cholesky)
+        coordinates = maps[:, None] @ whitened + posterior.centred_means[:, None, :, None]
+        return np.einsum("kdn,kdpn->dpn", assigned, coordinates)

@@ -5,7 +5,7 @@ import pytest
 from catalogue import models_in_turn
 from sampling_problems import MODELS, PROPER, problem
 
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.log_joint import (
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     log_derivative_of_precisions,
     log_joint,
     log_joint_and_slopes,

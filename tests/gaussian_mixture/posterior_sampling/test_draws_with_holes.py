@@ -9,14 +9,15 @@ from holed_rows import fitted, holed
 from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.imputations import imputations
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
+    imputations,
+    log_joint,
+    log_joint_and_slopes,
     log_likelihood,
     log_likelihood_and_moments,
     log_likelihood_of_draws,
     moments_of_random_assignments,
 )
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.log_joint import log_joint, log_joint_and_slopes
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.row_blocks import rows_of_array
 

@@ -16,12 +16,17 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
-from sklearn_lrvb.gaussian_mixture.posterior_sampling import label_switching
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.gibbs_sampling import conditional_draws, gibbs_chains
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.importance_sampling import ImportanceWeights
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.parameter_draws import DrawnParameters
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.relabellings import evidence_of_all_copies
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.weighted_draws import WeightedDraws
+from sklearn_lrvb.gaussian_mixture.posterior_sampling import labels
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.importance import (
+    ImportanceWeights,
+    WeightedDraws,
+)
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import evidence_of_all_copies
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import (
+    conditional_draws,
+    gibbs_chains,
+)
 from sklearn_lrvb.row_blocks import untracked
 
 proper = pytest.mark.parametrize("model", PROPER, ids=model_id)
@@ -330,12 +335,12 @@ def test_exchanged_components_get_their_numbers_back(model, n_components):
     rng = np.random.default_rng(1)
     orders = np.array([rng.permutation(n_components) for _ in range(40)])
     exchanged = DrawnParameters(
-        parameters.posterior, parameters.origin, label_switching._reordered(parameters, orders)
+        parameters.posterior, parameters.origin, labels._reordered(parameters, orders)
     )
     by_component = np.take_along_axis(parameters.means, orders[:, :, None], axis=1)
     np.testing.assert_allclose(exchanged.means, by_component, atol=1e-9)
     is_same = (orders == np.arange(n_components)).all(axis=1)
-    back = label_switching.relabelled(exchanged, ~is_same)
+    back = labels.relabelled(exchanged, ~is_same)
     for target in (*THETA, "weights", "covariances"):
         np.testing.assert_allclose(back.flat(target), parameters.flat(target), rtol=1e-7, atol=1e-8)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.pareto_smoothing import (
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.importance import (
     generalized_pareto_fit,
     generalized_pareto_quantiles,
     pareto_smoothed,

@@ -1,0 +1,263 @@
+"""Importance sampling: smoothed weights of draws, and moments and quantiles of weighted draws.
+
+*Pareto smoothing.* The largest weights are replaced by quantiles of a generalized Pareto distribution that is
+fitted to them: A. Vehtari, D. Simpson, A. Gelman, Y. Yao and J. Gabry, "Pareto smoothed importance sampling",
+Journal of Machine Learning Research 25 (2024), 1-58. Its shape is estimated by J. Zhang and M. A. Stephens,
+"A new and efficient estimation method for the generalized Pareto distribution", Technometrics 51 (2009),
+316-325, and shrunk towards 1/2 by a prior that is worth ten weights.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp
+
+from sklearn_lrvb.row_blocks import batches
+
+_LEAST_TAIL = 5  # Number of tail weights below which no distribution is fitted to them.
+_PRIOR_WEIGHTS, _PRIOR_SHAPE = 10.0, 0.5
+
+
+def pareto_smoothed(log_ratios):
+    """Importance ratios, in logarithms, with a smoothed tail.
+
+    Parameters
+    ----------
+    log_ratios : (n,), logarithms of the ratios of target and proposal; -inf for a ratio of zero
+
+    Returns
+    -------
+    log_ratios : (n,), the same, with the largest ones smoothed
+    k_hat : float
+        Shape of the tail; infinite where there are too few weights to tell. Moments of order 1/k and higher
+        do not exist.
+    """
+    largest = log_ratios.max()
+    log_ratios = log_ratios - largest
+    n_draws = len(log_ratios)
+    n_tail = int(min(n_draws / 5, 3.0 * np.sqrt(n_draws)))
+    order = np.argsort(log_ratios, kind="stable")
+    tail = order[n_draws - n_tail :]
+    k_hat = np.inf
+    if n_tail >= _LEAST_TAIL and n_tail < n_draws:
+        cutoff = max(log_ratios[order[n_draws - n_tail - 1]], np.log(np.finfo(float).tiny))
+        excesses = np.exp(log_ratios[tail]) - np.exp(cutoff)
+        if excesses[0] > 0 and excesses[-1] > excesses[0]:
+            k_hat, scale = generalized_pareto_fit(excesses)
+            smoothed = generalized_pareto_quantiles(n_tail, k_hat, scale) + np.exp(cutoff)
+            log_ratios[tail] = np.minimum(np.log(smoothed), 0.0)  # Not above the largest ratio.
+        elif excesses[-1] <= excesses[0]:
+            k_hat = -np.inf  # The tail is flat: the weights are equal.
+    return log_ratios + largest, k_hat
+
+
+def generalized_pareto_fit(excesses):
+    """Shape and scale of the generalized Pareto distribution of positive numbers in ascending order, (n,)."""
+    n = len(excesses)
+    n_points = 30 + int(np.sqrt(n))
+    quartile = excesses[int(n / 4 + 0.5) - 1]
+    points = 1.0 - np.sqrt(n_points / (np.arange(1, n_points + 1) - 0.5))
+    points = points / (3.0 * quartile) + 1.0 / excesses[-1]
+    shapes = np.log1p(-points[:, None] * excesses).mean(axis=1)
+    log_likelihood = n * (np.log(-points / shapes) - shapes - 1.0)
+    weights = np.exp(log_likelihood - logsumexp(log_likelihood))
+    point = weights @ points
+    shape = np.log1p(-point * excesses).mean()
+    scale = -shape / point
+    return (n * shape + _PRIOR_WEIGHTS * _PRIOR_SHAPE) / (n + _PRIOR_WEIGHTS), scale
+
+
+def generalized_pareto_quantiles(n, shape, scale):
+    """Quantiles at (i - 1/2)/n, i = 1..n: (n,)."""
+    log_survival = np.log1p(-(np.arange(1, n + 1) - 0.5) / n)
+    if abs(shape) < np.finfo(float).eps:
+        return -scale * log_survival
+    return scale * np.expm1(-shape * log_survival) / shape
+
+
+# Share of effective draws above which the weights are so equal that the shape of their tail is noise.
+_NEARLY_EQUAL = 0.95
+
+# Importance sampling is reliable up to this shape of the weights' tail, from so many effective draws on, and
+# with so large a share of them effective.
+_LARGEST_K_HAT, _LEAST_EFFECTIVE_DRAWS, _LEAST_EFFECTIVE_SHARE = 0.7, 100, 0.2
+
+
+@dataclass(frozen=True)
+class ImportanceWeights:
+    """Smoothed weights of draws, and what they say of the evidence.
+
+    Attributes
+    ----------
+    log_ratios : (n,), log p(X, theta) less the log density of the draw
+    """
+
+    log_ratios: np.ndarray
+
+    @cached_property
+    def _smoothed(self):
+        return pareto_smoothed(self.log_ratios)
+
+    @property
+    def weights(self):
+        """Smoothed weights, which sum to one: (n,)."""
+        smoothed = self._smoothed[0]
+        return np.exp(smoothed - logsumexp(smoothed))
+
+    @property
+    def effective_draws(self):
+        """Number of equally weighted draws that are worth as much."""
+        return float(1.0 / np.square(self.weights).sum())
+
+    @property
+    def k_hat(self):
+        """Shape of the weights' tail; 0 where they are so nearly equal that it is noise."""
+        nearly_equal = self.effective_draws > _NEARLY_EQUAL * len(self.log_ratios)
+        return 0.0 if nearly_equal else float(self._smoothed[1])
+
+    @property
+    def are_reliable(self):
+        """Whether results can be relied on."""
+        least = max(_LEAST_EFFECTIVE_DRAWS, _LEAST_EFFECTIVE_SHARE * len(self.log_ratios))
+        return bool(self.k_hat <= _LARGEST_K_HAT and self.effective_draws >= least)
+
+    @property
+    def log_evidence(self):
+        """log of the mean smoothed ratio: the part of log p(X) that belongs to the mode of the draws."""
+        return float(logsumexp(self._smoothed[0]) - np.log(len(self.log_ratios)))
+
+    @property
+    def log_evidence_bound(self):
+        """Mean of the log ratios: a lower bound on log p(X), by Jensen's inequality."""
+        return float(np.mean(self.log_ratios))
+
+    @property
+    def log_evidence_bound_error(self):
+        """Standard error of `log_evidence_bound`, in nats."""
+        return float(np.std(self.log_ratios) / np.sqrt(len(self.log_ratios)))
+
+    def resampled(self, n_draws, random_state):
+        """Indices of draws, by systematic resampling, in random order: int array (n_draws,)."""
+        steps = (np.arange(n_draws) + random_state.random_sample()) / n_draws
+        index = np.searchsorted(np.cumsum(self.weights), steps)
+        return random_state.permutation(np.minimum(index, len(self.log_ratios) - 1))
+
+
+_LEAST_CALIBRATED = 10  # Of fewer draws, two constraints would leave hardly any of their weights.
+_ARRAYS = 8  # Arrays of the size of the draws of some parameters that exist at once.
+
+
+@dataclass(frozen=True)
+class SampledMargins:
+    """Posterior mean, standard deviation and central intervals of every entry of a target, as in `margins`.
+
+    Attributes
+    ----------
+    draws : WeightedDraws
+    target : str
+    mean, deviation : (d,)
+    """
+
+    draws: "WeightedDraws"
+    target: str
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    def interval(self, probability):
+        """Ends of the central intervals, (d,) each."""
+        return self.draws.quantiles(self.target, [0.5 * (1.0 - probability), 0.5 * (1.0 + probability)])
+
+
+class WeightedDraws:
+    """Draws of the parameters with weights.
+
+    Parameters
+    ----------
+    parameters : DrawnParameters, of n draws
+    weights : (n,), which sum to one
+    scores : callable or None, default=None
+        From the name of a target to its standard scores under the distribution from which the draws come, (n,
+        d): linear functions that are standard normal there, exactly. Each parameter's weights are then
+        calibrated, so that without them its score would have the mean 0 and the variance 1. Where the weights
+        are nearly equal, that removes most of the sampling error (the regression estimator of survey
+        sampling, with the score and its square as control variates). Fewer than ten draws are not calibrated.
+    """
+
+    def __init__(self, parameters, weights, scores=None):
+        self.parameters = parameters
+        self._weights = weights
+        self._scores = scores
+
+    def moments(self, target):
+        """Means and standard deviations of a flat target, (d,) each."""
+        values = self.parameters.flat(target)
+        means, deviations = np.empty((2, values.shape[1]))
+        for some, weights in self._weights_by_entry(target, values.shape):
+            means[some] = (weights * values[:, some]).sum(axis=0)
+            deviations[some] = np.sqrt((weights * np.square(values[:, some] - means[some])).sum(axis=0))
+        return means, deviations
+
+    def margins(self, target):
+        """`SampledMargins` of a target."""
+        return SampledMargins(self, target, *self.moments(target))
+
+    def quantiles(self, target, probabilities):
+        """Quantiles of a flat target, (number of probabilities, d)."""
+        values = self.parameters.flat(target)
+        quantiles = np.empty((len(probabilities), values.shape[1]))
+        for some, weights in self._weights_by_entry(target, values.shape):
+            quantiles[:, some] = _quantiles(values[:, some], weights, probabilities)
+        return quantiles
+
+    def covariance(self, targets):
+        """Joint covariance of flat targets, (d, d), with the deviations of `moments`."""
+        values = np.concatenate([self.parameters.flat(target) for target in targets], axis=1)
+        values = values - self._weights @ values
+        values *= np.sqrt(self._weights)[:, None]
+        scale = np.sqrt(np.square(values).sum(axis=0))
+        values /= np.where(scale > 0, scale, 1.0)
+        deviations = np.concatenate([self.moments(target)[1] for target in targets])
+        values *= deviations
+        return values.T @ values
+
+    def _weights_by_entry(self, target, shape):
+        """Yield slices of a target's flat entries, and the weights of the draws for each of them, (n, d)."""
+        n_draws, size = shape
+        if self._scores is None or n_draws < _LEAST_CALIBRATED:
+            equal = np.broadcast_to(self._weights[:, None], shape)
+            yield from ((some, equal[:, some]) for some in batches(size, 8 * _ARRAYS * n_draws))
+            return
+        scores = self._scores(target)
+        for some in batches(size, 8 * _ARRAYS * n_draws):
+            yield some, _calibrated(self._weights, scores[:, some])
+
+
+def _calibrated(weights, scores):
+    """Weights that are calibrated by (score, score^2 - 1): (n,), (n, d) -> (n, d).
+
+    Draws count c each, with c as close to 1 as sums of c, c score and c (score^2 - 1) of n, 0 and 0 allow.
+    """
+    first, second = scores, np.square(scores) - 1.0
+    mean_first, mean_second = first.mean(axis=0), second.mean(axis=0)
+    first, second = first - mean_first, second - mean_second
+    own, other, mixed = (
+        (one * two).mean(axis=0) for one, two in ((first, first), (second, second), (first, second))
+    )
+    determinant = own * other - np.square(mixed)
+    # A parameter that is certain has scores of zero, and nothing to calibrate.
+    regular = determinant > 0
+    determinant = np.where(regular, determinant, 1.0)
+    slope_first = np.where(regular, mean_first * other - mean_second * mixed, 0.0) / determinant
+    slope_second = np.where(regular, mean_second * own - mean_first * mixed, 0.0) / determinant
+    calibrated = weights[:, None] * np.maximum(1.0 - slope_first * first - slope_second * second, 0.0)
+    return calibrated / calibrated.sum(axis=0)
+
+
+def _quantiles(values, weights, probabilities):
+    """Weighted quantiles of every column, interpolated between the draws: (n, d), (n, d) -> (m, d)."""
+    order = np.argsort(values, axis=0)
+    values, weights = np.take_along_axis(values, order, axis=0), np.take_along_axis(weights, order, axis=0)
+    positions = np.cumsum(weights, axis=0) - 0.5 * weights
+    columns = zip(positions.T, values.T, strict=True)
+    return np.stack([np.interp(probabilities, own, value) for own, value in columns], axis=1)
