@@ -32,24 +32,27 @@ Each was found by refitting perturbed data or by the algebra itself. This packag
 """
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.linear_response.covariance import linear_response_covariance
-from sklearn_lrvb.linear_response.factored_solvers import (
-    DualInformation,
-    MissingInformationFactor,
-    PrimalInformation,
-    information_from_arrays,
+from sklearn_lrvb.linear_response.covariance import (
+    linear_response_covariance,
+    linear_response_influence,
+    schur_linear_response_covariance,
 )
-from sklearn_lrvb.linear_response.influence import linear_response_influence
-from sklearn_lrvb.linear_response.matrix_free_solver import MatrixFreeInformation
 from sklearn_lrvb.linear_response.observed_information import (
+    MAX_DENSE_SIZE,
     Definiteness,
     IndefiniteInformationError,
     NewtonStep,
     ObservedInformation,
+    SolverCosts,
     indefinite_information_error,
 )
-from sklearn_lrvb.linear_response.schur_complement import schur_linear_response_covariance
-from sklearn_lrvb.linear_response.solver_costs import MAX_DENSE_SIZE, SolverCosts
+from sklearn_lrvb.linear_response.solvers import (
+    DualInformation,
+    MatrixFreeInformation,
+    MissingInformationFactor,
+    PrimalInformation,
+    information_from_arrays,
+)
 
 __all__ = [
     "MAX_DENSE_SIZE",

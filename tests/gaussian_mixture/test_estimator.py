@@ -38,7 +38,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
-from sklearn_lrvb.linear_response import solver_costs
+from sklearn_lrvb.linear_response import observed_information
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 half_of_the_catalogue = pytest.mark.parametrize("model", half_of(MODELS), ids=model_id)
@@ -500,7 +500,7 @@ def test_rows_changed_in_place_are_noticed():
 
 def test_too_large_a_system_says_how_large(monkeypatch):
     means_std = mixture(MODELS[0], 3).fit(three_blobs()).means_std_
-    for module in (solver_costs, uncertainty):
+    for module in (observed_information, uncertainty):
         monkeypatch.setattr(module, "MAX_DENSE_SIZE", 20)
     for solver in SOLVERS:
         estimator = mixture({**MODELS[0], "solver": solver}, 3, max_iter=5000).fit(three_blobs())

@@ -15,7 +15,7 @@ from sklearn_lrvb.linear_response import (
     PrimalInformation,
     information_from_arrays,
 )
-from sklearn_lrvb.linear_response.factored_solvers import sums_of_sweeps
+from sklearn_lrvb.linear_response.solvers import sums_of_sweeps
 
 SIZE = 12
 DENSE = np.array([0, 4, 8])

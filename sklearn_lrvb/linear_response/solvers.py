@@ -1,21 +1,23 @@
-"""The two solvers of the observed information that factor a matrix: primal (D, D) and dual (m, m).
+"""The three solvers of the observed information: two that factor a matrix, and one by products alone.
 
-The conventions and the interface are those of `observed_information`.
+The conventions and the interface are those of `observed_information`. The primal solver factors S, (D, D),
+the dual one factors the smaller I - B' R B, (m, m), and the matrix-free one iterates with products G v.
+Krylov methods, which take products with a symmetric matrix alone, are at the end.
 """
 
 import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from numbers import Integral
 from typing import Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, eigh, lapack, solve, solve_triangular
-from scipy.sparse.linalg import ArpackNoConvergence
+from scipy.linalg import LinAlgError, blas, eigh, lapack, solve, solve_triangular
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.linear_response.krylov import function_times_vector, smallest_eigenpair
 from sklearn_lrvb.linear_response.observed_information import (
     PACKED_SYSTEM,
     Definiteness,
@@ -25,7 +27,12 @@ from sklearn_lrvb.linear_response.observed_information import (
     Route,
 )
 from sklearn_lrvb.row_blocks import slices
-from sklearn_lrvb.symmetric_matrices import from_packed_triangle, is_numerically_singular
+from sklearn_lrvb.symmetric_matrices import (
+    from_packed_triangle,
+    gram_root,
+    is_numerically_singular,
+    round_off,
+)
 
 # Size from which on Lanczos' method finds the smallest eigenvalue in less time than a factorization takes.
 _LANCZOS_FROM_SIZE = 1000
@@ -43,6 +50,11 @@ _LEAST_CURVATURE = 1e-3
 # of D triangular solutions, and is kept.
 _INVERSE_FROM_SHARE = 1 / 4
 _LEAST_ROOT_BLOCK = 128  # Coordinates of the dual solver's root that are eliminated at once, at least.
+_COLUMN_BYTES = 2**26  # Size of the right-hand sides that share their products.
+# Relative residual of a random direction at which a negative eigenvalue would have been detected.
+_PROBE_TOLERANCE = 1e-2
+_REMEDY = "The observed information is close to singular: use the primal or the dual solver."
+_EIGENVALUE_TOLERANCE = 1e-6  # Relative tolerance of the smallest eigenvalue by Lanczos' method.
 
 
 class _FactoredInformation(ObservedInformation):
@@ -676,6 +688,196 @@ def _beyond_the_first_sweep(eigenvalues):
     return np.where(differs, (sums_of_sweeps(eigenvalues) - 1.0) / np.where(differs, beyond, 1.0), 0.0)
 
 
+class MatrixFreeInformation(ObservedInformation):
+    """M through products G v alone, by conjugate gradients on S.
+
+    Parameters
+    ----------
+    complete : CompleteInformation
+        R^-1, of size D.
+    missing_product : callable, ndarray (D, m) -> ndarray (D, m)
+        Product of G with the columns of an array. The data that it uses, such as training rows, must stay in
+        memory.
+    tolerance : float, default=1e-11
+        Relative residual of a solution.
+    max_products : int, default=1000
+        Products that a solution may take.
+    max_step_products : int, default=50
+        Products after which a Newton step or a probe is cut short.
+
+    See Also
+    --------
+    ObservedInformation : What every method takes and returns, with examples.
+
+    Notes
+    -----
+    It needs a few times D numbers of memory for every column. Covariances take one solution a column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb.linear_response import CompleteInformation, MatrixFreeInformation
+    >>> missing = np.diag([0.5, 0.0, 0.9])
+    >>> complete = CompleteInformation.from_root(np.eye(3))
+    >>> information = MatrixFreeInformation(complete, lambda array: missing @ array)
+    >>> information.definiteness(effort=10).value
+    'positive definite'
+    >>> information.solve(np.ones((3, 1))).round(9).T
+    array([[ 2.,  1., 10.]])
+    """
+
+    name = "matrix_free"
+    holds_rows = True
+
+    def __init__(
+        self,
+        complete: CompleteInformation,
+        missing_product: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        tolerance: float = 1e-11,
+        max_products: int = 1000,
+        max_step_products: int = 50,
+    ) -> None:
+        super().__init__(complete)
+        self._missing_product = missing_product
+        self._tolerance = tolerance
+        self._max_products = max_products
+        self._max_step_products = max_step_products
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes of R^-1, without the data to which ``missing_product`` refers."""
+        return self.complete.nbytes
+
+    def _missing_scaled(self, array):
+        """T' G T array."""
+        return self.complete.times_root_transposed(self._missing_product(self.complete.times_root(array)))
+
+    def _scaled_product(self, array):
+        """S array."""
+        return array - self._missing_scaled(array)
+
+    @cached_property
+    def _smallest(self):
+        try:
+            return smallest_eigenpair(self._scaled_product, len(self), self._max_products)
+        except ArpackNoConvergence:
+            raise LinAlgError(
+                f"Whether the fixed point is a strict local optimum could not be decided in "
+                f"{self._max_products} iterations of Lanczos' method. {_REMEDY}"
+            ) from None
+
+    def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
+        """The smallest eigenvalue of S, from above and to 1e-6, and its unit eigenvector v, (D,)."""
+        return self._smallest
+
+    def definiteness(self, effort: Literal["probe", "proof"] | int = "proof") -> Definiteness:
+        """Whether M is positive definite, that is whether the fixed point is a strict local optimum.
+
+        Parameters
+        ----------
+        effort : {"probe", "proof"} or int, default="proof"
+            "proof" computes the smallest eigenvalue of S, once. An integer is a number of products with a
+            random direction, which has a part in every eigenvector: conjugate gradients that converge have
+            met no negative curvature, so that almost surely there is none. "probe" is ``max_step_products``.
+
+        Returns
+        -------
+        Definiteness
+            UNDECIDED where the products do not suffice for a relative residual of 1e-2.
+
+        Raises
+        ------
+        ValueError
+            Unknown effort.
+        numpy.linalg.LinAlgError
+            The eigenvalue did not converge, as M is close to singular ("proof").
+        """
+        if effort == "proof":
+            is_positive = self._smallest[0] > round_off(len(self))
+            return Definiteness.POSITIVE_DEFINITE if is_positive else Definiteness.INDEFINITE
+        if effort == "probe":
+            effort = self._max_step_products
+        if not isinstance(effort, Integral):
+            raise ValueError(f"effort={effort!r} is neither 'probe', 'proof' nor a number of products.")
+        direction = np.random.default_rng(0).normal(size=(len(self), 1))
+        _, residual, is_convex = conjugate_gradients(
+            self._scaled_product, direction, _PROBE_TOLERANCE, effort
+        )
+        if not is_convex:
+            return Definiteness.INDEFINITE
+        return Definiteness.POSITIVE_DEFINITE if residual <= _PROBE_TOLERANCE else Definiteness.UNDECIDED
+
+    def newton_step(self, gradient: NDArray[np.float64], tolerance: float = 1e-2) -> NewtonStep:
+        """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, to a relative residual.
+
+        At negative curvature the iteration stops and returns its present step, always a direction of ascent:
+        at least the gradient, which is a plain sweep. The decrement is then a lower bound.
+
+        Parameters
+        ----------
+        gradient : ndarray of shape (D,)
+        tolerance : float, default=1e-2
+            Relative residual.
+
+        Returns
+        -------
+        NewtonStep
+            Its ``definiteness`` is INDEFINITE where negative curvature was met, and UNDECIDED otherwise.
+        """
+        scaled = self.complete.times_root_transposed(gradient[:, None])
+        step, _, is_convex = conjugate_gradients(
+            self._scaled_product, scaled, tolerance, self._max_step_products
+        )
+        shown = Definiteness.UNDECIDED if is_convex else Definiteness.INDEFINITE
+        return self._as_newton_step(scaled, step, shown)
+
+    def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
+        """The route `by_solutions`."""
+        return routes.by_solutions(self)
+
+    def _column_batches(self, index):
+        """Parts of an index whose columns share their products."""
+        at_once = max(1, _COLUMN_BYTES // (8 * len(self)))
+        for start in range(0, len(index), at_once):
+            yield slice(start, start + at_once)
+
+    def _scaled_system(self):
+        system = np.eye(len(self))
+        for columns in self._column_batches(system):
+            system[:, columns] = self._scaled_product(np.ascontiguousarray(system[:, columns]))
+        return system
+
+    def _solve_scaled(self, scaled):
+        solution, residual, is_convex = conjugate_gradients(
+            self._scaled_product, scaled, self._tolerance, self._max_products
+        )
+        if not is_convex:
+            self._refuse()
+        self._require_convergence(residual)
+        return solution
+
+    def _require_convergence(self, residual):
+        if residual > self._tolerance:
+            raise LinAlgError(
+                f"The iteration left a relative residual of {residual:.1e} after {self._max_products} "
+                f"products, tolerance {self._tolerance:.1e}. {_REMEDY}"
+            )
+
+    def _covariance_root(self, index):
+        gram = np.empty((len(index), len(index)))
+        for part in self._column_batches(index):
+            columns = self.complete.root_rows(index[part])
+            gram[:, part] = self.complete.times_root(self._solve_scaled(columns))[index]
+        return gram_root(gram)
+
+    def _inverse_root_times(self, scaled):
+        root, change = inverse_square_root_columns(
+            self._scaled_product, scaled, self._tolerance, self._max_products
+        )
+        self._require_convergence(change)
+        return root
+
+
 def information_from_arrays(
     complete: CompleteInformation,
     arrays: Mapping[str, NDArray],
@@ -724,3 +926,180 @@ def information_from_arrays(
             "factor_from_arrays, a callable that rebuilds the factor from them."
         )
     return DualInformation(complete, factor_from_arrays(arrays), arrays.get(_REMAINING))
+
+
+def smallest_eigenpair(product, size, max_restarts):
+    """The smallest eigenvalue of S and its unit eigenvector, (D,), by Lanczos' method.
+
+    Parameters
+    ----------
+    product : callable, (D, 1) -> S array (D, 1)
+        The eigenvalues of S are at most one.
+    size : int, D
+    max_restarts : int
+        Restarts of the iteration, each of some ten products.
+
+    Returns
+    -------
+    eigenvalue : float
+        From above, to a relative error of 1e-6 of its distance from two.
+    eigenvector : ndarray of shape (D,)
+
+    Raises
+    ------
+    scipy.sparse.linalg.ArpackNoConvergence
+        The restarts did not suffice.
+    """
+    if size == 1:
+        return product(np.ones((1, 1)))[0, 0], np.ones(1)
+    # The largest eigenvalue of 2 I - S, of order one, converges faster than the smallest of S, near zero.
+    operator = LinearOperator(
+        (size, size), matvec=lambda v: 2.0 * v.ravel() - product(v.reshape(-1, 1))[:, 0], dtype=float
+    )
+    start = np.random.default_rng(0).normal(size=size)
+    values, vectors = eigsh(
+        operator, k=1, which="LA", v0=start, tol=_EIGENVALUE_TOLERANCE, maxiter=max_restarts
+    )
+    return 2.0 - values[0], vectors[:, 0]
+
+
+def conjugate_gradients(product, right, tolerance, max_products):
+    """Solve S x = right column by column; the columns share their products.
+
+    Parameters
+    ----------
+    product : callable, (D, m) -> S array (D, m)
+    right : ndarray of shape (D, m)
+    tolerance : float
+        Residual of every column, relative to ``right``.
+    max_products : int
+
+    Returns
+    -------
+    solution : ndarray of shape (D, m)
+        Where the iteration stopped; right' solution is positive at any stop, for every column.
+    residual : float
+        Largest relative residual.
+    is_convex : bool
+        False where a direction of negative curvature ended the iteration. A column that was still at zero
+        then is returned as ``right``.
+    """
+    residual, solution, direction = right.copy(), np.zeros_like(right), right.copy()
+    squared = start = np.einsum("dm,dm->m", right, right)
+    for _ in range(max_products):
+        active = np.flatnonzero(squared > tolerance**2 * start)
+        if not active.size:
+            break
+        own = direction[:, active]
+        image = product(own)
+        curvature = np.einsum("dm,dm->m", own, image)
+        if not np.all(curvature > np.finfo(float).eps * np.einsum("dm,dm->m", own, own)):
+            at_zero = ~solution.any(axis=0)
+            solution[:, at_zero] = right[:, at_zero]
+            return solution, _relative(squared, start), False
+        length = squared[active] / curvature
+        solution[:, active] += length * own
+        residual[:, active] -= length * image
+        previous, squared = squared, np.einsum("dm,dm->m", residual, residual)
+        direction[:, active] = residual[:, active] + squared[active] / previous[active] * own
+    return solution, _relative(squared, start), True
+
+
+def _relative(squared, start):
+    """Largest ratio of norms, from squared norms (m,)."""
+    return float(np.sqrt(np.max(squared / np.where(start > 0, start, 1.0), initial=0.0)))
+
+
+def inverse_square_root_columns(product, columns, tolerance, max_products):
+    """S^-1/2 columns by Lanczos' method, one after the other: (D, m) -> (D, m).
+
+    It needs D numbers of memory for every product with one column, because the basis is kept orthogonal
+    explicitly.
+
+    Parameters
+    ----------
+    product : callable, (D, 1) -> S array (D, 1)
+    columns : ndarray of shape (D, m), m > 0
+    tolerance : float
+        Relative change of a result by the last product at which the iteration stops.
+    max_products : int
+        Largest number of products with every column.
+
+    Returns
+    -------
+    results : ndarray of shape (D, m)
+    change : float
+        Largest relative change by a last product; at most ``tolerance`` where all columns converged.
+    """
+    results, changes = zip(
+        *(_inverse_square_root_product(product, column, tolerance, max_products) for column in columns.T),
+        strict=True,
+    )
+    return np.stack(results, axis=1), max(changes)
+
+
+def _inverse_square_root_product(product, vector, tolerance, max_products):
+    """S^-1/2 vector, (D,), and the relative size of its last change, 0 where it converged."""
+    norm = np.linalg.norm(vector)
+    if norm == 0:
+        return vector, 0.0
+    last, change, space = np.zeros(0), np.inf, np.zeros((0, len(vector)))
+    for basis, tridiagonal, is_exhausted in _lanczos(product, vector / norm, max_products):
+        space = basis
+        coordinates = _first_column(tridiagonal, _inverse_square_root)
+        change = np.linalg.norm(coordinates - np.append(last, 0.0)) / np.linalg.norm(coordinates)
+        last = coordinates
+        if change < tolerance or is_exhausted:
+            change = 0.0
+            break
+    return norm * (last @ space), change
+
+
+def _inverse_square_root(eigenvalues):
+    return 1.0 / np.sqrt(np.maximum(eigenvalues, np.finfo(float).tiny))
+
+
+def function_times_vector(product, vector, function, max_products):
+    """function(S) vector from a Krylov space of the vector, (D,): exact where ``max_products`` is D.
+
+    Parameters
+    ----------
+    product : callable, (D, 1) -> S array (D, 1)
+    vector : ndarray of shape (D,)
+    function : callable, eigenvalues (m,) -> (m,)
+    max_products : int
+    """
+    norm = np.linalg.norm(vector)
+    if norm == 0:
+        return vector
+    *_, (basis, tridiagonal, _) = _lanczos(product, vector / norm, max_products)
+    return norm * (_first_column(tridiagonal, function) @ basis)
+
+
+def _first_column(tridiagonal, function):
+    """function(matrix) times the first unit vector, (m,)."""
+    values, vectors = np.linalg.eigh(tridiagonal)
+    return vectors @ (function(values) * vectors[0])
+
+
+def _lanczos(product, start, max_products):
+    """Yield, after every product, the basis (m, D), S in it (m, m), and whether it is exhausted.
+
+    ``start`` is a unit vector, (D,). The basis is kept orthogonal explicitly.
+    """
+    size = min(max_products, len(start))
+    basis, tridiagonal = np.empty((size, len(start))), np.zeros((size, size))
+    basis[0] = start
+    for m in range(1, size + 1):
+        last, own = basis[m - 1], basis[:m]
+        image = product(last[:, None])[:, 0]
+        tridiagonal[m - 1, m - 1] = last @ image
+        for _ in range(2):  # Orthogonalizing twice keeps the basis orthogonal to round-off.
+            image = image - (own @ image) @ own
+        length = np.sqrt(image @ image)
+        is_exhausted = bool(length < 10 * np.finfo(float).eps) or m == len(start)
+        yield own, tridiagonal[:m, :m], is_exhausted
+        if is_exhausted or m == size:
+            return
+        basis[m] = image / length
+        tridiagonal[m - 1, m] = tridiagonal[m, m - 1] = length
