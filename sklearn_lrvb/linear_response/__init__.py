@@ -4,9 +4,9 @@ The paper is R. Giordano and T. Broderick, "Covariance Matrices and Influence Sc
 Variational Bayes", arXiv:1502.07685; its equations are counted through, supplement included. Two ways lead to
 a covariance:
 
-* `linear_response_covariance` and `schur_linear_response_covariance` take the covariance V of the sufficient
-  statistics under q and the Hessian H of the expected log joint; `linear_response_influence` goes on to the
-  influence of single observations.
+* `linear_response_covariance` takes the covariance V of the sufficient statistics under q and the Hessian H
+  of the expected log joint, dense or sparse; `linear_response_influence` goes on to the influence of single
+  observations.
 * The solvers (`PrimalInformation`, `DualInformation`, `MatrixFreeInformation`, behind the one interface
   `ObservedInformation`) take the observed information as complete minus missing information, for models of
   which these are known in closed form, and scale to many coefficients. `SolverCosts` estimates which one is
@@ -32,11 +32,7 @@ Each was found by refitting perturbed data or by the algebra itself. This packag
 """
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.linear_response.covariance import (
-    linear_response_covariance,
-    linear_response_influence,
-    schur_linear_response_covariance,
-)
+from sklearn_lrvb.linear_response.covariance import linear_response_covariance, linear_response_influence
 from sklearn_lrvb.linear_response.observed_information import (
     MAX_DENSE_SIZE,
     Definiteness,
@@ -70,5 +66,4 @@ __all__ = [
     "information_from_arrays",
     "linear_response_covariance",
     "linear_response_influence",
-    "schur_linear_response_covariance",
 ]

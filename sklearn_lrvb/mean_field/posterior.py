@@ -773,7 +773,7 @@ class MeanFieldPosterior:
             remedies.append(self.lost_precision)
         return indefinite_information_error(
             error.smallest_eigenvalue,
-            response.direction(error.direction),
+            error.direction,
             subject="q",
             remedies=remedies,
             names=self._labels(response.joint),

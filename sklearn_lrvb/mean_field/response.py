@@ -21,8 +21,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from sklearn_lrvb.linear_response.definite_system import DefiniteSystem
-from sklearn_lrvb.mean_field.block_root import BlockRoot
+from sklearn_lrvb.linear_response.definite_system import BlockRoot, ResponseSystem
 from sklearn_lrvb.mean_field.coupling import BYTES_PER_ENTRY
 from sklearn_lrvb.mean_field.factor import with_copies
 from sklearn_lrvb.mean_field.member_covariances import covariance_form, covariance_product
@@ -33,7 +32,6 @@ from sklearn_lrvb.row_blocks import batches
 _ROOT_MATRICES = 4.0  # Number of arrays of the size of the joint members' covariance blocks.
 _BYTES_PER_PAIR = 65.0  # Memory for each entry of H_r,j V_j H_j,r while S is computed.
 _DENSE_MATRICES = 3.5  # Number of dense matrices over the rows of S that are eliminated last.
-_DENSE_UP_TO = 4000  # Number of joint statistics up to which S is computed as a dense matrix.
 _PAIRS_BYTES = 2**26  # Memory for pairs of entries of some rows.
 _DENSE_FROM = 0.2  # Share of entries that are not zero from which quadratic forms are computed densely.
 
@@ -59,8 +57,9 @@ class LinearResponse:
         separate = separate_factors(log_joint)
         self.joint = [name for name in self._factors if name not in separate]
         self._starts = log_joint.starts_among(self.joint)
-        self._root = self._root_of_joint()
-        self._missing, self._couplings = self._eliminate(separate, log_joint, mean_parameters)
+        root = self._root_of_joint()
+        missing, self._couplings = self._eliminate(separate, log_joint, mean_parameters)
+        self._system = ResponseSystem(root, missing)
 
     def _root_of_joint(self):
         n_bytes = sum(8.0 * self._factors[name].size * self._factors[name].shape[-1] for name in self.joint)
@@ -70,7 +69,8 @@ class LinearResponse:
             ["std(..., method='mean_field') needs none of them."],
         )
         return BlockRoot(
-            {name: self._factors[name].covariance_blocks(self._natural[name]) for name in self.joint}
+            (f"V of {name!r}", self._factors[name].covariance_blocks(self._natural[name]), None)
+            for name in self.joint
         )
 
     def _eliminate(self, separate, log_joint, means):
@@ -118,9 +118,7 @@ class LinearResponse:
         NotPositiveDefiniteError
             q is no local optimum.
         """
-        n_joint = self._missing.shape[0]
-        information = self._root.information(self._missing, dense=n_joint <= _DENSE_UP_TO)
-        n_dense = DefiniteSystem.n_dense_rows(information)
+        n_dense = self._system.n_dense_rows
         joint = ", ".join(map(repr, self.joint))
         require_memory(
             _DENSE_MATRICES * 8.0 * n_dense**2,
@@ -130,27 +128,23 @@ class LinearResponse:
                 "std(..., method='mean_field') needs no such matrix.",
             ],
         )
-        self._system = DefiniteSystem(information, flat_below)
+        self._system.factor(flat_below)
+        self._flat = self._system.flat()
 
     @property
     def n_flat(self):
         """Number of flat directions."""
-        return self._system.flat.shape[1]
+        return self._flat.shape[1]
 
     def along_flat(self, quantity):
         """Changes of a quantity along the flat directions, in mean-field standard deviations: (n, n_flat)."""
-        along = self.rows(quantity) @ self._root.times(self._system.flat)
+        along = self.rows(quantity) @ self._flat
         variances = quantity.variances(self._natural[quantity.name])
         return along / np.sqrt(np.where(variances > 0, variances, 1.0))[:, None]
 
     def is_identified(self, quantity):
         """Whether the entries of a quantity do not change along a flat direction: bool (n,)."""
         return np.linalg.norm(self.along_flat(quantity), axis=1) <= UNIDENTIFIED_FROM
-
-    def direction(self, scaled):
-        """A direction over the rows of S as one of joint statistics, in mean-field standard deviations."""
-        deviations = self._root.deviations()
-        return self._root.times(scaled[:, None])[:, 0] / np.where(deviations > 0, deviations, 1.0)
 
     def rows(self, quantity):
         """Y of a quantity: sparse array of shape (n, number of joint statistics)."""
@@ -160,7 +154,7 @@ class LinearResponse:
 
     def _parts_of_rows(self, quantity):
         """Yield indices of some entries of a quantity, (n,), and their Y, (n, number of joint statistics)."""
-        name, n_joint = quantity.name, self._missing.shape[0]
+        name, n_joint = quantity.name, self._system.size
         if name not in self._couplings:
             own = sparse.coo_array(quantity.coefficients(self._natural[name]))
             entries = own.data, (own.row, self._starts[name] + own.col)
@@ -184,24 +178,22 @@ class LinearResponse:
         rows = sparse.vstack([self.rows(quantity) for quantity in quantities], format="csr")
         covariance = np.empty(2 * (rows.shape[0],))
         for chunk in batches(rows.shape[0], 8 * max(rows.shape)):
-            scaled = self._root.transposed_times(rows[chunk].toarray().T)
-            covariance[:, chunk] = rows @ self._root.times(self._system.solve(scaled))
+            covariance[:, chunk] = rows @ self._system.solve(rows[chunk].toarray().T)
         for part, other, block in own_covariances(quantities, self._natural, self._own_covariance):
             covariance[part, other] += block
         return _symmetrized_in_place(covariance)
 
     def variances(self, quantity):
         """Variances of the entries of a quantity: (n,)."""
-        n_rows, n_joint = len(quantity.positions), self._missing.shape[0]
-        by_covariance = n_rows > n_joint and n_joint <= _DENSE_UP_TO
+        n_rows, n_joint = len(quantity.positions), self._system.size
+        by_covariance = n_rows > n_joint and self._system.is_dense
         variances = np.empty(n_rows)
         for indices, rows in self._parts_of_rows(quantity):
             if by_covariance:
                 variances[indices] = _quadratic_forms(rows, self._joint_covariance)
                 continue
             for chunk in batches(len(indices), 8 * max(n_joint, 1)):
-                scaled = self._root.transposed_times(rows[chunk].toarray().T)
-                variances[indices[chunk]] = self._system.quadratic_forms(scaled)
+                variances[indices[chunk]] = self._system.quadratic_forms(rows[chunk].toarray().T)
         natural = self._natural[quantity.name]
         if quantity.name in self._couplings:
             variances += quantity.variances(natural)
@@ -212,9 +204,7 @@ class LinearResponse:
     @cached_property
     def _joint_covariance(self):
         """Sigma_r, a dense array."""
-        return self._root.times(
-            self._system.solve(self._root.transposed_times(np.eye(self._missing.shape[0])))
-        )
+        return self._system.solve(np.eye(self._system.size))
 
     def decrement(self, residuals):
         """sqrt(r' Sigma r) of residuals r of the natural parameters: dict, name -> ndarray."""
@@ -230,8 +220,7 @@ class LinearResponse:
                 response = factor.counted(response.reshape(residual.shape)).reshape(-1, 1)
                 own += np.vdot(residual, response)
                 right[block.active] += (block.matrix.T @ response)[:, 0]
-        scaled = self._root.transposed_times(right[:, None])
-        return float(np.sqrt(max(own + self._system.quadratic_forms(scaled)[0], 0.0)))
+        return float(np.sqrt(max(own + self._system.quadratic_forms(right[:, None])[0], 0.0)))
 
 
 def _counted(factor, matrix):

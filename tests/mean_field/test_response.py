@@ -77,12 +77,12 @@ def refit_derivative(model, posterior, statistic, step=1e-3):
 
 
 WAYS = {
-    "sparse": {(response, "_DENSE_UP_TO"): 0},
-    "all rows first": {(response, "_DENSE_UP_TO"): 0, (definite_system, "_FEW_ENTRIES"): 10**6},
+    "sparse": {(definite_system, "_DENSE_UP_TO"): 0},
+    "all rows first": {(definite_system, "_DENSE_UP_TO"): 0, (definite_system, "_FEW_ENTRIES"): 10**6},
     "no row first": {
-        (response, "_DENSE_UP_TO"): 0,
+        (definite_system, "_DENSE_UP_TO"): 0,
         (definite_system, "_FEW_ENTRIES"): 0,
-        (definite_system, "_DENSE_UP_TO"): 10**6,
+        (definite_system, "_MOST_LAST"): 10**6,
     },
     "products": {(member_covariances, "_STORED_UP_TO"): 0},
     "no monomials": {(monomials, "_MOST_ENTRIES"): 0},
@@ -137,11 +137,11 @@ def test_many_crossed_effects_take_no_matrix_of_all():
     """4,400 statistics with 1,100 in a dense matrix, as 2,200 couple to few others."""
     posterior = crossed_effects(1100, 1100, 4000).fit()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(response, "_DENSE_UP_TO", 1000)
         patch.setattr(definite_system, "_DENSE_UP_TO", 1000)
+        patch.setattr(definite_system, "_MOST_LAST", 1000)
         del posterior.__dict__["_linear_response"]
         sd = posterior.std("a.value")
-    assert len(posterior._linear_response._system._last) < 1110
+    assert posterior._linear_response._system.n_dense_rows < 1110
     again = crossed_effects(1100, 1100, 4000).fit(posterior)
     np.testing.assert_allclose(again.std("a.value"), sd, rtol=1e-9)
     assert np.all(sd > (1 - 1e-9) * posterior.std("a.value", method="mean_field"))
@@ -218,7 +218,7 @@ def test_what_a_rotation_does_not_change_has_error_bars():
 def test_flat_directions_are_left_out_sparsely_too(way, monkeypatch):
     """Group effects and their mean under flat priors: differences alone are identified."""
     if way == "sparse":
-        monkeypatch.setattr(response, "_DENSE_UP_TO", 0)
+        monkeypatch.setattr(definite_system, "_DENSE_UP_TO", 0)
     n = 6
     factors = {
         "a": Factor(UnivariateNormal(), n),
@@ -324,7 +324,7 @@ def test_memory_errors_say_what_helps(limit, message, monkeypatch):
 
 
 def test_a_saddle_is_named_in_the_sparse_way_too(monkeypatch):
-    monkeypatch.setattr(response, "_DENSE_UP_TO", 0)
+    monkeypatch.setattr(definite_system, "_DENSE_UP_TO", 0)
     terms = [Term(-0.5, f"{name}.square") for name in "xy"]
     factors = {name: Factor(UnivariateNormal(), 40) for name in "xy"}
     coupling = sparse.eye_array(40) * np.linspace(0.1, 1.2, 40)
