@@ -1,10 +1,10 @@
-"""Exponential families (Section 2 of the paper), one in each file.
+"""Exponential families (Section 2 of the paper).
 
 *Conventions.* A family is defined by its log partition function A(eta). Its mean parameters are grad A, and
 the covariance V of its sufficient statistics is hess A. Arrays broadcast over leading axes.
 
-`quantiles` has the quantile functions of the families of numbers with a restricted range, and `log_gamma` the
-log gamma function without what cancels between normalizing constants.
+`special_functions` has the quantile functions of the families of numbers with a restricted range, and the log
+gamma function without what cancels between normalizing constants.
 """
 
 from sklearn_lrvb.exponential_families.beta import Beta
@@ -14,8 +14,7 @@ from sklearn_lrvb.exponential_families.family import ExponentialFamily, NaturalP
 from sklearn_lrvb.exponential_families.family_check import check_family
 from sklearn_lrvb.exponential_families.gamma import Gamma
 from sklearn_lrvb.exponential_families.gaussian_chain import GaussianChain
-from sklearn_lrvb.exponential_families.multivariate_normal import MultivariateNormal
-from sklearn_lrvb.exponential_families.univariate_normal import UnivariateNormal
+from sklearn_lrvb.exponential_families.normal import MultivariateNormal, UnivariateNormal
 from sklearn_lrvb.exponential_families.wishart import Wishart
 
 __all__ = [

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from sklearn_lrvb.exponential_families.dirichlet import Dirichlet
-from sklearn_lrvb.exponential_families.quantiles import negative_gamma_quantile
+from sklearn_lrvb.exponential_families.special_functions import negative_gamma_quantile
 
 
 @dataclass(frozen=True)

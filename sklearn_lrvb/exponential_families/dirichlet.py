@@ -15,8 +15,13 @@ from scipy.special import digamma, gammaln, logsumexp, softmax, zeta
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, require_count
-from sklearn_lrvb.exponential_families.log_gamma import CANCELS_FROM, log_gamma_rise, stirling_remainder
-from sklearn_lrvb.exponential_families.quantiles import beta_quantile, negative_gamma_quantile
+from sklearn_lrvb.exponential_families.special_functions import (
+    CANCELS_FROM,
+    beta_quantile,
+    log_gamma_rise,
+    negative_gamma_quantile,
+    stirling_remainder,
+)
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
 # Total concentration below which the log gamma functions are subtracted from each other: their own rounding,

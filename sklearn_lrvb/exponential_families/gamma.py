@@ -9,8 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma
 
 from sklearn_lrvb.exponential_families.family import refuse
-from sklearn_lrvb.exponential_families.log_gamma import log_gamma_rise
-from sklearn_lrvb.exponential_families.quantiles import gamma_quantile, inverse_gamma_quantile
+from sklearn_lrvb.exponential_families.special_functions import (
+    gamma_quantile,
+    inverse_gamma_quantile,
+    log_gamma_rise,
+)
 from sklearn_lrvb.exponential_families.wishart import Wishart
 
 

@@ -15,7 +15,7 @@ from scipy.linalg import lapack
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import refuse, require_count
-from sklearn_lrvb.exponential_families.normal_family import NormalFamily
+from sklearn_lrvb.exponential_families.normal import NormalFamily
 from sklearn_lrvb.symmetric_matrices import round_off, symmetrized
 
 _LOG_2_PI = np.log(2.0 * np.pi)

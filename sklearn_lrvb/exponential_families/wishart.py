@@ -21,7 +21,7 @@ from sklearn_lrvb.exponential_families.family import (
     refuse_indefinite,
     require_count,
 )
-from sklearn_lrvb.exponential_families.log_gamma import log_gamma_rise
+from sklearn_lrvb.exponential_families.special_functions import log_gamma_rise
 from sklearn_lrvb.symmetric_matrices import (
     inverse_root,
     log_determinant_of_triangular,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from sklearn_lrvb.exponential_families.quantiles import normal_quantile
+from sklearn_lrvb.exponential_families.special_functions import normal_quantile
 from sklearn_lrvb.mean_field.factor import Factor, entry_label, with_copies
 from sklearn_lrvb.mean_field.member_covariances import covariance_of, covariance_product
 from sklearn_lrvb.row_blocks import batches

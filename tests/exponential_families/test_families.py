@@ -5,7 +5,7 @@ import pytest
 from scipy.special import betaln, digamma, gammaln
 
 from sklearn_lrvb.exponential_families import dirichlet, wishart
-from sklearn_lrvb.exponential_families.log_gamma import log_gamma_rise
+from sklearn_lrvb.exponential_families.special_functions import log_gamma_rise
 
 CONCENTRATIONS = [np.array([0.3, 1.0, 4.0]), np.array([2.0, 900.0]), np.array([5.0])]
 

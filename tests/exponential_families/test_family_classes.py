@@ -21,7 +21,7 @@ from sklearn_lrvb.exponential_families import (
     check_family,
 )
 from sklearn_lrvb.exponential_families.dirichlet import log_partition as dirichlet_log_partition
-from sklearn_lrvb.exponential_families.log_gamma import stirling_remainder
+from sklearn_lrvb.exponential_families.special_functions import stirling_remainder
 
 normal, gamma, beta = UnivariateNormal(), Gamma(), Beta()
 trivariate, dirichlet = MultivariateNormal(3), Dirichlet(4)

@@ -28,8 +28,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.exponential_families.log_gamma import stirling_remainder
-from sklearn_lrvb.exponential_families.quantiles import SMALLEST_GAMMA, gamma_quantile
+from sklearn_lrvb.exponential_families.special_functions import (
+    SMALLEST_GAMMA,
+    gamma_quantile,
+    stirling_remainder,
+)
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 

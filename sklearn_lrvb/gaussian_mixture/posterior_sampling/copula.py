@@ -40,7 +40,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.special import logsumexp, polygamma
 
 from sklearn_lrvb.exponential_families.dirichlet import log_partition
-from sklearn_lrvb.exponential_families.quantiles import log_beta_quantile_pair
+from sklearn_lrvb.exponential_families.special_functions import log_beta_quantile_pair
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated, gram_root
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from sklearn_lrvb.exponential_families.quantiles import inverse_gamma_quantile, normal_quantile
+from sklearn_lrvb.exponential_families.special_functions import inverse_gamma_quantile, normal_quantile
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 # Least mean of the reciprocal of a variance, relative to its mean under q itself, as for the pivots of random
@@ -36,7 +36,7 @@ class FamilyMargins:
     Attributes
     ----------
     mean, deviation : (d,)
-    quantile : function of `exponential_families.quantiles`
+    quantile : function of `exponential_families.special_functions`
     on_diagonal : bool (d,), the entries whose family is that of ``quantile``; the others are normal
     """
 

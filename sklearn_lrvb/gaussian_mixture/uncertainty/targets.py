@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import block_diag, lstsq
 
-from sklearn_lrvb.exponential_families.quantiles import (
+from sklearn_lrvb.exponential_families.special_functions import (
     beta_quantile,
     gamma_quantile,
     negative_gamma_quantile,
@@ -54,7 +54,7 @@ class Target(ABC):
     block : {"intercept", "linear", "quadratic"}, the coefficients on which the target depends
     n_feature_axes : {0, 1, 2}, number of features that index an entry of a component
     couples_units : bool, whether entries depend on the coefficients of other units than their own
-    quantile : function of `exponential_families.quantiles`, the family of credible intervals (`margins`)
+    quantile : function of `special_functions`, the family of credible intervals (`margins`)
     """
 
     name: str

@@ -5,7 +5,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
 
-from sklearn_lrvb.exponential_families.quantiles import (
+from sklearn_lrvb.exponential_families.special_functions import (
     _LARGE_BETA_SHAPE,
     _LARGE_GAMMA_SHAPE,
     beta_quantile,
