@@ -41,7 +41,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.starts import (
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, warn_of_weights_as_y
 from sklearn_lrvb.gaussian_mixture.imputation_methods import ImputationMethods
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior, occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.sklearn_conversion import (
@@ -245,8 +245,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
       ``(rows, weights)``), or a Dask array or data frame. Of rows on Dask, results by row are lazy. (Guide
       "Rows that do not fit in memory".)
     * Until the matrix behind error bars is formed, X is kept by reference: do not change it in place. A
-      change is noticed and refused. Error bars also refuse fitted arrays that were set by hand; predictions
-      follow them.
+      change is noticed and refused.
+    * Fitted arrays are read-only. Where others are set in their place, as in
+      ``mixture.means_ = mixture.means_ + shift``, predictions follow them, and error bars refuse.
     * Where the fit is no strict local optimum error bars are refused, and the error says why. An error or an
       interrupt leaves the estimator as it was.
     * The theory has the equation of every number, in the table "Where every number comes from".
@@ -603,7 +604,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         completion : Completion of rows with holes, or None
         """
         if self._continues():
-            return [lambda ascent: ascent.start(*self._last_state(rows, prior))]
+            return [self._start_from_arrays(rows, prior)]
         init_params, n_components = self.init_params, self.n_components
         if not self._draws_starts():
             responsibilities = given.responsibilities(rows, init_params, n_components, None)
@@ -623,19 +624,29 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
         return [drawn] * self.n_init
 
-    def _last_state(self, rows, prior):
-        """The last fit's q under the present prior, and its path; or q from arrays that were set by hand."""
+    def _start_from_arrays(self, rows, prior):
+        """The start at the fitted arrays: the last fit's q under the present prior.
+
+        From arrays that were set by hand it is the M-step after an E-step at them, as in scikit-learn.
+        """
         last = self._fitted
-        n_components, n_features = last.posterior.centred_means.shape
+        posterior = last.posterior
         now = (self.n_components, rows.n_features, type(prior.structure))
-        then = (n_components, n_features, type(last.structure))
+        then = (posterior.n_components, posterior.n_features, type(last.structure))
         if now != then:
             raise ValueError(
                 "warm_start=True continues the last fit, which had "
                 f"{then[0]} components in {then[1]} features ({then[2].__name__}); now n_components={now[0]} "
                 f"and X has {now[1]} features ({now[2].__name__}). Set warm_start=False, or fit a clone."
             )
-        return last.start(rows, prior)
+        centred_means = posterior.centred_means + (last.origin - rows.origin)
+        if last.path:
+            start = VariationalPosterior(
+                prior, posterior.counts, centred_means, posterior.covariance_cholesky
+            )
+            return lambda ascent: ascent.start(start, last.path)
+        responsibilities = responsibilities_of_rows(rows, replace(posterior, centred_means=centred_means))
+        return lambda ascent: ascent.start_from(responsibilities, prior)
 
     def _attributes_of(self, fit, rows, is_drawn):
         """Every fitted attribute at a state of the fit, by name."""
@@ -654,7 +665,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             "_last_uncertainty": PosteriorUncertainty(
                 fitted, InformationSource.of_fit(fitted, fit, rows, course)
             ),
-            **fitted.copied_arrays(),
+            **fitted.arrays,
             "converged_": fit.converged,
             "n_iter_": fit.n_iter,
             # NumPy floats, as in scikit-learn: they have the methods that callers use, such as `round`.
@@ -665,8 +676,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
     def _set_fitted(self, attributes):
         """Replace the last fit, in one assignment: an interrupt comes before it or after it."""
-        stale = ("_set_by_hand", *_FEATURES)
-        kept = {name: value for name, value in vars(self).items() if name not in stale}
+        kept = {name: value for name, value in vars(self).items() if name not in _FEATURES}
         self.__dict__ = {**kept, **attributes}
 
     # Copies and pickles.
@@ -674,7 +684,6 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     def __getstate__(self):
         """Parameters, fitted attributes, and the state that error bars need in builtins and arrays."""
         state = dict(super().__getstate__())
-        state.pop("_set_by_hand", None)
         fitted, uncertainty = state.pop("_last_fit", None), state.pop("_last_uncertainty", None)
         if fitted is not None:
             state["_fit_state"] = {

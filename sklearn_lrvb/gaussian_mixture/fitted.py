@@ -1,9 +1,9 @@
-"""The fitted state: the mixture that an estimator's public arrays describe.
+"""What a fit leaves: its arrays, the mixture that they describe, and the attributes that methods read.
 
-Predicting, scoring and continuing a fit need this and nothing else. As in scikit-learn the public arrays
-decide. `FittedMixture` is the posterior in which a fit ended. It is used as long as the arrays are unchanged,
-because its positions have more digits than `means_` can hold. Where somebody has set or reordered arrays,
-`HandSetMixture` uses them as they are.
+As in scikit-learn the public arrays decide. Those of a fit are read-only, so that a change is a replacement,
+and *is* tells whether there was one. As long as no array has been replaced, predictions use the q in which
+the fit ended, whose positions have more digits than `means_` can hold. Where somebody has set other arrays,
+`mixture_of_arrays` makes a mixture of them as they are, and error bars, which are about the fit, refuse.
 
 *Conventions.* K components, P features, S precision groups (`covariance_structures`). Positions are measured
 from ``origin``.
@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_lrvb.gaussian_mixture.arguments import PRIOR_ARGUMENTS
 from sklearn_lrvb.gaussian_mixture.callbacks import CallbackMethods
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.e_step.prediction import ResponsibilitiesOf
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
@@ -54,12 +53,16 @@ DENSITY_ARRAYS = (
     "precisions_cholesky_",
 )
 
-# Largest error of the sum of weights that were set by hand, in float32.
-_ROUNDING_OF_WEIGHTS = 1e-5
+# All arrays that belong to a fit.
+FIT_ARRAYS = (
+    "weights_",
+    "covariances_",
+    "precisions_",
+    *DENSITY_ARRAYS,
+    *(f"{name}_" for name in PRIOR_ARGUMENTS),
+)
 
-# Largest size of arrays that are compared as bytes. For small ones this takes 0.1 microseconds, a tenth of
-# comparing numbers. Every prediction compares five arrays, even that of a single row.
-_MAX_SIZE_COMPARED_AS_BYTES = 4096
+_ROUNDING_OF_WEIGHTS = 1e-5  # Largest error of the sum of weights that were set by hand, in float32.
 
 _Value = TypeVar("_Value")
 
@@ -69,66 +72,36 @@ def model_of(estimator):
     return {name: getattr(estimator, name) for name in MODEL_PARAMETERS}
 
 
-class _Mixture:
-    """A mixture that predicts, whether it was fitted or set by hand.
+class FittedMixture:
+    """A mixture that predicts: the q in which a fit ended, or arrays that were set by hand.
 
-    Attributes
+    Parameters
     ----------
     posterior : VariationalPosterior or HandSetDensities
     origin : (P,), from where the posterior's positions are measured
     model : dict, values of `MODEL_PARAMETERS`
-    arrays : dict, names and values of the estimator's fitted arrays; not to be written to
+    path : sequence of float, default=()
+        Lower bounds of the fit, at its start and after every step.
+    arrays : dict or None, default=None
+        The read-only arrays that the fit reports, by name; None computes them.
+
+    Attributes
+    ----------
+    parameters : Targets at the posterior; of arrays set by hand, only their shapes and names are valid
     """
 
-    def __init__(self, posterior, origin, model):
-        self.posterior = posterior
+    def __init__(self, posterior, origin, model, path=(), arrays=None):
+        self.posterior, self.structure = posterior, posterior.structure
         self.origin = origin
         self.model = model
-        self.arrays = {}
-
-    @property
-    def structure(self):
-        """The covariance structure."""
-        return self.posterior.structure
-
-    def is_described_by(self, estimator):
-        """Whether the `DENSITY_ARRAYS` of an estimator are still those of this mixture, number by number."""
-        given, arrays = vars(estimator), self.arrays
-        return all(_is_same(given.get(name), arrays[name]) for name in DENSITY_ARRAYS)
-
-    @cached_property
-    def parameters(self):
-        """`Targets` at the posterior; for arrays set by hand, only their shapes and names are valid."""
-        return Targets(self.posterior, self.origin)
-
-
-class FittedMixture(_Mixture):
-    """The variational posterior in which a fit ended.
-
-    Parameters
-    ----------
-    posterior : VariationalPosterior
-    origin : (P,)
-    model : dict, the fit's values of `MODEL_PARAMETERS`
-    path : sequence of float, lower bounds at the start and after every step
-    arrays : dict or None, default=None
-        The arrays that the fit reported; None computes them.
-    """
-
-    def __init__(self, posterior, origin, model, path, arrays=None):
-        super().__init__(posterior, origin, model)
         self.path = tuple(path)
+        self.parameters = Targets(posterior, origin)
         self.arrays = self._reported() if arrays is None else arrays
-
-    @property
-    def lower_bound(self):
-        """The ELBO at the end of the fit."""
-        return self.path[-1]
 
     def _reported(self):
         posterior, prior, structure = self.posterior, self.posterior.prior, self.structure
         targets = self.parameters
-        return {
+        arrays = {
             "weights_": targets["weights"].value(),
             "means_": targets["means"].value(),
             "covariances_": targets["covariances"].value(),
@@ -145,30 +118,19 @@ class FittedMixture(_Mixture):
             "degrees_of_freedom_prior_": prior.degrees_of_freedom,
             "covariance_prior_": prior.covariance.reshape(structure.prior_shape)[()],
         }
+        return {name: _read_only(arrays[name]) for name in FIT_ARRAYS}
 
-    def copied_arrays(self):
-        """The same arrays, for the user to keep and to change."""
-        return {name: _copied(value) for name, value in self.arrays.items()}
-
-    def changed_arrays(self, estimator):
-        """Names of all arrays of the estimator that are not what the fit reported."""
+    def replaced_in(self, estimator):
+        """Names of the arrays of an estimator that are not those which the fit reported."""
         given = vars(estimator)
-        return [name for name, value in self.arrays.items() if not _is_same(given.get(name), value)]
-
-    def start(self, rows, prior):
-        """The posterior under another prior, from which a fit to other rows continues, and the path to it."""
-        last, origin = self.posterior, rows.origin
-        centred_means = last.centred_means + (self.origin - origin)
-        return VariationalPosterior(prior, last.counts, centred_means, last.covariance_cholesky), self.path
-
-    # Pickling.
+        return [name for name, value in self.arrays.items() if given.get(name) is not value]
 
     def to_state(self, estimator):
         """Builtins and arrays from which, with the estimator's public arrays, `from_state` rebuilds this.
 
-        Arrays that the fit reported are included only where the estimator's have been changed since.
+        Arrays that the fit reported are included only where the estimator has others in their place.
         """
-        posterior, changed = self.posterior, self.changed_arrays(estimator)
+        posterior = self.posterior
         return {
             "model": self.model,
             "origin": self.origin,
@@ -176,30 +138,28 @@ class FittedMixture(_Mixture):
             "centred_means": posterior.centred_means,
             "covariance_cholesky": posterior.covariance_cholesky,
             "path": np.array(self.path),
-            "arrays": {name: self.arrays[name] if name in changed else None for name in self.arrays},
+            "arrays": {name: self.arrays[name] for name in self.replaced_in(estimator)},
         }
 
     @classmethod
     def from_state(cls, state, estimator):
-        """The mixture that `to_state` described."""
+        """The mixture that `to_state` described; a pickle forgets that arrays are read-only."""
         model, origin = state["model"], state["origin"]
-        arrays = {
-            name: _copied(getattr(estimator, name)) if value is None else value
-            for name, value in state["arrays"].items()
-        }
-        n_components, n_features = state["centred_means"].shape
-        structure = _structure(model, n_components, n_features)
-        flat = model["prior"] == "flat"
+        public = {name: vars(estimator).get(name) for name in FIT_ARRAYS}
+        arrays = {name: _read_only(value) for name, value in (public | state["arrays"]).items()}
+        structure, weights = _structure_and_weights(
+            model, *state["centred_means"].shape, arrays["weight_concentration_prior_"]
+        )
         prior = MixturePrior(
-            weights=_weights(model, arrays["weight_concentration_prior_"], n_components),
+            weights=weights,
             structure=structure,
             mean_precision=arrays["mean_precision_prior_"],
-            mean=np.zeros(n_features) if flat else arrays["mean_prior_"] - origin,
+            mean=np.zeros_like(origin) if model["prior"] == "flat" else arrays["mean_prior_"] - origin,
             degrees_of_freedom=arrays["degrees_of_freedom_prior_"],
             covariance=np.reshape(arrays["covariance_prior_"], structure.identity.shape),
             independent=model["factorization"] == "independent",
             reg_covar=float(model["reg_covar"]),
-            resolution=np.zeros(n_features),  # Only the M-step uses it.
+            resolution=np.zeros_like(origin),  # Only the M-step uses it.
         )
         posterior = VariationalPosterior(
             prior, state["counts"], state["centred_means"], state["covariance_cholesky"]
@@ -207,87 +167,64 @@ class FittedMixture(_Mixture):
         return cls(posterior, origin, model, state["path"].tolist(), arrays)
 
 
-def _is_same(value, reported):
-    """Whether a fitted attribute, which may have any type by now, still equals the one reported."""
-    if type(value) is tuple and type(reported) is tuple and len(value) == len(reported):
-        return all(map(_is_same, value, reported))
-    if (
-        type(value) is np.ndarray
-        and type(reported) is np.ndarray
-        and reported.size <= _MAX_SIZE_COMPARED_AS_BYTES
-    ):
-        same_kind = value.dtype == reported.dtype and value.shape == reported.shape
-        if same_kind and value.tobytes() == reported.tobytes():
-            return True
-    return np.array_equal(value, reported)
+def _read_only(value):
+    """A fitted attribute, whose arrays nobody can change in place any more."""
+    for array in value if isinstance(value, tuple) else (value,):
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
+    return value
 
 
-def _copied(value):
-    """A fitted attribute whose arrays are copies."""
-    if isinstance(value, tuple):
-        return tuple(part.copy() for part in value)
-    return value.copy() if isinstance(value, np.ndarray) else value
+def _structure_and_weights(model, n_components, n_features, prior_concentration):
+    """The covariance structure and the prior of the weights.
+
+    A flat one is a Dirichlet prior, whichever kind the parameters name.
+    """
+    is_flat = model["prior"] == "flat"
+    kind = DirichletWeights if is_flat else WEIGHT_PRIORS[model["weight_concentration_prior_type"]]
+    structure = COVARIANCE_STRUCTURES[model["covariance_type"]](n_components, n_features)
+    return structure, kind(prior_concentration, n_components)
 
 
-def _structure(model, n_components, n_features):
-    """The covariance structure."""
-    return COVARIANCE_STRUCTURES[model["covariance_type"]](n_components, n_features)
-
-
-def _weights(model, prior_concentration, n_components):
-    """The weight prior. A flat one is a Dirichlet prior, whichever kind the parameters name."""
-    kind = (
-        DirichletWeights
-        if model["prior"] == "flat"
-        else WEIGHT_PRIORS[model["weight_concentration_prior_type"]]
-    )
-    return kind(prior_concentration, n_components)
-
-
-class HandSetMixture(_Mixture):
-    """The mixture of arrays that were set by hand.
+def mixture_of_arrays(estimator, model):
+    """The mixture of an estimator's `DENSITY_ARRAYS`, each used as it is: FittedMixture.
 
     Parameters
     ----------
-    estimator : LRVBGaussianMixture, whose `DENSITY_ARRAYS` are read
+    estimator : LRVBGaussianMixture, some of whose arrays were set by hand
     model : dict, values of `MODEL_PARAMETERS`
 
     Raises
     ------
+    NotFittedError
+        Where an array is missing.
     ValueError
         Where the arrays are not finite, are outside their domain, or have shapes that do not go together.
     """
-
-    def __init__(self, estimator, model):
-        arrays = {name: checked_array(estimator, name) for name in DENSITY_ARRAYS}
-        means = arrays["means_"]
-        n_features = getattr(estimator, "n_features_in_", means.shape[-1] if means.ndim else 0)
-        if means.ndim != 2 or means.shape[1] != n_features:
-            raise ValueError(
-                f"means_ has shape {means.shape}, but must have one row for every component and "
-                f"n_features_in_ = {n_features} columns."
-            )
-        structure = _structure(model, *means.shape)
-        weights = _weights(model, np.nan, len(means))
-        _check_shapes(arrays, structure, weights, model["covariance_type"])
-        _check_domain(arrays, structure)
-        origin = means.mean(axis=0)
-        densities = HandSetDensities(
-            structure,
-            float(model["reg_covar"]),
-            means - origin,
-            structure.transposed(structure.reporting.by_group(arrays["precisions_cholesky_"])),
-            arrays["mean_precision_"],
-            np.atleast_1d(arrays["degrees_of_freedom_"]),
-            weights.expected_log_at(arrays["weight_concentration_"]),
+    check_is_fitted(estimator, DENSITY_ARRAYS)
+    arrays = {name: checked_array(estimator, name) for name in DENSITY_ARRAYS}
+    means = arrays["means_"]
+    n_features = getattr(estimator, "n_features_in_", means.shape[-1] if means.ndim else 0)
+    if means.ndim != 2 or means.shape[1] != n_features:
+        raise ValueError(
+            f"means_ has shape {means.shape}, but must have one row for every component and "
+            f"n_features_in_ = {n_features} columns."
         )
-        super().__init__(densities, origin, model)
-        self.arrays = arrays
-
-    def start(self, rows, prior):
-        """The posterior after an E-step at these arrays, as scikit-learn continues from them."""
-        responsibilities = ResponsibilitiesOf(self.posterior, rows.origin - self.origin)
-        return (posterior_from_responsibilities(rows, prior, responsibilities),)
+    structure, weights = _structure_and_weights(model, *means.shape, np.nan)
+    _require_same_components(arrays, structure, weights, model["covariance_type"])
+    roots = structure.reporting.by_group(arrays["precisions_cholesky_"])
+    _require_domains(arrays, roots, structure)
+    origin = means.mean(axis=0)
+    densities = HandSetDensities(
+        structure,
+        float(model["reg_covar"]),
+        means - origin,
+        structure.transposed(roots),
+        arrays["mean_precision_"],
+        np.atleast_1d(arrays["degrees_of_freedom_"]),
+        weights.expected_log_at(arrays["weight_concentration_"]),
+    )
+    return FittedMixture(densities, origin, model, arrays={})
 
 
 @dataclass(frozen=True)
@@ -337,6 +274,58 @@ class HandSetDensities:
         )
 
 
+def _require_same_components(arrays, structure, weights, covariance_type):
+    """Raise ValueError unless the arrays have the shapes that fit ``means_``."""
+    n_components = structure.n_components
+    frames = structure.scaled_frames(np.ones(structure.n_features))
+    numbers = np.ones(structure.layout.n_precision_groups)
+    shapes = {
+        "weight_concentration_": np.shape(weights.concentration(np.ones(n_components))),
+        "mean_precision_": (n_components,),
+        "degrees_of_freedom_": np.shape(structure.reporting.reported_number(numbers)),
+        "precisions_cholesky_": np.shape(structure.reporting.reported(frames)),
+    }
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            raise ValueError(
+                f"{name} has shape {arrays[name].shape}, but means_ of shape {arrays['means_'].shape} and "
+                f"covariance_type={covariance_type!r} ask for {shape}. Set all of "
+                f"{', '.join(DENSITY_ARRAYS)} for the same components."
+            )
+
+
+def _require_domains(arrays, roots, structure):
+    """Raise ValueError unless precisions, counts and degrees of freedom are possible ones.
+
+    Parameters
+    ----------
+    arrays : dict of the `DENSITY_ARRAYS`, by name
+    roots : (S, ...), the array `precisions_cholesky_` by precision group
+    structure : CovarianceStructure
+    """
+    domains = {
+        "weight_concentration_": (arrays["weight_concentration_"], 0.0),
+        "mean_precision_": (arrays["mean_precision_"], 0.0),
+        "degrees_of_freedom_": (
+            arrays["degrees_of_freedom_"],
+            structure.precision_factors.block_size - 1,
+        ),
+        "precisions_cholesky_": (structure.diagonal(roots), 0.0),
+    }
+    for name, (values, bound) in domains.items():
+        if not np.all(values > bound):
+            which = "its diagonal" if name == "precisions_cholesky_" and structure.is_matrix else "it"
+            place = ", ".join(map(str, np.unravel_index(np.argmin(values), np.shape(values))))
+            raise ValueError(
+                f"{name}: {which} must be above {bound:g}, but has {np.min(values):g} at [{place}]."
+            )
+    if structure.is_matrix and np.any(np.tril(roots, -1)):
+        raise ValueError(
+            "precisions_cholesky_ must be upper triangular, U with precisions_ = U @ U.T, but some entries "
+            "below the diagonal are not zero."
+        )
+
+
 def checked_array(estimator, name, shape=None):
     """A fitted attribute as a finite float64 array, (...).
 
@@ -365,50 +354,6 @@ def checked_array(estimator, name, shape=None):
     if shape is not None and array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}, but the other fitted arrays ask for {shape}.")
     return array
-
-
-def _check_shapes(arrays, structure, weights, covariance_type):
-    """Raise ValueError unless the arrays have the shapes that fit ``means_``."""
-    n_components = structure.n_components
-    frames = structure.scaled_frames(np.ones(structure.n_features))
-    numbers = np.ones(structure.layout.n_precision_groups)
-    shapes = {
-        "weight_concentration_": np.shape(weights.concentration(np.ones(n_components))),
-        "mean_precision_": (n_components,),
-        "degrees_of_freedom_": np.shape(structure.reporting.reported_number(numbers)),
-        "precisions_cholesky_": np.shape(structure.reporting.reported(frames)),
-    }
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape:
-            raise ValueError(
-                f"{name} has shape {arrays[name].shape}, but means_ of shape {arrays['means_'].shape} and "
-                f"covariance_type={covariance_type!r} ask for {shape}. Set all of "
-                f"{', '.join(DENSITY_ARRAYS)} for the same components."
-            )
-
-
-def _check_domain(arrays, structure):
-    """Raise ValueError unless precisions, counts and degrees of freedom are possible ones."""
-    roots = structure.reporting.by_group(arrays["precisions_cholesky_"])
-    least_freedom = structure.precision_factors.block_size - 1
-    domains = {
-        "weight_concentration_": (arrays["weight_concentration_"], 0.0),
-        "mean_precision_": (arrays["mean_precision_"], 0.0),
-        "degrees_of_freedom_": (arrays["degrees_of_freedom_"], least_freedom),
-        "precisions_cholesky_": (structure.diagonal(roots), 0.0),
-    }
-    for name, (values, bound) in domains.items():
-        if not np.all(values > bound):
-            which = "its diagonal" if name == "precisions_cholesky_" and structure.is_matrix else "it"
-            place = ", ".join(map(str, np.unravel_index(np.argmin(values), np.shape(values))))
-            raise ValueError(
-                f"{name}: {which} must be above {bound:g}, but has {np.min(values):g} at [{place}]."
-            )
-    if structure.is_matrix and np.any(np.tril(roots, -1)):
-        raise ValueError(
-            "precisions_cholesky_ must be upper triangular, U with precisions_ = U @ U.T, but some entries "
-            "below the diagonal are not zero."
-        )
 
 
 def check_weights_and_covariances(weights, covariances, structure):
@@ -465,20 +410,15 @@ class FittedAttributes(CallbackMethods):
 
     _last_fit: FittedMixture
     _last_uncertainty: PosteriorUncertainty
-    _set_by_hand: HandSetMixture  # Cached from one prediction to the next.
 
     @property
-    def _fitted(self) -> FittedMixture | HandSetMixture:
+    def _fitted(self) -> FittedMixture:
         """The mixture that the public arrays describe: that of the last fit, or one that was set by hand."""
         last = vars(self).get("_last_fit")
-        if last is not None and last.is_described_by(self):
-            return last
-        model = model_of(self) if last is None else last.model
-        by_hand = vars(self).get("_set_by_hand")
-        if by_hand is None or by_hand.model != model or not by_hand.is_described_by(self):
-            check_is_fitted(self, DENSITY_ARRAYS)
-            self._set_by_hand = by_hand = HandSetMixture(self, model)
-        return by_hand
+        if last is None:
+            return mixture_of_arrays(self, model_of(self))
+        is_replaced = not set(DENSITY_ARRAYS).isdisjoint(last.replaced_in(self))
+        return mixture_of_arrays(self, last.model) if is_replaced else last
 
     @property
     def _uncertainty(self) -> PosteriorUncertainty:
@@ -496,12 +436,12 @@ class FittedAttributes(CallbackMethods):
                 "Error bars, influence and draws belong to a fit, but the fitted attributes of this "
                 "estimator were set by hand. (a) Call fit. (b) Continue a scikit-learn fit with from_sklearn."
             )
-        changed = uncertainty.fitted.changed_arrays(self)
-        if changed:
+        replaced = uncertainty.fitted.replaced_in(self)
+        if replaced:
             raise NotFittedError(
-                f"Changed since the fit: {', '.join(changed)}. Error bars, influence and draws are about "
-                "the values that the fit reported. (a) Fit again. (b) Undo the change, or make it in a copy "
-                "(copy.deepcopy)."
+                f"Changed since the fit: {', '.join(replaced)}. Error bars, influence and draws are about "
+                "the values that the fit reported. (a) Fit again. (b) Undo the change, by setting the array "
+                "of the fit itself again, or make it in a copy (copy.deepcopy)."
             )
         return uncertainty
 

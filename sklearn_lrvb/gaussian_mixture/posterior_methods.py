@@ -152,7 +152,7 @@ class PosteriorMethods(SamplingMethods):
         -88.1 -87.7
         """
         source = self._uncertainty.source
-        return float(source.fitted.lower_bound - 0.5 * source.log_determinant())
+        return float(source.fitted.path[-1] - 0.5 * source.log_determinant())
 
     @property
     @refused_as_missing

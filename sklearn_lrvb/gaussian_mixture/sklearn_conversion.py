@@ -131,7 +131,7 @@ def fitted_twin(estimator, fitted):
     Parameters
     ----------
     estimator : LRVBGaussianMixture
-    fitted : FittedMixture or HandSetMixture, its fitted state
+    fitted : FittedMixture, its fitted state
 
     Returns
     -------

@@ -38,23 +38,6 @@ def _predicted_in_memory(posterior, function, rows, tracked):
     return rows.concatenated(functools.partial(function, posterior, frames), frames.numbers_per_row)
 
 
-class ResponsibilitiesOf:
-    """The responsibilities of a block under a posterior: callable RowBlock -> (n, K).
-
-    Parameters
-    ----------
-    posterior : VariationalPosterior
-    shift : (P,), the rows' origin, measured from that of the posterior
-    """
-
-    def __init__(self, posterior, shift):
-        self._posterior, self._shift = posterior, shift
-
-    def __call__(self, block):
-        moved = replace(block, rows=block.rows + self._shift[:, None])
-        return _responsibilities(self._posterior, OwnFrames(self._posterior), moved).T
-
-
 def score_sums(rows, posterior):
     """Sum of the rows' scores, each as often as it counts, a float."""
     frames = OwnFrames(posterior)
