@@ -108,12 +108,11 @@ def long_chain(mixture, X, n_draws):
     return np.array(found[n_draws // 10 :])
 
 
-def right_mean(mixture, X, correction=None):
+def right_mean(mixture, X, method):
     """Draws of the same by the package."""
-    rows = None if correction is None else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # The check has said what they say.
-        draws = mixture.sample_posterior(4000, 0, correction, rows)
+        draws = mixture.sample_posterior(4000, 0, method, X)
     occupied = np.argsort(-mixture.weights_)[: mixture.n_occupied_]
     right = occupied[np.argmax(mixture.means_[occupied, 0])]
     return draws["means"][:, right, 0]
@@ -122,7 +121,7 @@ def right_mean(mixture, X, correction=None):
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
 styles = {
-    None: ("linear response", "#0072B2", "-"),
+    "lrvb": ("linear response", "#0072B2", "-"),
     "importance": ("importance sampling", "#009E73", ":"),
     "gibbs": ("Gibbs sampling", "#D55E00", "--"),
 }
@@ -132,10 +131,8 @@ for axes, (name, (rows, _)) in zip(panels, data.items(), strict=True):
     bins = np.linspace(*np.quantile(exact, [0.002, 0.998]), 41)
     chain = long_chain(mixture, rows, 1_000 if len(rows) > 1000 else 3_000)
     axes.hist(chain, bins[::2], density=True, color="0.85", label="a long Gibbs chain")
-    for correction, (label, color, line) in styles.items():
-        drawn = (
-            exact if correction == "gibbs" else right_mean(mixture, rows, correction)
-        )
+    for method, (label, color, line) in styles.items():
+        drawn = exact if method == "gibbs" else right_mean(mixture, rows, method)
         heights, _ = np.histogram(drawn, bins, density=True)
         smooth = np.convolve(np.pad(heights, 2, mode="edge"), np.full(5, 0.2), "valid")
         axes.plot(0.5 * (bins[1:] + bins[:-1]), smooth, line, color=color, label=label)
@@ -152,13 +149,13 @@ plt.show()
 # %%
 # Corrected error bars
 # --------------------
-# The table of the posterior takes the same correction. Some Gibbs draws of few rows are
+# The table of the posterior takes the same method. Some Gibbs draws of few rows are
 # in another mode of the posterior, where one cluster has nearly all rows: a warning
 # says how many, and that the table is without them.
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     corrected = few.posterior_summary(
-        target="means", correction="gibbs", X=X, random_state=0
+        target="means", method="gibbs", X=X, random_state=0
     )
 columns = ["mean", "sd", "lower", "upper"]
 print(corrected[columns].round(2), "\n")

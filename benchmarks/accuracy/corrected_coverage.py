@@ -87,7 +87,7 @@ def _hits(scenario, X, n_draws):
     for method in METHODS:
         asked = {}
         if method != "lrvb":
-            asked = {"correction": method, "X": X, "n_draws": n_draws[method], "random_state": 0}
+            asked = {"method": method, "X": X, "n_draws": n_draws[method], "random_state": 0}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

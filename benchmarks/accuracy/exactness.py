@@ -23,7 +23,6 @@ from benchmarks.harness.tables import table
 TITLE = "Simulation-based calibration"
 METHODS = {"lrvb": "LRVB", "importance": "importance sampling", "gibbs": "Gibbs from LRVB"}
 FUNCTIONS = ("left weight", "left mean", "right mean", "left log precision", "right log precision", "fit")
-_CORRECTION = {"lrvb": None, "importance": "importance", "gibbs": "gibbs"}
 _DATA_SETS, _QUICK_DATA_SETS = 600, 3
 _DRAWS = 199
 _ROWS = 100
@@ -97,10 +96,9 @@ def _ranks(data_set):
         return {}
     true, found = functions(truth, X)[0], {}
     for method in METHODS:
-        correction = _CORRECTION[method]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            draws = mixture.sample_posterior(_DRAWS, 1, correction, None if correction is None else X)
+            draws = mixture.sample_posterior(_DRAWS, 1, method, X)
         ranks = (functions(draws, X) < true).sum(axis=0)
         found |= {(method, function): int(rank) for function, rank in zip(FUNCTIONS, ranks, strict=True)}
     return found

@@ -2,7 +2,7 @@
 
 Two overlapping clusters, of which 5, 20 and 40 % of the values are hidden completely at random. The exact
 posterior is that of Gibbs sampling with data augmentation: components and hidden values are drawn in turn
-with the parameters (``correction="gibbs"``).
+with the parameters (``method="gibbs"``).
 """
 
 import warnings

@@ -17,7 +17,7 @@ from sklearn_lrvb.displays.selection import (
     feature_names,
     is_list,
 )
-from sklearn_lrvb.gaussian_mixture.arguments import CORRECTIONS, checked_targets
+from sklearn_lrvb.gaussian_mixture.arguments import checked_targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,7 +206,7 @@ class PosteriorIntervalDisplay:
 
         methods : sequence of {'lrvb', 'mean_field', 'importance', 'gibbs'}, default=('lrvb', 'mean_field')
             Whose intervals are drawn, from top to bottom. The last two are those of
-            ``posterior_summary(correction=)``. Gibbs sampling is exact in the limit of many steps, and does
+            ``posterior_summary(method=...)``. Gibbs sampling is exact in the limit of many steps, and does
             not check that it has made enough.
 
         components : list of int, default=None
@@ -262,22 +262,13 @@ class PosteriorIntervalDisplay:
         selected = [_Selection(uncertainty.map[t], estimator, chosen, features) for t in targets]
         _check_number_of_panels(sum(s.n_panels for s in selected))
         ends = _checked_reference(reference, selected, target)
-        rows = estimator._training_rows(X, sample_weight, uncertainty.fitted)
-        corrected = {
-            method: estimator._corrected(method, X, sample_weight, n_draws, random_state)
-            for method in methods
-            if method in CORRECTIONS
-        }
+        margins = {m: estimator._margins(m, X, sample_weight, n_draws, random_state) for m in methods}
         intervals: dict[str, list[tuple[NDArray, NDArray, NDArray]]] = {method: [] for method in methods}
         for selection in selected:
             name = selection.target.name
             for method in methods:
-                margins = (
-                    corrected[method].margins(name)
-                    if method in corrected
-                    else uncertainty.margins(name, method, rows)
-                )
-                found = (*margins.interval(interval), margins.mean)
+                of_target = margins[method](name)
+                found = (*of_target.interval(interval), of_target.mean)
                 intervals[method].append(tuple(part[selection.entries] for part in found))
         lower, upper, mean = (
             {method: np.concatenate([part[i] for part in parts]) for method, parts in intervals.items()}

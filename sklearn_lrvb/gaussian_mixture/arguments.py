@@ -60,7 +60,7 @@ _SHARE_NAMED = 0.9
 
 _MAX_NAMED = 4  # ... but no more than this.
 
-CORRECTIONS = ("importance", "gibbs")
+CORRECTIONS = ("importance", "gibbs")  # Methods that correct linear response, by draws.
 
 
 def checked_weights(sample_weight, X):
@@ -462,10 +462,12 @@ def checked_number(value, name="n_draws", unit="draw"):
     return int(value)
 
 
-def check_correction(correction):
-    """Raise ValueError unless this is a correction of linear response."""
-    if correction is not None and correction not in CORRECTIONS:
-        raise ValueError(f"correction must be None, 'importance' or 'gibbs', got {correction!r}.")
+def check_method(method, *others):
+    """Raise ValueError unless this is linear response, a correction of it, or one of other methods."""
+    choices = ("lrvb", *others, *CORRECTIONS)
+    if method not in choices:
+        listed = ", ".join(map(repr, choices[:-1]))
+        raise ValueError(f"method must be {listed} or {choices[-1]!r}, got {method!r}.")
 
 
 def holding(counts, min_count):

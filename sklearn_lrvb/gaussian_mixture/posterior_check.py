@@ -35,8 +35,8 @@ class PosteriorCheck:
     verdict : str
         One sentence: what to trust, and why.
     recommendation : {'lrvb', 'importance', 'gibbs'}
-        The same in a word: 'lrvb' trusts linear response; the others are values of ``correction`` of
-        ``sample_posterior`` and ``posterior_summary``.
+        The same in a word: the `method` to pass to ``sample_posterior`` and
+        ``posterior_summary``.
     asymmetry : float
         How much the log posterior two standard deviations away from its mode falls short of a quadratic, or
         exceeds it, as a share of it: the largest on both sides of the (at most five) directions in which most
@@ -276,7 +276,7 @@ class Findings:
         if recommendation == "lrvb":
             if self.n_empty:
                 whom = "linear response for the components that hold rows"
-                reasons.append(f'{components}, for whose parameters use correction="gibbs"')
+                reasons.append(f'{components}, for whose parameters use method="gibbs"')
             else:
                 whom = "linear response"
             return f"Trust {whom} ({'; '.join(reasons)})."
@@ -284,4 +284,4 @@ class Findings:
             reasons.append(components)
         if recommendation == "gibbs":
             reasons.append("Gibbs sampling does not check its convergence")
-        return f'Use correction="{recommendation}" ({"; ".join(reasons)}).'
+        return f'Use method="{recommendation}" ({"; ".join(reasons)}).'

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.gaussian_mixture.arguments import (
     CORRECTIONS,
+    check_method,
     checked_targets,
     holding,
 )
@@ -386,10 +387,7 @@ class PosteriorMethods(SamplingMethods):
                [0. , 4.7]])
         """
         uncertainty = self._uncertainty
-        if method not in ("lrvb", "mean_field", "sandwich", *CORRECTIONS):
-            raise ValueError(
-                f"method must be 'lrvb', 'mean_field', 'sandwich', 'importance' or 'gibbs', got {method!r}."
-            )
+        check_method(method, "mean_field", "sandwich")
         if method == "sandwich" and X is None:
             raise ValueError("method='sandwich' needs the training rows: pass X.")
         if information_solver not in ("auto", "primal", "dual", "matrix_free"):
@@ -409,7 +407,7 @@ class PosteriorMethods(SamplingMethods):
         interval: float = 0.95,
         target: str | Sequence[str] = ("weights", "log_weights", "means", "precisions", "covariances"),
         min_count: float = 0.0,
-        correction: str | None = None,
+        method: str = "lrvb",
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         n_draws: int = 4000,
@@ -430,18 +428,18 @@ class PosteriorMethods(SamplingMethods):
         min_count : float, default=0.0
             Parameters of components with fewer expected rows are left out: 0.5 leaves out empty ones.
 
-        correction : {None, 'importance', 'gibbs'}, default=None
-            None: linear response. 'importance' and 'gibbs': from draws that are corrected as in
-            :meth:`sample_posterior`, within its limits. :meth:`posterior_check` says whether one is needed.
+        method : {'lrvb', 'importance', 'gibbs'}, default='lrvb'
+            'lrvb': linear response. 'importance' and 'gibbs': from draws that are corrected as in
+            :meth:`sample_posterior`, within its limits. :meth:`posterior_check` recommends one.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, which a correction needs.
+            The training rows, which 'importance' and 'gibbs' need.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
         n_draws : int, default=4000
-            Number of draws for a correction, at least two.
+            Number of draws for 'importance' and 'gibbs', at least two.
 
         random_state : int, RandomState instance or None, default=None
             Seed of these draws.
@@ -467,8 +465,8 @@ class PosteriorMethods(SamplingMethods):
         ImportError
             pandas is not installed.
         ValueError
-            Unknown target, `interval` or `min_count` outside its range, fitted arrays that were changed since
-            the fit, or a fit that is no strict local optimum.
+            Unknown target or method, a number outside its range, X that is missing or not what was fitted,
+            fitted arrays that were changed since the fit, or a fit that is no strict local optimum.
         MemoryError
             The system is too large; the message names the size and the way out.
 
@@ -494,26 +492,24 @@ class PosteriorMethods(SamplingMethods):
         """
         uncertainty = self._uncertainty
         targets = checked_targets(target)
+        check_method(method)
         require_interval(interval)
         holding(uncertainty.map.posterior.counts, min_count)
         pd = required_pandas("posterior_summary")
         from sklearn_lrvb.reports.posterior_summary import PosteriorSummary
 
         uncertainty.require_sizes(targets)
-        corrected = None
-        if correction is not None or X is not None or sample_weight is not None:
-            corrected = self._corrected(correction, X, sample_weight, n_draws, random_state)
+        margins_of = self._margins(method, X, sample_weight, n_draws, random_state)
         parts = []
         for name in targets:
-            columns, names = self._summary_of(uncertainty, name, interval, corrected)
+            columns, names = self._summary_of(uncertainty, name, interval, margins_of(name))
             parts.append(pd.DataFrame(columns, names)[uncertainty.map[name].counts() >= min_count])
         summary = PosteriorSummary(pd.concat(parts))
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
         return summary
 
-    def _summary_of(self, uncertainty, name, interval, corrected):
-        """Columns and row names of the summary of one target, from draws if there are some."""
-        margins = uncertainty.margins(name, "lrvb") if corrected is None else corrected.margins(name)
+    def _summary_of(self, uncertainty, name, interval, margins):
+        """Columns and row names of the summary of one target."""
         mean_field_sd = uncertainty.margins(name, "mean_field").deviation
         sd = margins.deviation
         lower, upper = margins.interval(interval)

@@ -3,13 +3,14 @@
 They check their arguments here (`arguments`) and compute in `posterior_sampling`.
 """
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.gaussian_mixture.arguments import check_correction, checked_number
+from sklearn_lrvb.gaussian_mixture.arguments import CORRECTIONS, check_method, checked_number
 from sklearn_lrvb.gaussian_mixture.arviz_conversion import posterior_groups, row_groups
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, require_table
@@ -29,7 +30,7 @@ class SamplingMethods(FittedAttributes):
         self,
         n_draws: int = 1,
         random_state: int | np.random.RandomState | None = None,
-        correction: str | None = None,
+        method: str = "lrvb",
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> dict[str, NDArray[np.float64]]:
@@ -43,15 +44,15 @@ class SamplingMethods(FittedAttributes):
         random_state : int, RandomState instance or None, default=None
             Seed of the draws, not the estimator's own; the same seed and fit give the same draws.
 
-        correction : {None, 'importance', 'gibbs'}, default=None
-            None: linear response. 'importance': these draws are weighed by the exact posterior, and
+        method : {'lrvb', 'importance', 'gibbs'}, default='lrvb'
+            'lrvb': linear response. 'importance': these draws are weighed by the exact posterior, and
             resampled. 'gibbs': these draws are moved by steps of a Gibbs sampler; the slowest, and exact in
             the limit of many steps. A rule chooses their number, and convergence is not checked.
-            :meth:`posterior_check` says whether one is needed, and the guide "Can I trust these error bars?"
-            compares them.
+            :meth:`posterior_check` recommends one, and the guide "Can I trust these error bars?" compares
+            them.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, which a correction needs.
+            The training rows, which 'importance' and 'gibbs' need.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any. 'gibbs' takes whole numbers only.
@@ -66,9 +67,10 @@ class SamplingMethods(FittedAttributes):
         Raises
         ------
         ValueError
-            `n_draws` is not a positive integer, fitted arrays were changed since the fit, or the fit is no
-            strict local optimum. With a correction also: X is missing or is not what the mixture was fitted
-            to, or there is no exact posterior (``prior="flat"`` with several components).
+            Unknown method, `n_draws` is not a positive integer, X is not what the mixture was fitted to,
+            fitted arrays were changed since the fit, or the fit is no strict local optimum. With 'importance'
+            and 'gibbs' also: X is missing, or there is no exact posterior (``prior="flat"`` with several
+            components).
         MemoryError
             The system is too large; the message names the size and the way out.
 
@@ -79,7 +81,7 @@ class SamplingMethods(FittedAttributes):
 
         See Also
         --------
-        posterior_check : Whether a correction is needed.
+        posterior_check : Which method is needed.
         posterior_summary : Intervals of every parameter.
         sample : Draws of rows rather than of parameters.
 
@@ -106,31 +108,33 @@ class SamplingMethods(FittedAttributes):
         >>> print(f"{longer.mean():.0f} +- {longer.std():.0f}")
         25 +- 4
         """
-        return self._drawn(n_draws, random_state, correction, X, sample_weight).reported()
+        return self._drawn(n_draws, random_state, method, X, sample_weight).reported()
 
-    def _drawn(self, n_draws, random_state, correction=None, X=None, sample_weight=None):
+    def _drawn(self, n_draws, random_state, method="lrvb", X=None, sample_weight=None):
         """Draws of the posterior: DrawnParameters."""
-        sampler, rows = self._sampler_for(correction, X, sample_weight)
+        sampler, rows = self._sampler_for(method, X, sample_weight)
         n_draws, random_state = checked_number(n_draws), check_random_state(random_state)
-        draw = {None: sampler.draws, "importance": sampler.resampled, "gibbs": sampler.gibbs}[correction]
-        arguments = (n_draws, random_state) if correction is None else (rows, n_draws, random_state)
-        return self._reported("sample_posterior", lambda tracked: draw(*arguments, tracked))
+        draw = sampler.draws
+        if method != "lrvb":
+            draw = functools.partial(sampler.gibbs if method == "gibbs" else sampler.resampled, rows)
+        return self._reported("sample_posterior", lambda tracked: draw(n_draws, random_state, tracked))
 
-    def _sampler_for(self, correction, X, sample_weight):
-        """`PosteriorSampler`, and the training rows if a correction needs them."""
+    def _sampler_for(self, method, X, sample_weight):
+        """`PosteriorSampler`, and the training rows, which linear response does without."""
         sampler = PosteriorSampler(self._uncertainty)
-        check_correction(correction)
-        if correction is None:
-            if X is not None or sample_weight is not None:
-                raise ValueError("X goes with a correction: without one, draws need no training rows.")
-            return sampler, None
-        if X is None:
-            raise ValueError(f"correction={correction!r} needs the training rows: pass X.")
-        return sampler, sampler.checked_rows(self._counted_rows(X, sample_weight, sampler.fitted))
+        check_method(method)
+        rows = self._training_rows(X, sample_weight, sampler.fitted)
+        if method == "lrvb":
+            if rows is not None:
+                self._uncertainty.source.check_training_rows(rows)
+            return sampler, rows
+        if rows is None:
+            raise ValueError(f"method={method!r} needs the training rows: pass X.")
+        return sampler, sampler.checked_rows(rows)
 
-    def _corrected(self, correction, X, sample_weight, n_draws, random_state):
+    def _corrected(self, method, X, sample_weight, n_draws, random_state):
         """Draws of the exact posterior for moments of it: WeightedDraws."""
-        sampler, rows = self._sampler_for(correction, X, sample_weight)
+        sampler, rows = self._sampler_for(method, X, sample_weight)
         if checked_number(n_draws) < 2:
             raise ValueError(
                 "n_draws=1: one draw has neither a standard deviation nor a covariance. Ask for two draws or "
@@ -139,8 +143,16 @@ class SamplingMethods(FittedAttributes):
         n_draws, random_state = int(n_draws), check_random_state(random_state)
         return self._reported(
             "posterior_summary",
-            lambda tracked: sampler.weighted(correction, rows, n_draws, random_state, tracked),
+            lambda tracked: sampler.weighted(method, rows, n_draws, random_state, tracked),
         )
+
+    def _margins(self, method, X, sample_weight, n_draws, random_state):
+        """The function from the name of a target to its means, deviations and intervals by a method."""
+        if method in CORRECTIONS:
+            return self._corrected(method, X, sample_weight, n_draws, random_state).margins
+        uncertainty = self._uncertainty
+        rows = self._training_rows(X, sample_weight, uncertainty.fitted)
+        return lambda name: uncertainty.margins(name, method, rows)
 
     def posterior_check(
         self,
@@ -233,7 +245,7 @@ class SamplingMethods(FittedAttributes):
         sample_weight: ArrayLike | None = None,
         n_draws: int = 1000,
         random_state: int | np.random.RandomState | None = None,
-        correction: str | None = None,
+        method: str = "lrvb",
     ) -> "xr.DataTree | arviz.InferenceData":
         """Draws of the posterior, and the log likelihood of every training row, for ArviZ.
 
@@ -254,7 +266,7 @@ class SamplingMethods(FittedAttributes):
         random_state : int, RandomState instance or None, default=None
             Seed of the draws, as in :meth:`sample_posterior`.
 
-        correction : {None, 'importance', 'gibbs'}, default=None
+        method : {'lrvb', 'importance', 'gibbs'}, default='lrvb'
             Draws by linear response, or corrected ones, which need X, as in :meth:`sample_posterior`.
 
         Returns
@@ -305,7 +317,7 @@ class SamplingMethods(FittedAttributes):
         """
         sampler = PosteriorSampler(self._uncertainty)
         n_draws = checked_number(n_draws)
-        check_correction(correction)
+        check_method(method)
         require_arviz()
         if X is None and sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass the training rows too.")
@@ -315,10 +327,8 @@ class SamplingMethods(FittedAttributes):
             given = given_rows(self, X, sample_weight)
             rows, numbers = given.counted_around(fitted.origin), given.numbers()
             sampler.require_log_likelihood(n_draws, rows)
-        exact = (
-            {} if correction is None else {"correction": correction, "X": X, "sample_weight": sample_weight}
-        )
-        parameters = self._drawn(n_draws, random_state, **exact)
+        given = (None, None) if method == "lrvb" else (X, sample_weight)
+        parameters = self._drawn(n_draws, random_state, method, *given)
         groups = posterior_groups(parameters.reported(), fitted.structure, self._feature_names)
         if X is not None:
             log_likelihood = sampler.log_likelihood(rows, parameters)

@@ -208,7 +208,7 @@ def test_the_sampler_has_the_posterior_of_ours_under_a_prior_that_matters():
 
 
 @pytest.mark.parametrize(
-    ("name", "correction", "tolerance"),
+    ("name", "method", "tolerance"),
     [
         ("200 rows, 3.5 sd, 0", "gibbs", 0.0),
         ("200 rows, 2.9 sd, 1", "gibbs", 0.02),
@@ -217,13 +217,11 @@ def test_the_sampler_has_the_posterior_of_ours_under_a_prior_that_matters():
         ("five features, 0", "gibbs", 0.03),
     ],
 )
-def test_corrected_posteriors_are_those_of_long_chains(name, correction, tolerance):
+def test_corrected_posteriors_are_those_of_long_chains(name, method, tolerance):
     # by another program, also where linear response is off by what SKEWNESS allows
     reference, mixture = _compared(name, "joint")
-    X, n_draws = BY_NAME[name].simulate(), {"importance": 4000, "gibbs": 400}[correction]
-    summary = mixture.posterior_summary(
-        target="all", correction=correction, X=X, n_draws=n_draws, random_state=0
-    )
+    X, n_draws = BY_NAME[name].simulate(), {"importance": 4000, "gibbs": 400}[method]
+    summary = mixture.posterior_summary(target="all", method=method, X=X, n_draws=n_draws, random_state=0)
     error = np.sqrt(1 / (2 * n_draws) + _chain_error(reference) ** 2)
     assert np.all(np.abs(summary["sd"] / reference.sd - 1) < 5 * error + tolerance)
     of_means = np.sqrt(1 / n_draws + 1 / np.array(reference.effective_sizes))

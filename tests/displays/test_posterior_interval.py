@@ -237,19 +237,19 @@ def test_the_legend_is_above_the_panels_and_leaves_them_alone():
 
 
 @pytest.mark.parametrize(
-    ("covariance_type", "correction"), list(zip(COVARIANCE_TYPES, 2 * ("importance", "gibbs"), strict=True))
+    ("covariance_type", "method"), list(zip(COVARIANCE_TYPES, 2 * ("importance", "gibbs"), strict=True))
 )
-def test_corrected_intervals_are_those_of_the_corrected_summary(covariance_type, correction):
+def test_corrected_intervals_are_those_of_the_corrected_summary(covariance_type, method):
     rows = overlapping(400)
     estimator = mixture({"covariance_type": covariance_type}).fit(rows)
     asked = {"n_draws": 300, "random_state": 0}
-    summary = estimator.posterior_summary(target=["means", "weights"], correction=correction, X=rows, **asked)
+    summary = estimator.posterior_summary(target=["means", "weights"], method=method, X=rows, **asked)
     display = PosteriorIntervalDisplay.from_estimator(
-        estimator, rows, target=["means", "weights"], methods=["lrvb", correction], **asked
+        estimator, rows, target=["means", "weights"], methods=["lrvb", method], **asked
     )
     own = summary.loc[display.names]
-    np.testing.assert_array_equal(display.lower[correction], own["lower"])
-    np.testing.assert_array_equal(display.upper[correction], own["upper"])
-    np.testing.assert_array_equal(display.mean[correction], own["mean"])
-    assert f"{correction} sampling" in repr(display).lower()
+    np.testing.assert_array_equal(display.lower[method], own["lower"])
+    np.testing.assert_array_equal(display.upper[method], own["upper"])
+    np.testing.assert_array_equal(display.mean[method], own["mean"])
+    assert f"{method} sampling" in repr(display).lower()
     plt.close(display.figure_)

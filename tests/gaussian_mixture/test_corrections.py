@@ -16,7 +16,7 @@ from sklearn_lrvb import LRVBGaussianMixture
 
 CORRECTIONS = ("importance", "gibbs")
 by_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-either = pytest.mark.parametrize("correction", CORRECTIONS)
+either = pytest.mark.parametrize("method", CORRECTIONS)
 
 
 @pytest.fixture(autouse=True)
@@ -34,17 +34,17 @@ def fit(covariance_type="full", n_rows=400, **parameters):
 
 @by_type
 @either
-def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type, correction):
+def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type, method):
     estimator = fit(covariance_type)
-    draws = estimator.sample_posterior(30, 0, correction, waits())
+    draws = estimator.sample_posterior(30, 0, method, waits())
     assert list(draws) == ["weights", "means", "precisions", "covariances"]
     for target, values in draws.items():
         assert values.shape == (30, *getattr(estimator, f"{target}_").shape)
     np.testing.assert_allclose(draws["weights"].sum(axis=1), 1)
     if covariance_type in ("full", "tied"):
         assert np.all(np.linalg.eigvalsh(draws["precisions"]) > 0)
-    again = estimator.sample_posterior(30, 0, correction, waits())
-    others = estimator.sample_posterior(30, 1, correction, waits())
+    again = estimator.sample_posterior(30, 0, method, waits())
+    others = estimator.sample_posterior(30, 1, method, waits())
     for target, values in draws.items():
         np.testing.assert_array_equal(again[target], values)
         assert np.any(others[target] != values)
@@ -52,10 +52,10 @@ def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type, correct
 
 @by_type
 @either
-def test_table_and_covariance_are_those_of_the_same_draws(covariance_type, correction):
+def test_table_and_covariance_are_those_of_the_same_draws(covariance_type, method):
     estimator, X = fit(covariance_type), waits()
     asked = {"X": X, "n_draws": 500, "random_state": 0}
-    table = estimator.posterior_summary(0.9, correction=correction, **asked)
+    table = estimator.posterior_summary(0.9, method=method, **asked)
     plain = estimator.posterior_summary(0.9)
     assert list(table.columns) == list(plain.columns)
     assert list(table.index) == list(plain.index)
@@ -63,7 +63,7 @@ def test_table_and_covariance_are_those_of_the_same_draws(covariance_type, corre
     np.testing.assert_allclose(table["ratio"], table["sd"] / table["mean_field_sd"])
     assert table.attrs["prior"] == plain.attrs["prior"]
     names = {"log_weights": "log_weight", "means": "mean", "precisions": "precision"}
-    covariance = estimator.get_posterior_covariance(method=correction, **asked)
+    covariance = estimator.get_posterior_covariance(method=method, **asked)
     deviations = table["sd"][[name.split("[")[0] in names.values() for name in table.index]]
     np.testing.assert_allclose(
         np.sqrt(np.diag(covariance)), deviations[estimator.posterior_names_], rtol=1e-10
@@ -73,14 +73,14 @@ def test_table_and_covariance_are_those_of_the_same_draws(covariance_type, corre
     correlations = [own / np.sqrt(np.outer(own.diagonal(), own.diagonal())) for own in (covariance, lrvb)]
     np.testing.assert_allclose(*correlations, atol=0.3)
     assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
-    if correction == "gibbs":
+    if method == "gibbs":
         draws = estimator.sample_posterior(500, 0, "gibbs", X)
         np.testing.assert_allclose(
             draws["means"].mean(axis=0), table["mean"].filter(like="mean[").to_numpy().reshape(2, 2)
         )
-    some = estimator.posterior_summary(target="means", min_count=1, correction=correction, **asked)
+    some = estimator.posterior_summary(target="means", min_count=1, method=method, **asked)
     pd.testing.assert_series_equal(
-        some["sd"], estimator.posterior_summary(target="means", correction=correction, **asked)["sd"]
+        some["sd"], estimator.posterior_summary(target="means", method=method, **asked)["sd"]
     )
 
 
@@ -123,11 +123,11 @@ def test_verdicts_are_those_that_one_expects():
 
 @either
 @pytest.mark.parametrize("model", PROPER[::5], ids=model_id)
-def test_rows_in_parts_give_the_same(model, correction):
+def test_rows_in_parts_give_the_same(model, method):
     X = overlapping(300)
     weights = np.random.default_rng(0).integers(1, 3, 300).astype(float)
     estimator = mixture(model).fit(X, sample_weight=weights)
-    asked = {"n_draws": 40, "random_state": 0, "correction": correction}
+    asked = {"n_draws": 40, "random_state": 0, "method": method}
     expected = estimator.sample_posterior(X=X, sample_weight=weights, **asked)
     chunks = da.from_array(X, chunks=(70, 2))
     of_dask = estimator.sample_posterior(X=chunks, sample_weight=da.from_array(weights, chunks=70), **asked)
@@ -147,12 +147,12 @@ def test_rows_in_parts_give_the_same(model, correction):
 
 @either
 @pytest.mark.parametrize("solver", INFORMATION)
-def test_every_solver_gives_the_same(solver, correction, monkeypatch):
+def test_every_solver_gives_the_same(solver, method, monkeypatch):
     X = waits()
-    expected = fit().sample_posterior(20, 0, correction, X)
+    expected = fit().sample_posterior(20, 0, method, X)
     use_information(solver, monkeypatch)
     estimator = fit()
-    draws = estimator.sample_posterior(20, 0, correction, X)
+    draws = estimator.sample_posterior(20, 0, method, X)
     np.testing.assert_allclose(draws["means"], expected["means"], rtol=1e-3)
     assert estimator.posterior_check(X, random_state=0).asymmetry == pytest.approx(
         fit().posterior_check(X, random_state=0).asymmetry, abs=1e-4
@@ -174,42 +174,43 @@ def test_units_and_origins_do_not_matter(covariance_type):
 
 
 @either
-def test_a_pickle_and_a_copy_take_the_rows_again(correction):
+def test_a_pickle_and_a_copy_take_the_rows_again(method):
     estimator, X = fit(), waits()
-    expected = estimator.sample_posterior(10, 0, correction, X)
+    expected = estimator.sample_posterior(10, 0, method, X)
     for other in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
-        np.testing.assert_allclose(other.sample_posterior(10, 0, correction, X)["means"], expected["means"])
+        np.testing.assert_allclose(other.sample_posterior(10, 0, method, X)["means"], expected["means"])
 
 
 def test_bad_requests_are_refused():
     estimator, X = fit(), waits()
-    for correction in CORRECTIONS:
-        with pytest.raises(ValueError, match=f"correction='{correction}' needs the training rows: pass X"):
-            estimator.sample_posterior(10, 0, correction)
+    for method in CORRECTIONS:
+        with pytest.raises(ValueError, match=f"method='{method}' needs the training rows: pass X"):
+            estimator.sample_posterior(10, 0, method)
         with pytest.raises(ValueError, match="needs the training rows"):
-            estimator.posterior_summary(correction=correction)
+            estimator.posterior_summary(method=method)
         with pytest.raises(ValueError, match="needs the training rows"):
-            estimator.get_posterior_covariance(method=correction)
+            estimator.get_posterior_covariance(method=method)
         for other in (X[:-1], X + 1e-3):
             with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-                estimator.sample_posterior(10, 0, correction, other)
+                estimator.sample_posterior(10, 0, method, other)
         with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
-            estimator.sample_posterior(0, 0, correction, X)
+            estimator.sample_posterior(0, 0, method, X)
         one, two = ({"X": X, "n_draws": n_draws, "random_state": 0} for n_draws in (1, 2))
         with pytest.raises(ValueError, match="n_draws=1: one draw has neither a standard deviation"):
-            estimator.posterior_summary(correction=correction, **one)
+            estimator.posterior_summary(method=method, **one)
         with pytest.raises(ValueError, match="n_draws=1: one draw has neither a standard deviation"):
-            estimator.get_posterior_covariance(method=correction, **one)
+            estimator.get_posterior_covariance(method=method, **one)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # two draws are unreliable
-            covariance = estimator.get_posterior_covariance("means", method=correction, **two)
+            covariance = estimator.get_posterior_covariance("means", method=method, **two)
         assert np.diag(covariance).min() > 0.0
-    with pytest.raises(ValueError, match="correction must be None, 'importance' or 'gibbs', got 'exact'"):
+    with pytest.raises(ValueError, match="method must be 'lrvb', 'importance' or 'gibbs', got 'exact'"):
         estimator.sample_posterior(10, 0, "exact", X)
-    with pytest.raises(ValueError, match="X goes with a correction"):
-        estimator.sample_posterior(10, 0, X=X)
-    with pytest.raises(ValueError, match="X goes with a correction"):
-        estimator.posterior_summary(X=X)
+    for unknown in (None, "mean_field"):
+        with pytest.raises(ValueError, match="method must be 'lrvb', 'importance' or 'gibbs'"):
+            estimator.posterior_summary(method=unknown)
+        with pytest.raises(ValueError, match="method must be 'lrvb', 'importance' or 'gibbs'"):
+            estimator.to_arviz(method=unknown)
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
         estimator.posterior_check(X[:-1])
     for n_draws in (-1, 2.5, "many"):
@@ -252,12 +253,25 @@ def test_what_cannot_be_relied_on_is_said():
         estimator.sample_posterior(200, 0, "gibbs", X)
 
 
+def test_linear_response_takes_the_training_rows_and_checks_them():
+    estimator, X = fit(), waits()
+    draws = estimator.sample_posterior(10, 0, "lrvb", X)
+    np.testing.assert_array_equal(draws["means"], estimator.sample_posterior(10, 0)["means"])
+    summary = estimator.posterior_summary(method="lrvb", X=X)
+    np.testing.assert_allclose(summary, estimator.posterior_summary(), rtol=1e-12)
+    for ask in (estimator.sample_posterior, estimator.posterior_summary):
+        with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+            ask(X=X + 1e-3)
+        with pytest.raises(ValueError, match="sample_weight goes with X"):
+            ask(sample_weight=np.ones(len(X)))
+
+
 @either
-def test_draws_for_arviz_are_corrected(correction):
+def test_draws_for_arviz_are_corrected(method):
     pytest.importorskip("arviz_base")
     estimator, X = fit(), waits()
-    data = estimator.to_arviz(X, n_draws=20, random_state=0, correction=correction)
-    draws = estimator.sample_posterior(20, 0, correction, X)
+    data = estimator.to_arviz(X, n_draws=20, random_state=0, method=method)
+    draws = estimator.sample_posterior(20, 0, method, X)
     np.testing.assert_array_equal(data.posterior["means"].to_numpy()[0], draws["means"])
     with pytest.raises(ValueError, match="needs the training rows"):
-        estimator.to_arviz(correction=correction)
+        estimator.to_arviz(method=method)

@@ -25,14 +25,14 @@ WELL = Findings(asymmetry=0.05, shift=0.02, effective_share=0.98, n_empty=0, row
     ("changes", "recommendation", "said"),
     [
         ({}, "lrvb", "Trust linear response (means off"),
-        ({"shift": 0.12}, "importance", 'Use correction="importance" (means off by up to 0.12 sd'),
+        ({"shift": 0.12}, "importance", 'Use method="importance" (means off by up to 0.12 sd'),
         ({"shift": 0.08, "rows_per_parameter": 12.0}, "importance", "12 rows a parameter"),
         ({"shift": 0.04, "rows_per_parameter": 12.0}, "lrvb", "Trust linear response (means"),
-        ({"effective_share": 0.7}, "importance", 'Use correction="importance"'),
+        ({"effective_share": 0.7}, "importance", 'Use method="importance"'),
         ({"asymmetry": 0.5}, "importance", "asymmetry 0.50"),
-        ({"shift": 0.4}, "gibbs", 'Use correction="gibbs"'),
+        ({"shift": 0.4}, "gibbs", 'Use method="gibbs"'),
         ({"asymmetry": 0.9}, "gibbs", "asymmetry 0.90; Gibbs sampling does not check its convergence)"),
-        ({"shift": 0.4, "reliable": True}, "importance", 'Use correction="importance"'),
+        ({"shift": 0.4, "reliable": True}, "importance", 'Use method="importance"'),
         ({"shift": 0.12, "reliable": False}, "gibbs", "importance weights too uneven"),
         ({"reliable": False}, "lrvb", "Trust linear response"),
         ({"n_empty": 2}, "lrvb", "for the components that hold rows"),
@@ -152,7 +152,7 @@ def test_concentrations_without_digits_for_the_exact_posterior_are_refused():
         with pytest.raises(ValueError, match=r"weight_concentration_prior is 1e.20; the exact posterior"):
             estimator.posterior_check(X, n_draws=200)
         with pytest.raises(ValueError, match=r"weight_concentration_prior is 1e.20; the exact posterior"):
-            estimator.sample_posterior(correction="gibbs", X=X)
+            estimator.sample_posterior(method="gibbs", X=X)
 
 
 def test_rows_that_count_next_to_nothing_are_checked():

@@ -49,11 +49,11 @@ class OursSampled:
     Attributes
     ----------
     name : str
-    correction : {"importance", "gibbs"}
+    method : {"importance", "gibbs"}
     """
 
     name: str
-    correction: str
+    method: str
 
     def missing(self):
         return ""
@@ -66,7 +66,7 @@ class OursSampled:
         begin = process_time()
         mixture = task.prior.fitted(task.X)
         fit_seconds, begin = process_time() - begin, process_time()
-        if self.correction == "importance":
+        if self.method == "importance":
             n_draws = max(100, 4 * n_effective)  # With fewer there is no importance sampling.
             check = mixture.posterior_check(task.X, n_draws=n_draws, random_state=0)
             sds, effective = check.std, check.effective_draws

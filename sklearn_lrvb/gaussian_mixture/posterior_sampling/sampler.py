@@ -157,7 +157,7 @@ class PosteriorSampler:
             raise ValueError(
                 f"weight_concentration_prior is {concentration:.3g}; the exact posterior needs one between "
                 f"{least:g} and {1.0 / least:g}, because the densities of weights have no digits beyond. (a) "
-                "Use linear response, without a correction. (b) Fit with a concentration in that range."
+                "Use linear response, method='lrvb'. (b) Fit with a concentration in that range."
             )
         self._source.check_training_rows(rows)
         return rows
@@ -210,7 +210,7 @@ class PosteriorSampler:
         if is_elsewhere.any():
             warn_caller(
                 f"{_departures(is_elsewhere)} Averages over all draws mix the modes; "
-                'posterior_summary(correction="gibbs") leaves these draws out.'
+                'posterior_summary(method="gibbs") leaves these draws out.'
             )
         return parameters
 
@@ -232,15 +232,15 @@ class PosteriorSampler:
         parameters = relabelled(parameters, departed(parameters, self._targets, deviations))
         return parameters, departed(parameters, self._targets, deviations)
 
-    def weighted(self, correction, rows, n_draws, random_state, tracked=untracked):
+    def weighted(self, method, rows, n_draws, random_state, tracked=untracked):
         """Corrected draws for moments of the exact posterior: WeightedDraws.
 
         Parameters
         ----------
-        correction : {"importance", "gibbs"}
+        method : {"importance", "gibbs"}
         rows, n_draws, random_state, tracked : as in `importance`
         """
-        if correction == "gibbs":
+        if method == "gibbs":
             parameters, is_elsewhere = self._gibbs(rows, n_draws, random_state, tracked)
             # One draw has no moments.
             is_here = ~is_elsewhere if (~is_elsewhere).sum() > 1 else np.ones_like(is_elsewhere)
@@ -277,7 +277,7 @@ def _warn_unreliable(weights):
         warn_caller(
             f"Importance sampling is not reliable here: {len(weights.log_ratios)} draws by linear response "
             f"are worth {weights.effective_draws:.0f} of the exact posterior, and the tail of their weights "
-            f'has the shape {weights.k_hat:.2f} (up to 0.7 is good). Use correction="gibbs".'
+            f'has the shape {weights.k_hat:.2f} (up to 0.7 is good). Use method="gibbs".'
         )
 
 
@@ -298,8 +298,8 @@ def check_whole_weights(rows):
     """Raise ValueError unless every row counts a whole number of times."""
     if rows.total(_distance_from_whole):
         raise ValueError(
-            'correction="gibbs" assigns every row to a component as often as it counts: sample_weight must '
-            'be whole numbers, but some are not. (a) correction="importance" takes any weights. (b) Round '
+            'method="gibbs" assigns every row to a component as often as it counts: sample_weight must '
+            'be whole numbers, but some are not. (a) method="importance" takes any weights. (b) Round '
             "the weights."
         )
 

@@ -254,8 +254,8 @@ def test_draws_are_in_range_near_the_least_degrees_of_freedom(covariance_type):
     exact = {"X": X, "n_draws": 200, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # draws that have left for another mode
-        for correction in ("importance", "gibbs"):
-            draws = estimator.sample_posterior(correction=correction, **exact)
+        for method in ("importance", "gibbs"):
+            draws = estimator.sample_posterior(method=method, **exact)
             assert_in_range({"covariance_type": covariance_type}, draws, 4, round_off=1e-14)
         assert np.isfinite(estimator.get_posterior_covariance("means", method="gibbs", **exact)).all()
     draws = estimator.sample_posterior(200, random_state=0)

@@ -195,7 +195,7 @@ def test_chunks_do_not_show(model, kind, monkeypatch):
     if kind == "dask":
         X = pytest.importorskip("dask.array").concatenate(X)
     whole, found = (
-        estimator.sample_posterior(5, correction="gibbs", X=rows, random_state=0) for rows in (holed(), X)
+        estimator.sample_posterior(5, method="gibbs", X=rows, random_state=0) for rows in (holed(), X)
     )
     for name, values in whole.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-7, atol=1e-9)

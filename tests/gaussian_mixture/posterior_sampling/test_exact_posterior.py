@@ -299,10 +299,10 @@ def test_whole_weights_are_repeated_rows(covariance_type, weights):
 @pytest.mark.filterwarnings(
     "ignore:Importance sampling is not reliable", "ignore:.* have left for another mode"
 )
-@models_in_turn(PROPER[::3], "correction", ["importance", "gibbs"])
-def test_blocks_batches_and_threads_do_not_show(model, correction, monkeypatch):
+@models_in_turn(PROPER[::3], "method", ["importance", "gibbs"])
+def test_blocks_batches_and_threads_do_not_show(model, method, monkeypatch):
     case = problem(model, 2, 100)
-    draw = {"importance": case.sampler.resampled, "gibbs": case.sampler.gibbs}[correction]
+    draw = {"importance": case.sampler.resampled, "gibbs": case.sampler.gibbs}[method]
     monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler._LEAST_PROPOSALS", 500)
     whole = draw(case.rows, 50, np.random.RandomState(2)).reported()
     monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 23)
