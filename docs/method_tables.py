@@ -24,11 +24,11 @@ QUESTIONS = {
             "can_i_trust",
         ),
         "Which points drive it?": (
-            "leverage influence influence_scores loo_score_samples",
+            "leverage influence loo_score_samples",
             "which_points",
         ),
         "How many clusters?": (
-            "second_order_evidence_ loo_score_samples posterior_check",
+            "log_evidence_ loo_score_samples posterior_check",
             "how_many_clusters",
         ),
         "What if values are missing?": (

@@ -60,7 +60,7 @@ def _row(covariance_type, share, n_rows, n_draws):
         "n_components": 2,
         "n_draws": n_draws,
         "bound_gap": float(evidence - mixture.lower_bound_),
-        "second_order_gap": float(evidence - mixture.second_order_evidence_),
+        "second_order_gap": float(evidence - mixture.log_evidence_),
         "to_labels": float(shares["to_labels"].mean()),
         "to_holes": float(shares["to_holes"].mean()),
     }

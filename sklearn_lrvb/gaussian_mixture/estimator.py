@@ -223,7 +223,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     weights_std_, means_std_, covariances_std_, precisions_std_ : ndarray
         Error bars: posterior standard deviations, in the shape and units of the attribute.
 
-    second_order_evidence_, newton_decrement_ : float
+    log_evidence_, newton_decrement_ : float
         The evidence beyond `lower_bound_`, in nats; the distance of the fit from its optimum, in error bars.
 
     n_features_in_, feature_names_in_ : int, and ndarray of shape (`n_features_in_`,)

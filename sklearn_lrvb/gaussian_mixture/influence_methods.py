@@ -89,7 +89,6 @@ class InfluenceMethods(FittedAttributes):
 
         See Also
         --------
-        influence_scores : One number for every row and component.
         leverage : How much a row moves the whole fit.
         prior_sensitivity : The same question about the prior.
 
@@ -134,7 +133,7 @@ class InfluenceMethods(FittedAttributes):
         self._reported("influence", write)
         return out
 
-    def _influence_in_parts(self, rows, batches, part, shape, entries=None, out=None):
+    def _influence_in_parts(self, rows, batches, part, shape, entries, out):
         """What `write_influence` says of rows in parts: lazily where these are on Dask.
 
         Parameters
@@ -165,78 +164,20 @@ class InfluenceMethods(FittedAttributes):
         return (self.n_features_in_,) if perturb == "location" else ()
 
     def _influence_on(self, X, target, index, perturb):
-        """`influence` on the entry at one index of the attribute, without that on the others."""
-        parameters = self._uncertainty.map[target]
+        """`influence` of rows in memory on the entry at one index of the attribute: (n_samples, ...)."""
+        uncertainty = self._uncertainty
+        rows, parameters = self._rows(X, uncertainty.fitted), uncertainty.map[target]
         combination = np.zeros((1, parameters.size))
         combination[0, parameters.flat_indices()[index]] = 1.0
-        axes = self._axes_of(perturb)
-        part = _INFLUENCE_OF[perturb]
-        return self._influence_on_combinations("influence", X, target, combination, part, axes)[:, 0]
-
-    def _influence_on_combinations(self, method, X, target, combinations, part, axes=()):
-        """Influence on linear combinations (c, d) of a flat target, reported under a name: (n, c, *axes)."""
-        uncertainty = self._uncertainty
-        rows = self._rows(X, uncertainty.fitted)
-        if not rows.is_in_memory:
-            batches = uncertainty.coefficients_of_combinations(target, combinations)
-            return self._influence_in_parts(rows, batches, part, (len(combinations), *axes))
-        out = np.empty((rows.n_samples, len(combinations), *axes))
+        out = np.empty((rows.n_samples, 1, *self._axes_of(perturb)))
 
         def write(tracked):
-            batches = uncertainty.coefficients_of_combinations(target, combinations, tracked)
-            write_influence(rows, uncertainty.fitted.posterior, batches, part, out, tracked=tracked)
+            batches = uncertainty.coefficients_of_combinations(target, combination, tracked)
+            posterior, part = uncertainty.fitted.posterior, _INFLUENCE_OF[perturb]
+            write_influence(rows, posterior, batches, part, out, tracked=tracked)
 
-        self._reported(method, write)
-        return out
-
-    def influence_scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        """The paper's scores: the largest directional derivative of the squared length of mu_k in each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            Any rows; each is treated as a training point of weight 1 that sits there.
-
-        Returns
-        -------
-        scores : ndarray or Dask array of shape (n_samples, n_components)
-            Norm of 2 mu_k' d mu_k / d x_n, in units of X (Section 6.5 of the paper). It depends on where the
-            origin of X is.
-
-        Raises
-        ------
-        ValueError
-            On bad input, fitted arrays that were changed since the fit, or a fit that is no strict local
-            optimum.
-
-        See Also
-        --------
-        influence : The derivatives of which these are norms.
-        leverage : A score that does not depend on the origin of X.
-
-        Examples
-        --------
-        The mean of the short waits for a geyser moves most with a row between the clusters, of 62 minutes:
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
-        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> scores = mixture.influence_scores(X)
-        >>> X[scores[:, 0].argmax()]
-        array([62])
-        >>> derivatives = mixture.influence(X)[:, :, 0, 0]
-        >>> np.allclose(scores, 2 * np.abs(mixture.means_[:, 0] * derivatives))
-        True
-        """
-        means = self._uncertainty.map["means"].value()
-        n_components, n_features = means.shape
-        gradients = np.zeros((n_components, n_components, n_features))  # of the squared norms
-        gradients[np.arange(n_components), np.arange(n_components)] = 2.0 * means
-        combinations = gradients.reshape(n_components, -1)
-        part = InfluenceFunctions.gradient_norms
-        return self._influence_on_combinations("influence_scores", X, "means", combinations, part)
+        self._reported("influence", write)
+        return out[:, 0]
 
     def leverage(self, X: ArrayLike) -> NDArray[np.float64]:
         """How much each row raises its own score; divided by the number of parameters, Cook's distance.

@@ -58,14 +58,16 @@ class PosteriorCheck:
     n_draws : int
         Draws of importance sampling. What follows is None where there are fewer than 100.
     log_evidence_bound : float or None
-        A lower bound on log p(X) in nats, closer than `lower_bound_`, of the labelling of the fit.
+        A lower bound on log p(X) in nats, closer than `lower_bound_`, of the labelling of the fit, to compare
+        with `log_evidence_`.
     log_evidence_bound_error : float or None
         Its Monte Carlo standard error.
     log_evidence : float or None
-        log p(X) in nats by importance sampling: the mode of the fit, with all relabellings of its components.
-        Other modes are not in it. Draws count if their components are closest to those of the fit in the
-        order of the fit, so that copies that overlap are not counted twice. None where no draw counts,
-        because many components overlap, and under a Dirichlet process with more than 12 components.
+        log p(X) in nats by importance sampling: the mode of the fit, with all relabellings of its components
+        (`log_evidence_` of the mixture is of one labelling). Other modes are not in it. Draws count if their
+        components are closest to those of the fit in the order of the fit, so that copies that overlap are
+        not counted twice. None where no draw counts, because many components overlap, and under a Dirichlet
+        process with more than 12 components.
     log_evidence_error : float or None
         Its Monte Carlo standard error. What draws do not reach at all is not in it: the evidence is then too
         low, with few rows by 0.2 nats where the error was 0.02.

@@ -28,7 +28,7 @@ _COMPUTED_ON_ACCESS = {
     "_fitted",
     "_uncertainty",
     "newton_decrement_",
-    "second_order_evidence_",
+    "log_evidence_",
     "posterior_covariance_",
     "posterior_std_",
     "weights_std_",
@@ -119,8 +119,8 @@ class PosteriorMethods(SamplingMethods):
 
     @property
     @refused_as_missing
-    def second_order_evidence_(self) -> float:
-        """The evidence log p(X) to second order, in nats: `lower_bound_` and what it misses.
+    def log_evidence_(self) -> float:
+        """log p(X) to second order, in nats, of one labelling: `lower_bound_` and what it misses.
 
         The lower bound falls short of the evidence, by more where more is unknown: labels of rows between
         clusters, and missing values. To second order the gap is ``-log det(S) / 2``, with S the observed
@@ -130,8 +130,9 @@ class PosteriorMethods(SamplingMethods):
         a guarantee is needed, since this number may be above the evidence; and `log_evidence_bound` of
         :meth:`posterior_check` where rows are few or clusters overlap so much that posteriors are skew.
 
-        Like the bound, it is that of one labelling of the components: log K! more under a Dirichlet prior are
-        those of all. What ``factorization="independent"`` costs is not in it.
+        Like the bound, it is that of one labelling of the components, by a formula; `log_evidence` of
+        :meth:`posterior_check` is that of all labellings, by draws: under a Dirichlet prior log K! more. What
+        ``factorization="independent"`` costs is not in it.
 
         Raises
         ------
@@ -149,7 +150,7 @@ class PosteriorMethods(SamplingMethods):
         >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> print(f"{mixture.lower_bound_:.1f} {mixture.second_order_evidence_:.1f}")
+        >>> print(f"{mixture.lower_bound_:.1f} {mixture.log_evidence_:.1f}")
         -88.1 -87.7
         """
         source = self._uncertainty.source

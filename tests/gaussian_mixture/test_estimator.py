@@ -299,7 +299,7 @@ def test_a_failed_first_fit_leaves_nothing():
     for attribute in ("posterior_covariance_", "means_std_", "newton_decrement_", "posterior_names_"):
         with pytest.raises(NotFittedError):
             getattr(estimator, attribute)
-    for method in (estimator.predict, estimator.influence, estimator.influence_scores, estimator.score):
+    for method in (estimator.predict, estimator.influence, estimator.score):
         with pytest.raises(NotFittedError):
             method(overlapping())
 

@@ -287,7 +287,6 @@ ASKED = {
     "predict_proba": lambda m: m.predict_proba(X, return_std=True),
     "score_samples": lambda m: m.score_samples(X, return_std=True),
     "influence": lambda m: m.influence(X[:3]),
-    "influence_scores": lambda m: m.influence_scores(X[:3]),
     "leverage": lambda m: m.leverage(X[:3]),
     "loo_score_samples": lambda m: m.loo_score_samples(X),
     "prior_sensitivity": lambda m: m.prior_sensitivity(),

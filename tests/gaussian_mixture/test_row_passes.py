@@ -54,7 +54,7 @@ def everything(X, weights, **parameters):
     """A fit, and every method that passes over rows."""
     fit = mixture(parameters, 2).fit(X, sample_weight=weights)
     fit.predict(X), fit.predict_proba(X, return_std=True), fit.score_samples(X, return_std=True)
-    fit.influence(X), fit.influence(X, "covariances", "weight"), fit.influence_scores(X)
+    fit.influence(X), fit.influence(X, "covariances", "weight")
     fit.influence(X, out=np.empty((len(X), 2, X.shape[1], X.shape[1]), dtype=np.float32))
     fit.leverage(X), fit.loo_score_samples(X, sample_weight=weights)
     rows, parameters = fit._counted_rows(X, weights, fit._fitted), fit._drawn(3, 0)

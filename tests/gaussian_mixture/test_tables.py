@@ -44,7 +44,6 @@ def test_masked_values_are_missing(form):
         "score_samples",
         "score",
         "impute",
-        "influence_scores",
         "leverage",
     ):
         np.testing.assert_allclose(

@@ -21,7 +21,6 @@ _METHODS = {
 _TIMES = {
     "fit": ("k-means and fit", "o", BLUE),
     "covariance": ("all standard deviations", "s", GREEN),
-    "scores": ("influence scores of all points", "x", GREY),
     "influence": ("influence of all points on all means and log weights", "^", ORANGE),
     "precisions_influence": ("the same on all precisions", "v", PURPLE),
 }

@@ -129,7 +129,6 @@ class _Study:
         calls = {
             "fit": self._fit,
             "covariance": self._ask_standard_deviations,
-            "scores": lambda: self.mixture.influence_scores(self._X),
         }
         if self._influence_bytes("means") <= _MOST_BYTES:
             calls["influence"] = lambda: self._ask_influence("means", "log_weights")

@@ -21,9 +21,9 @@ joint factors; raw pixels, some of which are constant, are fitted by these only.
 
 The next table has the seconds of the questions to one fit, asked in turn on {_threads(fits)}. k-means is part
 of the fit, the projection is not. "Covariance" is the time after the fit for all standard deviations: of
-weights, means and, except for raw pixels, precisions. Influence is that of all training points: the paper's
-scores (on |mu_k|^2), on all means and log weights, and on all precisions where the array takes less than 4
-GB. The last column is the paper's time over that of the last two together.
+weights, means and, except for raw pixels, precisions. Influence is that of all training points, on all means
+and log weights, and on all precisions, where the array takes less than 4 GB. The last column is the paper's
+time over that of both.
 
 {_papers_times()}
 
@@ -81,7 +81,6 @@ def _times(fits):
             *SIZES,
             ("fit, s", text("fit_seconds", "{:.3g}")),
             ("covariance, s", text("covariance_seconds", "{:.3g}")),
-            ("influence scores, s", text("scores_seconds", "{:.3g}")),
             ("influence on means and log weights, s", text("influence_seconds", "{:.3g}")),
             ("influence on precisions, s", text("precisions_influence_seconds", "{:.3g}")),
             ("the paper's 37 s over these two", _times_faster),

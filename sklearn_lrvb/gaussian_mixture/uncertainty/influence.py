@@ -101,14 +101,6 @@ class InfluenceFunctions:
         if whitened.hidden is not None:
             out[np.broadcast_to((block.seen == 0).T[:, None], out.shape)] = np.nan
 
-    def gradient_norms(self, block, out):
-        """Norms of `gradients` over the features, written to (n, d)."""
-        gradients = np.empty((*out.shape, len(block.rows)))
-        self.gradients(block, gradients)
-        if block.holes is not None:
-            gradients[np.isnan(gradients)] = 0.0
-        out[...] = np.linalg.norm(gradients, axis=2)
-
     def _write_gradients_of_seen(self, r, whitened, out):
         """Sums over components of r W'(I - Pi)(b + 2 B y) of rows with holes, written to (n, d, P).
 

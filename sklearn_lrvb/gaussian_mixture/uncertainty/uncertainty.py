@@ -521,7 +521,7 @@ class InformationSource:
         """log|I - T' G T| with T T' = R, a float."""
         information = self.factored()
         if information.holds_rows:
-            self.require_size(self.size, "The second-order evidence")
+            self.require_size(self.size, "The log evidence")
         return information.log_determinant
 
     def information_of_labels(self, rows, n_targets):

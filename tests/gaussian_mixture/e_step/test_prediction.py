@@ -87,7 +87,6 @@ def test_uncertainty_of_far_rows_is_refused_by_name(model):
         lambda: estimator.leverage(rows),
         lambda: estimator.influence(rows),
         lambda: estimator.influence(rows, target="precisions", perturb="weight"),
-        lambda: estimator.influence_scores(rows),
     ):
         with pytest.raises(ValueError, match=r"Row 3 of X is 1\.0e\+80 away .*\(a\).*\(b\)"):
             ask()

@@ -406,8 +406,6 @@ def test_every_solver_gives_the_same_influence(information, monkeypatch):
         np.testing.assert_allclose(
             estimator.influence(X, target), influence, atol=1e-6 * np.abs(influence).max()
         )
-    scores = expected.influence_scores(X)
-    np.testing.assert_allclose(estimator.influence_scores(X), scores, atol=1e-6 * scores.max())
 
 
 def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
@@ -500,9 +498,7 @@ def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     dual = estimator.get_posterior_covariance(["log_weights"])
     np.testing.assert_allclose(matrix_free, dual, rtol=1e-8)
     assert weights_std.shape == (2,)
-    scores = estimator.influence_scores(X[:5])
     one = estimator.influence(X[:2], "log_weights")
-    assert scores.shape == (5, 2)
     assert one.shape == (2, 2, 200)
 
 
@@ -512,13 +508,11 @@ def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
     X = overlapping()
     estimator = mixture(MODELS[0]).fit(X)
     whole = {target: estimator.influence(X[:7], target) for target in TARGETS}
-    scores = estimator.influence_scores(X[:7])
     monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 1)
     monkeypatch.setattr(targets, "_JACOBIAN_SIZE", 1)
     for target, influence in whole.items():
         scale = np.abs(influence).max()
         np.testing.assert_allclose(estimator.influence(X[:7], target), influence, atol=1e-8 * scale)
-    np.testing.assert_allclose(estimator.influence_scores(X[:7]), scores, rtol=1e-8)
     again = mixture(MODELS[0]).fit(X)
     np.testing.assert_allclose(again.posterior_std_, estimator.posterior_std_, rtol=1e-8)
 

@@ -198,15 +198,6 @@ def test_eulers_identities_of_scaling(model):
     np.testing.assert_allclose(euler["log_weights"], 0, atol=1e-9)
 
 
-@catalogue
-def test_scores_are_the_gradients_norm_of_the_squared_means(model):
-    estimator = fitted(model)
-    gradient = 2 * np.einsum("nkpq,kp->nkq", estimator.influence(X), estimator.means_)
-    np.testing.assert_allclose(
-        estimator.influence_scores(X), np.linalg.norm(gradient, axis=2), rtol=1e-9, atol=1e-14
-    )
-
-
 def test_a_row_need_not_be_a_training_row():
     # the effect of a new training point is that of an old one which sits there
     estimator = fitted(MODELS[0])
@@ -227,13 +218,11 @@ def test_a_rows_influence_does_not_depend_on_the_rows_beside_it(covariance_type,
     alone = {
         target: np.concatenate([estimator.influence([row], target) for row in rows]) for target in TARGETS
     }
-    scores = np.concatenate([estimator.influence_scores([row]) for row in rows])
     monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 7)
     for n_jobs in (1, 2):
         estimator.set_params(n_jobs=n_jobs)
         for target, influence in alone.items():
             assert_equal_to_rounding(estimator.influence(rows, target), influence)
-        assert_equal_to_rounding(estimator.influence_scores(rows), scores)
 
 
 @catalogue
