@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.linear_response import SolverCosts
+from sklearn_lrvb.linear_response.observed_information import SolverCosts
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 PRIORS = ("conjugate", "flat")

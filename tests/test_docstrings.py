@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from enum import Enum
 from functools import cached_property
 
 import pytest
@@ -55,11 +54,9 @@ def test_docstring_names_every_parameter_and_has_an_example(name):
     assert doc and doc.splitlines()[0].endswith((".", "?")), "a docstring opens with one sentence"
     if isinstance(thing, (property, cached_property)):
         return
-    is_enumeration = inspect.isclass(thing) and issubclass(thing, Enum)
     parameters = [
         p for p in inspect.signature(thing).parameters if p not in ("self", "cls", "args", "kwargs")
     ]
     section = "Parameters" if "\nParameters\n---" in doc else "Attributes"  # Results list attributes alone.
-    assert is_enumeration or _entries(doc, section)[: len(parameters)] == parameters
-    of_protocol = name.startswith("MissingInformationFactor.")  # Its example shows all of its methods.
-    assert of_protocol or re.search(r"(?s)^Examples\n--------\n.*^>>> ", doc, re.M), "no example"
+    assert _entries(doc, section)[: len(parameters)] == parameters
+    assert re.search(r"(?s)^Examples\n--------\n.*^>>> ", doc, re.M), "no example"

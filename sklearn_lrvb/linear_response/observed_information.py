@@ -10,7 +10,7 @@ whose eigenvalues lie in (0, 1] at a strict local optimum: one minus the fractio
 which are the linear rates of coordinate ascent. M^-1 is the linear response covariance
 (Equation 11 of the paper; Louis' formula). An array "in the scaled coordinates" is one that S applies to.
 
-Three solvers implement the same interface from different forms of G:
+Three `solvers` implement the interface from different forms of G:
 
 * `PrimalInformation`: G itself, (D, D); Cholesky factor of S.
 * `DualInformation`: a factor B with m columns and G = B B', through products and m x m kernels;
@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Literal, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,59 +45,10 @@ _MAX_PRODUCTS = 50  # Number of products after which a check of definiteness is 
 # Cost of the products of a step from a saddle, in units of D^2: 25 of them, each of 2 D^2 flops at the speed
 # of memory. Measured for D from 100 to 300, with the factor that fails before them.
 _SADDLE_FLOPS = 600
-
-
-class Definiteness(Enum):
-    """Whether the observed information is positive definite, as `ObservedInformation.definiteness` returns.
-
-    Attributes
-    ----------
-    POSITIVE_DEFINITE
-        The fixed point is a strict local optimum.
-    INDEFINITE
-        It is not: an eigenvalue is negative, or zero to working precision.
-    UNDECIDED
-        The effort allowed did not suffice to decide.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-    >>> complete = CompleteInformation.from_root(np.eye(2))
-    >>> PrimalInformation(complete, np.diag([0.5, 2.0])).definiteness()
-    <Definiteness.INDEFINITE: 'indefinite'>
-    """
-
-    POSITIVE_DEFINITE = "positive definite"
-    INDEFINITE = "indefinite"
-    UNDECIDED = "undecided"
-
-
-class NewtonStep(NamedTuple):
-    """Newton's step for the sufficient statistics, as `ObservedInformation.newton_step` returns it.
-
-    Attributes
-    ----------
-    step : ndarray of shape (D,)
-        R^-1 M^-1 gradient, or another direction of ascent where M is not positive definite.
-    decrement : float
-        sqrt(gradient' M^-1 gradient): distance to the optimum in posterior standard deviations.
-    definiteness : Definiteness
-        The definiteness of M, as far as the computation of the step has determined it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-    >>> information = PrimalInformation(CompleteInformation.from_root(np.eye(2)), np.diag([0.5, 0.0]))
-    >>> step, decrement, definiteness = information.newton_step(np.array([1.0, 1.0]))
-    >>> step
-    array([2., 1.])
-    """
-
-    step: NDArray[np.float64]
-    decrement: float
-    definiteness: Definiteness
+_REMEDIES = (
+    "The fixed point was not iterated to convergence: iterate further.",
+    "It is a saddle point, for example two components that coincide: start elsewhere.",
+)
 
 
 class IndefiniteInformationError(ValueError):
@@ -144,12 +95,6 @@ class IndefiniteInformationError(ValueError):
         self.names = names
 
 
-_REMEDIES = (
-    "The fixed point was not iterated to convergence: iterate further.",
-    "It is a saddle point, for example two components that coincide: start elsewhere.",
-)
-
-
 def indefinite_information_error(
     smallest_eigenvalue: float,
     direction: NDArray[np.float64],
@@ -163,38 +108,24 @@ def indefinite_information_error(
 
     Parameters
     ----------
-    smallest_eigenvalue : float
-        Of S.
-    direction : ndarray of shape (D,)
-        Its direction in units of the mean-field standard deviations.
+    smallest_eigenvalue, direction, names
+        As in `IndefiniteInformationError`. Without names the message shows positions.
     subject : str, default="The fixed point"
         What is no strict local optimum.
     where : str, default=None
-        A description of the parameters in the direction. None lists its largest entries.
+        A description of the parameters in the direction. None lists its largest entries, as in
+        "mu.value[0] (+0.71), tau.log (-0.20)".
     remedies : sequence of str
         Possible causes, each with a remedy. The message letters them (a), (b), and so on. By default they are
         those that apply to any fixed point.
-    names : sequence of str of length D, default=None
-        Labels of the entries; None shows their positions.
-
-    Returns
-    -------
-    error : IndefiniteInformationError
-        To be raised by the caller.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_lrvb.linear_response import indefinite_information_error
-    >>> print(indefinite_information_error(
-    ...     -0.5, np.array([0.0, 1.0]), subject="q", remedies=["Change the start."], names=["a", "b"]
-    ... ))
-    q is no strict local optimum: the smallest eigenvalue of the observed information is -0.5 of the complete
-    information (it must be above round-off), in a direction with the largest entries b (+1) (mean-field
-    standard deviations). (a) Change the start.
     """
     if where is None:
-        entries = _largest_entries(direction, names)
+        size = np.abs(direction)
+        entries = ", ".join(
+            f"{f'[{i}]' if names is None else names[i]} ({direction[i]:+.2g})"
+            for i in np.argsort(-size, kind="stable")[:_N_NAMED]
+            if size[i] > _LEAST_NAMED * size.max()
+        )
         where = f"in a direction with the largest entries {entries} (mean-field standard deviations)"
     lettered = " ".join(f"({letter}) {remedy}" for letter, remedy in zip("abcdef", remedies, strict=False))
     return IndefiniteInformationError(
@@ -207,38 +138,43 @@ def indefinite_information_error(
     )
 
 
-def _largest_entries(direction, names):
-    """The largest entries of a direction with their labels, as in "mu.value[0] (+0.71), tau.log (-0.20)"."""
-    size = np.abs(direction)
-    largest = np.argsort(-size, kind="stable")[:_N_NAMED]
-    return ", ".join(
-        f"{f'[{i}]' if names is None else names[i]} ({direction[i]:+.2g})"
-        for i in largest
-        if size[i] > _LEAST_NAMED * size.max()
-    )
+class Definiteness(Enum):
+    """Whether the observed information is positive definite, that is the fixed point a strict local optimum.
+
+    INDEFINITE: an eigenvalue is negative, or zero to working precision. UNDECIDED: the effort allowed did not
+    suffice to decide.
+    """
+
+    POSITIVE_DEFINITE = "positive definite"
+    INDEFINITE = "indefinite"
+    UNDECIDED = "undecided"
 
 
-Route = TypeVar("Route", covariant=True)
+class NewtonStep(NamedTuple):
+    """Newton's step for the sufficient statistics, as `ObservedInformation.newton_step` returns it.
 
+    Attributes
+    ----------
+    step : ndarray of shape (D,)
+        R^-1 M^-1 gradient, or another direction of ascent where M is not positive definite.
+    decrement : float
+        sqrt(gradient' M^-1 gradient): distance to the optimum in posterior standard deviations.
+    definiteness : Definiteness
+        The definiteness of M, as far as the computation of the step has determined it.
+    """
 
-class ResponseRoutes(Protocol[Route]):
-    """The ways in which a caller can compute the responses to many targets: see `response_route`."""
-
-    def by_inverse(self, inverse: NDArray[np.float64]) -> Route:
-        """With the matrix M^-1, (D, D)."""
-
-    def by_solutions(self, information: "ObservedInformation") -> Route:
-        """With `ObservedInformation.solve`, one solution for every target."""
-
-    def by_kernels(self, information: "ObservedInformation") -> Route:
-        """With products of the targets and the columns of B (`DualInformation`)."""
+    step: NDArray[np.float64]
+    decrement: float
+    definiteness: Definiteness
 
 
 class ObservedInformation(ABC):
     """M = R^-1 - G and functions of its inverse: the interface of the three solvers.
 
     A solver defines the abstract members; all other methods follow from them. It is immutable: no method
-    changes the result of another. Factors and eigenvalues are computed at first need and kept.
+    changes the result of another. Factors and eigenvalues are computed at first need and kept. Answers that
+    need the inverse raise an `IndefiniteInformationError` where M is not positive definite, and a
+    `numpy.linalg.LinAlgError` where the matrix-free solver cannot decide, as M is close to singular.
 
     Parameters
     ----------
@@ -256,20 +192,18 @@ class ObservedInformation(ABC):
 
     Examples
     --------
-    Any solver can be used through this interface:
+    Half of the information about the first of two coordinates is missing, so that its variance doubles:
 
     >>> import numpy as np
-    >>> from sklearn_lrvb.linear_response import (
-    ...     CompleteInformation, MatrixFreeInformation, ObservedInformation, PrimalInformation
-    ... )
-    >>> complete, missing = CompleteInformation.from_root(np.eye(2)), np.array([[0.5, 0.2], [0.2, 0.5]])
-    >>> def correlation(information: ObservedInformation):
-    ...     covariance = information.covariance()
-    ...     return covariance[0, 1] / covariance[0, 0]
-    >>> print(f"{correlation(MatrixFreeInformation(complete, lambda array: missing @ array)):.2f}")
-    0.40
-    >>> print(f"{correlation(PrimalInformation(complete, missing.copy())):.2f}")
-    0.40
+    >>> from sklearn_lrvb.linear_response.complete_information import CompleteInformation
+    >>> from sklearn_lrvb.linear_response.solvers import PrimalInformation
+    >>> complete = CompleteInformation(np.arange(0), np.eye(0), np.ones(2))  # R = I
+    >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
+    >>> information.covariance().round(12)
+    array([[2., 0.],
+           [0., 1.]])
+    >>> information.newton_step(np.array([1.0, 1.0])).step  # a sweep of coordinate ascent moves by (1, 1)
+    array([2., 1.])
     """
 
     name: ClassVar[str]
@@ -281,11 +215,6 @@ class ObservedInformation(ABC):
     def __len__(self) -> int:
         return len(self.complete)
 
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Size in bytes of the arrays that the solver keeps, those of its answers included."""
-
     @abstractmethod
     def definiteness(self, effort: Literal["probe", "proof"] | int = "proof") -> Definiteness:
         """Whether M is positive definite, that is whether the fixed point is a strict local optimum.
@@ -293,24 +222,9 @@ class ObservedInformation(ABC):
         Parameters
         ----------
         effort : {"probe", "proof"} or int, default="proof"
-            Limit of the cost. "proof" sets none. An integer is a number of products with S, for a solver
-            that uses products alone: from a random start, which has a component in every direction,
-            conjugate gradients either meet negative curvature or converge. "probe" is such a number of the
-            solver's own choice. Solvers that factor a matrix always decide by the factor.
-
-        Returns
-        -------
-        definiteness : Definiteness
-            Never UNDECIDED for "proof".
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
-        >>> information.definiteness().value
-        'positive definite'
+            Limit of the cost. "proof" sets none, and never leaves it UNDECIDED. An integer is a number of
+            products with S, for a solver that uses products alone; "probe" is such a number of the solver's
+            own choice. Solvers that factor a matrix always decide by the factor.
         """
 
     @abstractmethod
@@ -323,78 +237,27 @@ class ObservedInformation(ABC):
         ----------
         gradient : ndarray of shape (D,)
             Change of the sufficient statistics by one sweep of coordinate ascent.
-
-        Returns
-        -------
-        step : NewtonStep
-            Step, decrement and what is known of the definiteness of M.
-
-        Examples
-        --------
-        A sweep of coordinate ascent would move the first statistic by one. The optimum is twice as far:
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
-        >>> information.newton_step(np.array([1.0, 0.0])).step
-        array([2., 0.])
         """
 
     @abstractmethod
     def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
         """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v.
 
-        Returns
-        -------
-        eigenvalue : float
-            One less the largest fraction of missing information.
-        eigenvector : ndarray of shape (D,)
-            Of unit length.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
-        >>> eigenvalue, eigenvector = information.smallest_eigenvalue()
-        >>> print(eigenvalue.round(12), np.abs(eigenvector).round(12))
-        0.5 [1. 0.]
+        The eigenvalue is one less the largest fraction of missing information.
         """
 
     @abstractmethod
-    def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
+    def response_route(self, n_targets: int, routes: Any) -> Any:
         """The cheapest way to the responses to many targets, each of which depends on few coordinates.
 
         Parameters
         ----------
         n_targets : int
-            Number of targets.
-        routes : ResponseRoutes
-            An object with the caller's three ways: ``by_inverse``, ``by_solutions`` and ``by_kernels``, each
-            of which takes another form of M^-1.
-
-        Returns
-        -------
-        answer : object
-            What the way that suits this solver and this number of targets returned.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
-        >>> class Variance:
-        ...     def by_inverse(self, inverse):
-        ...         return inverse[0, 0]
-        ...     def by_solutions(self, information):
-        ...         return information.solve(np.eye(2)[:, :1])[0, 0]
-        ...     def by_kernels(self, information):
-        ...         return information.covariance([0])[0, 0]
-        >>> print(information.response_route(1, Variance()).round(12))
-        2.0
+        routes : object
+            With the caller's three ways, one of which is called and gives the answer:
+            ``by_inverse(inverse)`` takes M^-1, (D, D), ``by_solutions(information)`` one `solve` for every
+            target, and ``by_kernels(information)`` products of the targets with the columns of B
+            (`DualInformation`).
         """
 
     @abstractmethod
@@ -414,28 +277,7 @@ class ObservedInformation(ABC):
         """Y with Y' Y = M^-1[index, index]."""
 
     def require_positive_definite(self) -> None:
-        """Raise unless M is positive definite.
-
-        Raises
-        ------
-        IndefiniteInformationError
-            It names the smallest eigenvalue of S and the largest entries of its direction.
-        numpy.linalg.LinAlgError
-            The matrix-free solver could not decide, as M is close to singular.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
-        >>> information.require_positive_definite()  # nothing is wrong
-        >>> try:
-        ...     PrimalInformation(complete, np.diag([2.0, 0.0])).require_positive_definite()
-        ... except ValueError as error:
-        ...     print(error.smallest_eigenvalue)
-        -1.0
-        """
+        """Raise the error that names the smallest eigenvalue of S, unless M is positive definite."""
         if self.definiteness("proof") is not Definiteness.POSITIVE_DEFINITE:
             self._refuse()
 
@@ -446,33 +288,7 @@ class ObservedInformation(ABC):
         raise indefinite_information_error(value, direction / np.where(deviations > 0, deviations, 1.0))
 
     def solve(self, sources: NDArray[np.float64]) -> NDArray[np.float64]:
-        """M^-1 sources, the linear response to perturbations.
-
-        Parameters
-        ----------
-        sources : ndarray of shape (D, m)
-            Perturbations of the natural parameters, a column each.
-
-        Returns
-        -------
-        responses : ndarray of shape (D, m)
-            Changes of the means.
-
-        Raises
-        ------
-        IndefiniteInformationError
-            M is not positive definite.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
-        >>> information.solve(np.array([[1.0], [1.0]])).round(12)
-        array([[2.],
-               [1.]])
-        """
+        """M^-1 sources, the changes of the means by perturbations of the natural parameters: (D, m)."""
         self.require_positive_definite()
         scaled = self.complete.times_root_transposed(sources)
         return self.complete.times_root(self._solve_scaled(scaled))
@@ -484,124 +300,27 @@ class ObservedInformation(ABC):
         ----------
         index : int array-like of shape (m,), default=None
             Some of the coordinates; None is all of them, in order.
-
-        Returns
-        -------
-        root : ndarray of shape (number of rows, m)
-            In the units of the coordinates.
-
-        Raises
-        ------
-        IndefiniteInformationError
-            M is not positive definite.
-
-        Examples
-        --------
-        The variance of a linear combination of the coordinates is a squared length:
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
-        >>> print(np.sum((information.covariance_root() @ [1.0, -1.0]) ** 2).round(12))
-        3.0
         """
         self.require_positive_definite()
         return self._covariance_root(np.arange(len(self)) if index is None else np.asarray(index))
 
     def covariance(self, index: ArrayLike | None = None) -> NDArray[np.float64]:
-        """M^-1[index, index], the linear response covariance, exactly symmetric.
-
-        Parameters
-        ----------
-        index : int array-like of shape (m,), default=None
-            Some of the coordinates; None is all of them, in order.
-
-        Returns
-        -------
-        covariance : ndarray of shape (m, m)
-            In products of the units of the coordinates.
-
-        Raises
-        ------
-        IndefiniteInformationError
-            M is not positive definite.
-
-        Examples
-        --------
-        Half of the information about the first coordinate is missing, so that its variance doubles:
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
-        >>> information.covariance().round(12)
-        array([[2., 0.],
-               [0., 1.]])
-        """
-        self.require_positive_definite()
-        return self._covariance(np.arange(len(self)) if index is None else np.asarray(index))
-
-    def _covariance(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
-        root = self._covariance_root(index)
+        """M^-1[index, index], the linear response covariance, exactly symmetric: (m, m)."""
+        root = self.covariance_root(index)
         return root.T @ root
 
     @property
     def deviations(self) -> NDArray[np.float64]:
-        """Standard deviations by linear response: roots of the diagonal of M^-1, (D,).
-
-        Raises
-        ------
-        IndefiniteInformationError
-            M is not positive definite.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> print(PrimalInformation(complete, np.diag([0.75, 0.0])).deviations.round(12))
-        [2. 1.]
-        """
-        self.require_positive_definite()
-        return self._deviations()
-
-    def _deviations(self) -> NDArray[np.float64]:
+        """Standard deviations by linear response: roots of the diagonal of M^-1, (D,)."""
         index = np.arange(len(self))
-        roots = (self._covariance_root(index[some]) for some in slices(len(self), _DEVIATIONS_AT_ONCE))
+        roots = (self.covariance_root(index[some]) for some in slices(len(self), _DEVIATIONS_AT_ONCE))
         return np.concatenate([np.linalg.norm(root, axis=0) for root in roots])
 
     def correlated(self, normals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A normals with A A' = M^-1: standard normal columns become draws with that covariance.
+        """A normals with A A' = M^-1: standard normal columns (D, m) become draws with that covariance.
 
         A = T L^-T, with L the lower Cholesky factor of S, is that of the primal and of the dual solver. The
         matrix-free solver, which never has a factor, takes the symmetric root T S^-1/2.
-
-        Parameters
-        ----------
-        normals : ndarray of shape (D, m)
-            Independent standard normal numbers, a column for every draw.
-
-        Returns
-        -------
-        draws : ndarray of shape (D, m)
-            In the units of the coordinates.
-
-        Raises
-        ------
-        IndefiniteInformationError
-            M is not positive definite.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
-        >>> A = information.correlated(np.eye(2))
-        >>> (A @ A.T).round(12)
-        array([[2., 0.],
-               [0., 1.]])
         """
         self.require_positive_definite()
         return self.complete.times_root(self._inverse_root_times(normals))
@@ -611,25 +330,8 @@ class ObservedInformation(ABC):
 
         In primal form it is the lower triangle of S, row by row: D(D+1)/2 numbers under the key
         "scaled_triangle". The dual solver returns the arrays of its factor where these are fewer bytes.
-        The matrix-free solver forms S by D products with G. R^-1 is not among the arrays.
-
-        Returns
-        -------
-        arrays : dict, str -> ndarray
-            Copies or the solver's own arrays; do not change them in place.
-
-        See Also
-        --------
-        information_from_arrays : The way back.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.eye(2))  # R = I
-        >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
-        >>> np.abs(information.to_arrays()["scaled_triangle"])  # S = diag(0.5, 1), row by row
-        array([0.5, 0. , 1. ])
+        The matrix-free solver forms S by D products with G. R^-1 is not among the arrays, which may be the
+        solver's own: do not change them in place.
         """
         return {PACKED_SYSTEM: packed_triangle(self._scaled_system())}
 
@@ -642,7 +344,7 @@ class ObservedInformation(ABC):
 
 @dataclass(frozen=True)
 class SolverCosts:
-    """Costs of the parts of the solvers for one model, in flops or any other unit of time.
+    """The cost model that chooses the cheapest solver, which the caller may overrule.
 
     Parameters
     ----------
@@ -650,23 +352,14 @@ class SolverCosts:
         D, size of the primal matrix.
     n_columns : int
         Number m of columns of B with G = B B': size of the dual matrix.
-    gram : float
-        Cost to form G.
-    kernel : float
-        Cost to form B' R B.
-    product : float
-        Cost of one product G v.
-
-    Attributes
-    ----------
-    n_coefficients, n_columns, gram, kernel, product
-        As given.
+    gram, kernel, product : float
+        Costs to form G, to form B' R B, and of one product G v, in flops or any other unit of time.
 
     Examples
     --------
     Many targets pay for a matrix, one does not:
 
-    >>> from sklearn_lrvb.linear_response import SolverCosts
+    >>> from sklearn_lrvb.linear_response.observed_information import SolverCosts
     >>> costs = SolverCosts(
     ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
     ... )
@@ -686,25 +379,6 @@ class SolverCosts:
         * primal: gram + D^3/3 + D^2 a target, for D up to ``MAX_DENSE_SIZE``
         * dual: kernel + m^3/3 + m^2 a target, for m up to ``MAX_DENSE_SIZE``
         * matrix_free: 20 products a target
-
-        Parameters
-        ----------
-        n_targets : int
-            Number of solutions.
-
-        Returns
-        -------
-        costs : dict, name of the solver -> float
-            In the unit of the parts. A solver whose matrix does not fit is not among them.
-
-        Examples
-        --------
-        >>> from sklearn_lrvb.linear_response import SolverCosts
-        >>> costs = SolverCosts(
-        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
-        ... )
-        >>> {solver: f"{cost:.0e}" for solver, cost in costs.costs(n_targets=1).items()}
-        {'matrix_free': '2e+07', 'primal': '1e+09'}
         """
         size, columns = self.n_coefficients, self.n_columns
         costs = {"matrix_free": n_targets * _PRODUCTS_PER_SOLUTION * self.product}
@@ -715,24 +389,7 @@ class SolverCosts:
         return costs
 
     def products_for_a_matrix(self) -> int:
-        """Number of products G v, at most 50, that cost no more than the cheapest matrix and its factor.
-
-        Returns
-        -------
-        n_products : int
-            From 0 to 50.
-
-        Examples
-        --------
-        A matrix is dear here, so that a check of definiteness may take all 50 products:
-
-        >>> from sklearn_lrvb.linear_response import SolverCosts
-        >>> costs = SolverCosts(
-        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
-        ... )
-        >>> costs.products_for_a_matrix()
-        50
-        """
+        """Number of products G v, at most 50, that cost no more than the cheapest matrix and its factor."""
         costs = self.costs(n_targets=1)
         matrices = [cost for solver, cost in costs.items() if solver != "matrix_free"]
         return int(min([_MAX_PRODUCTS * self.product, *matrices]) / self.product)
@@ -741,45 +398,11 @@ class SolverCosts:
         """Cost of a Newton step by every solver, where the information may be indefinite.
 
         The solvers that form a matrix then need products with it: 600 D^2 (primal) or 600 m^2 (dual) more.
-
-        Returns
-        -------
-        costs : dict, name of the solver -> float
-            In the unit of the parts. A solver whose matrix does not fit is not among them.
-
-        Examples
-        --------
-        >>> from sklearn_lrvb.linear_response import SolverCosts
-        >>> costs = SolverCosts(
-        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
-        ... )
-        >>> {solver: f"{cost:.0e}" for solver, cost in costs.newton_costs().items()}
-        {'matrix_free': '2e+07', 'primal': '2e+09'}
         """
         costs, sizes = self.costs(n_targets=1), {"primal": self.n_coefficients, "dual": self.n_columns}
         return {solver: cost + _SADDLE_FLOPS * sizes.get(solver, 0) ** 2 for solver, cost in costs.items()}
 
     def cheapest(self, n_targets: int) -> str:
-        """Name of the cheapest solver for a number of solutions: "primal", "dual" or "matrix_free".
-
-        Parameters
-        ----------
-        n_targets : int
-            Number of solutions.
-
-        Returns
-        -------
-        solver : {"primal", "dual", "matrix_free"}
-            The key of the smallest of the :meth:`costs`.
-
-        Examples
-        --------
-        >>> from sklearn_lrvb.linear_response import SolverCosts
-        >>> costs = SolverCosts(
-        ...     n_coefficients=1000, n_columns=50_000, gram=1e9, kernel=1e12, product=1e6
-        ... )
-        >>> costs.cheapest(n_targets=1), costs.cheapest(n_targets=1000)
-        ('matrix_free', 'primal')
-        """
+        """Name of the cheapest solver for a number of solutions: "primal", "dual" or "matrix_free"."""
         costs = self.costs(n_targets)
         return min(costs, key=costs.__getitem__)

@@ -10,10 +10,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from numbers import Integral
-from typing import Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, blas, eigh, lapack, solve, solve_triangular
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
@@ -23,8 +23,6 @@ from sklearn_lrvb.linear_response.observed_information import (
     Definiteness,
     NewtonStep,
     ObservedInformation,
-    ResponseRoutes,
-    Route,
 )
 from sklearn_lrvb.row_blocks import slices
 from sklearn_lrvb.symmetric_matrices import (
@@ -37,6 +35,7 @@ from sklearn_lrvb.symmetric_matrices import (
 # Size from which on Lanczos' method finds the smallest eigenvalue in less time than a factorization takes.
 _LANCZOS_FROM_SIZE = 1000
 _EIGENVALUE_RESTARTS = 50
+_EIGENVALUE_TOLERANCE = 1e-6  # Relative tolerance of the smallest eigenvalue by Lanczos' method.
 _REMAINING = "remaining"  # Name of the shares among the arrays of a dual information.
 # Growth of the fastest direction in one step from a saddle. Of 1,880 fits 47 ended below plain sweeps; with
 # the inverse of |S| in place of `sums_of_sweeps`, 89 did.
@@ -54,7 +53,6 @@ _COLUMN_BYTES = 2**26  # Size of the right-hand sides that share their products.
 # Relative residual of a random direction at which a negative eigenvalue would have been detected.
 _PROBE_TOLERANCE = 1e-2
 _REMEDY = "The observed information is close to singular: use the primal or the dual solver."
-_EIGENVALUE_TOLERANCE = 1e-6  # Relative tolerance of the smallest eigenvalue by Lanczos' method.
 
 
 class _FactoredInformation(ObservedInformation):
@@ -68,7 +66,7 @@ class _FactoredInformation(ObservedInformation):
 
     def __getstate__(self):
         # These cost less to compute again than to store.
-        cached = {"_cholesky", "_spectrum", "_whole_root", "_inverse", "_root_blocks"}
+        cached = {"_cholesky", "_whole_root", "_inverse", "_root_blocks"}
         return {name: value for name, value in vars(self).items() if name not in cached}
 
     @cached_property
@@ -79,11 +77,6 @@ class _FactoredInformation(ObservedInformation):
         # LAPACK sees the transpose, in its own memory order, and leaves the other triangle as it is.
         transposed, failed = lapack.dpotrf(self._matrix.T, lower=False, clean=True)
         return None if failed or is_numerically_singular(transposed) else transposed.T
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes of the arrays that the solver keeps, its cached factor included."""
-        return self.complete.nbytes + 2 * self._matrix.nbytes
 
     def definiteness(self, effort: Literal["probe", "proof"] | int = "proof") -> Definiteness:
         """Whether M is positive definite, from the Cholesky factor at any effort; never UNDECIDED."""
@@ -99,18 +92,10 @@ class _FactoredInformation(ObservedInformation):
         return float(2.0 * np.log(np.diag(cast(np.ndarray, self._cholesky))).sum())
 
     def newton_step(self, gradient: NDArray[np.float64]) -> NewtonStep:
-        """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, and whether M is positive definite.
+        """As of every solver.
 
-        Where it is not, `sums_of_sweeps` of S replaces the inverse of S, so that the step leaves a saddle
-        point in the direction of sweeps and never descends.
-
-        Parameters
-        ----------
-        gradient : ndarray of shape (D,)
-
-        Returns
-        -------
-        NewtonStep
+        Where M is not positive definite, `sums_of_sweeps` of S replaces the inverse of S, so that the step
+        leaves a saddle point in the direction of sweeps and never descends.
         """
         scaled = self.complete.times_root_transposed(gradient[:, None])
         definiteness = self.definiteness()
@@ -120,17 +105,12 @@ class _FactoredInformation(ObservedInformation):
 
     @abstractmethod
     def _sum_sweeps_scaled(self, scaled):
-        """`sums_of_sweeps` of S, times ``scaled``."""
+        """`sums_of_sweeps` of S, times ``scaled``: (D, 1) -> (D, 1)."""
 
     def _matrix_product(self, vector):
         """The matrix times a vector, (m, 1) -> (m, 1)."""
         # The transpose has the order that BLAS takes without a copy.
         return blas.dsymv(1.0, self._matrix.T, vector[:, 0], lower=0)[:, None]
-
-    def _function_times(self, vector, function):
-        """A function of the matrix's eigenvalues, in its eigenvectors, times a vector: (m, 1) -> (m, 1)."""
-        times_vector = function_times_vector(self._matrix_product, vector[:, 0], function, _SADDLE_PRODUCTS)
-        return times_vector[:, None]
 
     def _solve_lower(self, right):
         return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
@@ -142,30 +122,15 @@ class _FactoredInformation(ObservedInformation):
 class PrimalInformation(_FactoredInformation):
     """M from the matrix G.
 
+    It needs 2 D^2 numbers of memory, and D^2 more each for M^-1 and for its root, which are formed where many
+    of their columns are asked for, and kept; D^3/3 flops at first need, then D^2 a column.
+
     Parameters
     ----------
     complete : CompleteInformation
         R^-1, of size D.
     missing : ndarray of shape (D, D)
         G, symmetric. It is overwritten.
-
-    See Also
-    --------
-    ObservedInformation : What every method takes and returns, with examples.
-
-    Notes
-    -----
-    It needs 2 D^2 numbers of memory, and D^2 more each for M^-1 and for its root, which are formed where many
-    of their columns are asked for, and kept; D^3/3 flops at first need, then D^2 a column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-    >>> complete = CompleteInformation.from_root(np.diag([1.0, 2.0]))  # R = diag(1, 4)
-    >>> PrimalInformation(complete, np.diag([0.5, 0.0])).covariance().round(12)
-    array([[2., 0.],
-           [0., 4.]])
     """
 
     name = "primal"
@@ -180,37 +145,10 @@ class PrimalInformation(_FactoredInformation):
     def from_scaled_system(
         cls, complete: CompleteInformation, system: NDArray[np.float64]
     ) -> "PrimalInformation":
-        """The same from S = I - T' G T, (D, D); it is kept, not copied.
-
-        Parameters
-        ----------
-        complete : CompleteInformation
-            R^-1, of size D.
-        system : ndarray of shape (D, D)
-            S; its lower triangle is used.
-
-        Returns
-        -------
-        information : PrimalInformation
-            It shares memory with `system`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, PrimalInformation
-        >>> complete = CompleteInformation.from_root(np.diag([1.0, 2.0]))  # R = diag(1, 4)
-        >>> PrimalInformation.from_scaled_system(complete, np.diag([0.5, 1.0])).covariance().round(12)
-        array([[2., 0.],
-               [0., 4.]])
-        """
+        """The same from S = I - T' G T, (D, D), of which the lower triangle is used; it is not copied."""
         information = cls.__new__(cls)
         _FactoredInformation.__init__(information, complete, system)
         return information
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes of S, its factor, M^-1 and the root of M^-1, all of which the solver may keep."""
-        return super().nbytes + 2 * self._matrix.nbytes
 
     def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
         """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v."""
@@ -220,15 +158,26 @@ class PrimalInformation(_FactoredInformation):
         values, vectors = eigh(self._matrix, subset_by_index=[0, 0])
         return values[0], vectors[:, 0]
 
-    def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
+    def response_route(self, n_targets: int, routes: Any) -> Any:
         """The route `by_inverse`, or `by_solutions` for fewer targets than coordinates."""
         if n_targets < len(self):
             return routes.by_solutions(self)
         self.require_positive_definite()
         return routes.by_inverse(self._inverse)
 
-    def _scaled_system(self):
-        return self._matrix
+    def covariance(self, index: ArrayLike | None = None) -> NDArray[np.float64]:
+        """M^-1[index, index], exactly symmetric: (m, m)."""
+        index = np.arange(len(self)) if index is None else np.asarray(index)
+        if len(index) < _INVERSE_FROM_SHARE * len(self):
+            return super().covariance(index)
+        self.require_positive_definite()
+        return self._inverse[np.ix_(index, index)]
+
+    @property
+    def deviations(self) -> NDArray[np.float64]:
+        """Standard deviations by linear response, (D,)."""
+        self.require_positive_definite()
+        return np.sqrt(np.einsum("ij,ij->j", self._whole_root, self._whole_root))
 
     @cached_property
     def _whole_root(self):
@@ -251,13 +200,8 @@ class PrimalInformation(_FactoredInformation):
             return self._solve_lower(self.complete.root_rows(index))
         return self._whole_root[:, index]
 
-    def _deviations(self):
-        return np.sqrt(np.einsum("ij,ij->j", self._whole_root, self._whole_root))
-
-    def _covariance(self, index):
-        if len(index) < _INVERSE_FROM_SHARE * len(self):
-            return super()._covariance(index)
-        return self._inverse[np.ix_(index, index)]
+    def _scaled_system(self):
+        return self._matrix
 
     def _solve_scaled(self, scaled):
         return self._solve_upper(self._solve_lower(scaled))
@@ -266,200 +210,39 @@ class PrimalInformation(_FactoredInformation):
         return self._solve_upper(scaled)
 
     def _sum_sweeps_scaled(self, scaled):
-        return self._function_times(scaled, sums_of_sweeps)
-
-
-class MissingInformationFactor(Protocol):
-    """B with G = B B', (D, m), as `DualInformation` uses it (see its example).
-
-    No method needs the matrix B itself, which may be too large to form. R is that of ``complete``, or of what
-    remains of it.
-
-    See Also
-    --------
-    DualInformation : The solver that uses it.
-
-    Examples
-    --------
-    A factor that is a matrix in memory:
-
-    >>> import numpy as np
-    >>> class MatrixFactor:
-    ...     def __init__(self, B, complete):
-    ...         self.B, self.complete, self.nbytes = B, complete, B.nbytes
-    ...     def __len__(self):
-    ...         return self.B.shape[1]
-    ...     def kernel(self):
-    ...         half = self.complete.times_root_transposed(self.B)
-    ...         return half.T @ half
-    ...     def responses(self, index):
-    ...         half = self.complete.times_root_transposed(self.B)
-    ...         return half.T @ self.complete.root_rows(index)
-    ...     def product(self, weights):
-    ...         return self.B @ weights
-    ...     def transposed_product(self, array):
-    ...         return self.B.T @ array
-    ...     def to_arrays(self):
-    ...         return {"B": self.B}
-    >>> from sklearn_lrvb.linear_response import CompleteInformation, DualInformation
-    >>> complete = CompleteInformation.from_root(2.0 * np.eye(2))  # R = 4 I
-    >>> factor = MatrixFactor(np.array([[0.4], [0.0]]), complete)
-    >>> DualInformation(complete, factor).covariance().round(2)  # (I/4 - B B')^-1
-    array([[11.11,  0.  ],
-           [ 0.  ,  4.  ]])
-    """
-
-    def __len__(self) -> int:
-        """m, the number of columns."""
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes of the arrays that the factor keeps."""
-
-    def kernel(self) -> NDArray[np.float64]:
-        """B' R B, (m, m), symmetric.
-
-        Returns
-        -------
-        kernel : ndarray of shape (m, m)
-            Its eigenvalues are the fractions of missing information.
-
-        See Also
-        --------
-        MissingInformationFactor : An example of a class with these methods.
-        """
-
-    def responses(self, index: NDArray[np.intp]) -> NDArray[np.float64]:
-        """B' R[:, index], (m, len(index)).
-
-        Parameters
-        ----------
-        index : int ndarray of shape (n,)
-            Some of the D coordinates.
-
-        Returns
-        -------
-        responses : ndarray of shape (m, n)
-            In the units of the coordinates.
-
-        See Also
-        --------
-        MissingInformationFactor : An example of a class with these methods.
-        """
-
-    def product(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """B weights: (m, c) -> (D, c).
-
-        Parameters
-        ----------
-        weights : ndarray of shape (m, c)
-            Weights of the columns of B.
-
-        Returns
-        -------
-        product : ndarray of shape (D, c)
-            In one over the units of the coordinates.
-
-        See Also
-        --------
-        MissingInformationFactor : An example of a class with these methods.
-        """
-
-    def transposed_product(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
-        """B' array: (D, c) -> (m, c).
-
-        Parameters
-        ----------
-        array : ndarray of shape (D, c)
-            Columns in the units of the coordinates.
-
-        Returns
-        -------
-        product : ndarray of shape (m, c)
-            Without unit.
-
-        See Also
-        --------
-        MissingInformationFactor : An example of a class with these methods.
-        """
-
-    def to_arrays(self) -> dict[str, NDArray]:
-        """The arrays from which the caller of `information_from_arrays` rebuilds the factor.
-
-        Returns
-        -------
-        arrays : dict, str -> ndarray
-            For storage.
-
-        See Also
-        --------
-        MissingInformationFactor : An example of a class with these methods.
-        """
+        return function_times_vector(self._matrix_product, scaled, sums_of_sweeps, _SADDLE_PRODUCTS)
 
 
 class DualInformation(_FactoredInformation):
     """M from a root of G, G = B B', that has few columns; or from a diagonal besides, G = C + B B'.
 
+    It needs 2 m^2 numbers of memory besides the factor, and m^3/3 flops besides those of the kernel. Draws
+    need 3 D m numbers more, which are kept, and 4 D m^2 flops; or D (D + m) numbers and D^2 (D/3 + m) flops
+    where 2 m > D.
+
     Parameters
     ----------
     complete : CompleteInformation
         R^-1, of size D.
-    factor : MissingInformationFactor
-        B, of shape (D, m), through the methods of that class. ``nbytes`` and ``to_arrays()`` serve size and
-        storage alone.
+    factor : object
+        B, (D, m), which need not be formed. ``kernel()`` is B' R B, (m, m), the eigenvalues of which are the
+        fractions of missing information, ``responses(index)`` B' R[:, index], ``product(weights)`` B times
+        (m, c), and ``transposed_product(array)`` B' times (D, c). ``to_arrays()`` is the dict of the arrays
+        from which the caller of `information_from_arrays` rebuilds it.
     remaining : ndarray of shape (D,), default=None
         The shares of R^-1 that C leaves, which `CompleteInformation.remaining` describes; None is all. The
         factor's R is then the inverse of what remains, R^-1 - C.
 
     Attributes
     ----------
-    factor : MissingInformationFactor
+    factor : object
         As given.
-
-    See Also
-    --------
-    ObservedInformation : What every method takes and returns, with examples.
-
-    Notes
-    -----
-    It needs 2 m^2 numbers of memory besides the factor, and m^3/3 flops besides those of the kernel. Draws
-    need 3 D m numbers more, which are kept, and 4 D m^2 flops; or D (D + m) numbers and D^2 (D/3 + m) flops
-    where 2 m > D.
-
-    Examples
-    --------
-    A factor that is given as a matrix, for R = I:
-
-    >>> import numpy as np
-    >>> from sklearn_lrvb.linear_response import CompleteInformation, DualInformation
-    >>> class OneColumn:
-    ...     B = np.array([[0.6], [0.0], [0.6]])
-    ...     nbytes = B.nbytes
-    ...     def __len__(self):
-    ...         return 1
-    ...     def kernel(self):
-    ...         return self.B.T @ self.B
-    ...     def responses(self, index):
-    ...         return self.B[index].T
-    ...     def product(self, weights):
-    ...         return self.B @ weights
-    ...     def transposed_product(self, array):
-    ...         return self.B.T @ array
-    ...     def to_arrays(self):
-    ...         return {"B": self.B}
-    >>> information = DualInformation(CompleteInformation.from_root(np.eye(3)), OneColumn())
-    >>> information.covariance([0, 1]).round(4)
-    array([[2.2857, 0.    ],
-           [0.    , 1.    ]])
     """
 
     name = "dual"
 
     def __init__(
-        self,
-        complete: CompleteInformation,
-        factor: MissingInformationFactor,
-        remaining: NDArray[np.float64] | None = None,
+        self, complete: CompleteInformation, factor: Any, remaining: NDArray[np.float64] | None = None
     ) -> None:
         kernel = factor.kernel()
         super().__init__(complete, np.eye(len(kernel)) - kernel)
@@ -468,46 +251,13 @@ class DualInformation(_FactoredInformation):
         self._remaining = remaining
         self._rest = complete if remaining is None else complete.remaining(remaining)
 
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes of the arrays that the solver keeps, its cached factor included."""
-        of_shares = 0 if self._remaining is None else self._remaining.nbytes + self._rest.root.nbytes
-        return super().nbytes + self.factor.nbytes + of_shares
-
     def half(self, responses: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A root z of the contribution of B to the covariance of X, z'z = X' (M^-1 - R) X.
+        """A root z of the contribution of B to the covariance of X, z'z = X' (M^-1 - R) X: (m, c).
 
         Parameters
         ----------
         responses : ndarray of shape (m, c)
             B' R X.
-
-        Returns
-        -------
-        halves : ndarray of shape (m, c)
-            Without unit, where X is in one over the units of the coordinates.
-
-        Raises
-        ------
-        IndefiniteInformationError
-            M is not positive definite.
-
-        Examples
-        --------
-        For R = I and B = (0.6, 0)', the first variance rises from 1 by z'z = 0.36/(1 - 0.36):
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, DualInformation
-        >>> class OneColumn:
-        ...     B = np.array([[0.6], [0.0]])
-        ...     def kernel(self):
-        ...         return self.B.T @ self.B
-        ...     def responses(self, index):
-        ...         return self.B[index].T
-        >>> information = DualInformation(CompleteInformation.from_root(np.eye(2)), OneColumn())
-        >>> half = information.half(information.factor.responses(np.array([0])))
-        >>> (half.T @ half).round(4)
-        array([[0.5625]])
         """
         self.require_positive_definite()
         return self._solve_lower(responses)
@@ -515,39 +265,9 @@ class DualInformation(_FactoredInformation):
     def half_transposed(self, halves: NDArray[np.float64]) -> NDArray[np.float64]:
         """(I - B' R B)^-1 B' R X from the `half` of B' R X: (m, c) -> (m, c).
 
-        Parameters
-        ----------
-        halves : ndarray of shape (m, c)
-            What :meth:`half` returned.
-
-        Returns
-        -------
-        weights : ndarray of shape (m, c)
-            B times these, times R, is the contribution of missing information to the responses to X.
-
-        Examples
-        --------
-        For R = I and B = (0.6, 0)' it is 0.6/(1 - 0.36) for the first coordinate:
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb.linear_response import CompleteInformation, DualInformation
-        >>> class OneColumn:
-        ...     B = np.array([[0.6], [0.0]])
-        ...     def kernel(self):
-        ...         return self.B.T @ self.B
-        ...     def responses(self, index):
-        ...         return self.B[index].T
-        >>> information = DualInformation(CompleteInformation.from_root(np.eye(2)), OneColumn())
-        >>> half = information.half(information.factor.responses(np.array([0])))
-        >>> information.half_transposed(half).round(4)
-        array([[0.9375]])
+        B times these, times R, is the contribution of missing information to the responses to X.
         """
         return self._solve_upper(halves)
-
-    @cached_property
-    def _spectrum(self):
-        """Eigenvalues 1 - s^2 and vectors of I - B' R B."""
-        return np.linalg.eigh(self._matrix)
 
     @property
     def log_determinant(self) -> float:
@@ -565,32 +285,31 @@ class DualInformation(_FactoredInformation):
                 return smallest_eigenpair(self._scaled_product, len(self), _EIGENVALUE_RESTARTS)
             lowest, vector = eigh(self._scaled_system(), subset_by_index=[0, 0])
             return lowest[0], vector[:, 0]
-        values, vectors = self._spectrum
+        values, vectors = np.linalg.eigh(self._matrix)  # Those of I - B' R B are 1 - s^2.
         if not len(values) or values[0] >= 1.0:
             return 1.0, np.eye(1, len(self))[0]
-        return values[0], self._spread(vectors[:, :1])[:, 0] / np.sqrt(1.0 - values[0])
+        return values[0], self._times_columns(vectors[:, :1])[:, 0] / np.sqrt(1.0 - values[0])
 
-    def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
+    def response_route(self, n_targets: int, routes: Any) -> Any:
         """The route `by_kernels`; `by_solutions` where C is not zero."""
         return routes.by_kernels(self) if self._remaining is None else routes.by_solutions(self)
 
     def to_arrays(self) -> dict[str, NDArray]:
         """The arrays of the factor and the ``remaining`` shares, or S in primal form where it is smaller."""
-        size = len(self)
-        if 8 * size * (size + 1) // 2 < self.factor.nbytes:
+        size, arrays = len(self), self.factor.to_arrays()
+        if 8 * size * (size + 1) // 2 < sum(array.nbytes for array in arrays.values()):
             return super().to_arrays()
-        arrays = self.factor.to_arrays()
         return arrays if self._remaining is None else arrays | {_REMAINING: self._remaining}
 
     def _scaled_system(self):
-        root = self._spread(np.eye(len(self._matrix)))
+        root = self._times_columns(np.eye(len(self._matrix)))
         system = np.eye(len(self)) - root @ root.T
         return system if self._remaining is None else self._times_shares(self._times_shares(system).T)
 
     def _scaled_product(self, array):
         """S array."""
         scaled = self._times_shares(array)
-        return self._times_shares(scaled - self._spread(self._gather(scaled)))
+        return self._times_shares(scaled - self._times_columns(self._columns_times(scaled)))
 
     def _times_shares(self, array):
         """E array: (D, c) -> (D, c)."""
@@ -600,12 +319,12 @@ class DualInformation(_FactoredInformation):
         """E^-1 array: (D, c) -> (D, c)."""
         return array if self._remaining is None else array / np.sqrt(self._remaining)[:, None]
 
-    def _spread(self, weights):
-        """T' B weights."""
+    def _times_columns(self, weights):
+        """T' B weights: (m, c) -> (D, c)."""
         return self._rest.times_root_transposed(self.factor.product(weights))
 
-    def _gather(self, scaled):
-        """B' T scaled."""
+    def _columns_times(self, scaled):
+        """B' T scaled: (D, c) -> (m, c)."""
         return self.factor.transposed_product(self._rest.times_root(scaled))
 
     def _covariance_root(self, index):
@@ -615,8 +334,8 @@ class DualInformation(_FactoredInformation):
     def _solve_scaled(self, scaled):
         solution = self._over_shares(scaled)
         if len(self._matrix):
-            gathered = self._solve_upper(self._solve_lower(self._gather(solution)))
-            solution = solution + self._spread(gathered)
+            weights = self._solve_upper(self._solve_lower(self._columns_times(solution)))
+            solution = solution + self._times_columns(weights)
         return self._over_shares(solution)
 
     @cached_property
@@ -628,33 +347,44 @@ class DualInformation(_FactoredInformation):
         """
         size, n_columns = len(self), len(self._matrix)
         at_once = size if 2 * n_columns > size else max(n_columns, _LEAST_ROOT_BLOCK)
-        rows, kernel, blocks = self._spread(np.eye(n_columns)), self._matrix.copy(), []
+        rows, kernel, blocks = self._times_columns(np.eye(n_columns)), self._matrix.copy(), []
         for block in reversed(slices(size, at_once)):
-            own = solved = rows[block]
+            inside = solved = rows[block]
             if block.start:
-                kernel += own.T @ own
-                solved = solve(kernel, own.T, assume_a="pos").T
-            root = np.linalg.cholesky(np.eye(len(own)) - solved @ own.T)
-            blocks.append((block, own, solved, root))
+                kernel += inside.T @ inside
+                solved = solve(kernel, inside.T, assume_a="pos").T
+            root = np.linalg.cholesky(np.eye(len(inside)) - solved @ inside.T)
+            blocks.append((block, inside, solved, root))
         return blocks
 
     def _inverse_root_times(self, scaled):
         if not len(self._matrix):
             return self._over_shares(scaled)
         solution, after = scaled.copy(), np.zeros((len(self._matrix), scaled.shape[1]))
-        for block, own, solved, root in self._root_blocks:
+        for block, inside, solved, root in self._root_blocks:
             right = solution[block] + solve_triangular(root, solved @ after, lower=True)
             solution[block] = solve_triangular(root, right, lower=True, trans="T")
-            after += own.T @ solution[block]
+            after += inside.T @ solution[block]
         return self._over_shares(solution)
 
     def _sum_sweeps_scaled(self, scaled):
         if self._remaining is not None:
-            sums = function_times_vector(self._scaled_product, scaled[:, 0], sums_of_sweeps, _SADDLE_PRODUCTS)
-            return sums[:, None]
+            return function_times_vector(self._scaled_product, scaled, sums_of_sweeps, _SADDLE_PRODUCTS)
         if not len(self._matrix):
             return scaled
-        return scaled + self._spread(self._function_times(self._gather(scaled), _beyond_the_first_sweep))
+
+        def beyond_the_first_sweep(eigenvalues):
+            """(`sums_of_sweeps` - 1)/(1 - s), and zero at s = 1, where B has no part."""
+            beyond = 1.0 - eigenvalues
+            differs = beyond > np.finfo(float).eps
+            sums = (sums_of_sweeps(eigenvalues) - 1.0) / np.where(differs, beyond, 1.0)
+            return np.where(differs, sums, 0.0)
+
+        gathered = self._columns_times(scaled)
+        weights = function_times_vector(
+            self._matrix_product, gathered, beyond_the_first_sweep, _SADDLE_PRODUCTS
+        )
+        return scaled + self._times_columns(weights)
 
 
 def sums_of_sweeps(eigenvalues):
@@ -681,15 +411,10 @@ def sums_of_sweeps(eigenvalues):
     return np.where(is_flat, n_sweeps, sums)
 
 
-def _beyond_the_first_sweep(eigenvalues):
-    """(`sums_of_sweeps` - 1)/(1 - s), and zero at s = 1, where B has no part: (m,) -> (m,)."""
-    beyond = 1.0 - eigenvalues
-    differs = beyond > np.finfo(float).eps
-    return np.where(differs, (sums_of_sweeps(eigenvalues) - 1.0) / np.where(differs, beyond, 1.0), 0.0)
-
-
 class MatrixFreeInformation(ObservedInformation):
     """M through products G v alone, by conjugate gradients on S.
+
+    It needs a few times D numbers of memory for every column. Covariances take one solution a column.
 
     Parameters
     ----------
@@ -704,26 +429,6 @@ class MatrixFreeInformation(ObservedInformation):
         Products that a solution may take.
     max_step_products : int, default=50
         Products after which a Newton step or a probe is cut short.
-
-    See Also
-    --------
-    ObservedInformation : What every method takes and returns, with examples.
-
-    Notes
-    -----
-    It needs a few times D numbers of memory for every column. Covariances take one solution a column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_lrvb.linear_response import CompleteInformation, MatrixFreeInformation
-    >>> missing = np.diag([0.5, 0.0, 0.9])
-    >>> complete = CompleteInformation.from_root(np.eye(3))
-    >>> information = MatrixFreeInformation(complete, lambda array: missing @ array)
-    >>> information.definiteness(effort=10).value
-    'positive definite'
-    >>> information.solve(np.ones((3, 1))).round(9).T
-    array([[ 2.,  1., 10.]])
     """
 
     name = "matrix_free"
@@ -743,18 +448,10 @@ class MatrixFreeInformation(ObservedInformation):
         self._max_products = max_products
         self._max_step_products = max_step_products
 
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes of R^-1, without the data to which ``missing_product`` refers."""
-        return self.complete.nbytes
-
-    def _missing_scaled(self, array):
-        """T' G T array."""
-        return self.complete.times_root_transposed(self._missing_product(self.complete.times_root(array)))
-
     def _scaled_product(self, array):
         """S array."""
-        return array - self._missing_scaled(array)
+        missing = self._missing_product(self.complete.times_root(array))
+        return array - self.complete.times_root_transposed(missing)
 
     @cached_property
     def _smallest(self):
@@ -773,24 +470,11 @@ class MatrixFreeInformation(ObservedInformation):
     def definiteness(self, effort: Literal["probe", "proof"] | int = "proof") -> Definiteness:
         """Whether M is positive definite, that is whether the fixed point is a strict local optimum.
 
-        Parameters
-        ----------
-        effort : {"probe", "proof"} or int, default="proof"
-            "proof" computes the smallest eigenvalue of S, once. An integer is a number of products with a
-            random direction, which has a part in every eigenvector: conjugate gradients that converge have
-            met no negative curvature, so that almost surely there is none. "probe" is ``max_step_products``.
-
-        Returns
-        -------
-        Definiteness
-            UNDECIDED where the products do not suffice for a relative residual of 1e-2.
-
-        Raises
-        ------
-        ValueError
-            Unknown effort.
-        numpy.linalg.LinAlgError
-            The eigenvalue did not converge, as M is close to singular ("proof").
+        "proof" computes the smallest eigenvalue of S, once, and raises a LinAlgError where that does not
+        converge, as M is close to singular. A number of products is spent on a random direction, which has a
+        part in every eigenvector: conjugate gradients that converge have met no negative curvature, so that
+        almost surely there is none. It is UNDECIDED where the products do not suffice for a relative
+        residual of 1e-2. "probe" is ``max_step_products``.
         """
         if effort == "proof":
             is_positive = self._smallest[0] > round_off(len(self))
@@ -811,18 +495,8 @@ class MatrixFreeInformation(ObservedInformation):
         """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, to a relative residual.
 
         At negative curvature the iteration stops and returns its present step, always a direction of ascent:
-        at least the gradient, which is a plain sweep. The decrement is then a lower bound.
-
-        Parameters
-        ----------
-        gradient : ndarray of shape (D,)
-        tolerance : float, default=1e-2
-            Relative residual.
-
-        Returns
-        -------
-        NewtonStep
-            Its ``definiteness`` is INDEFINITE where negative curvature was met, and UNDECIDED otherwise.
+        at least the gradient, which is a plain sweep. The decrement is then a lower bound. The definiteness
+        is INDEFINITE where negative curvature was met, and UNDECIDED otherwise.
         """
         scaled = self.complete.times_root_transposed(gradient[:, None])
         step, _, is_convex = conjugate_gradients(
@@ -831,19 +505,17 @@ class MatrixFreeInformation(ObservedInformation):
         shown = Definiteness.UNDECIDED if is_convex else Definiteness.INDEFINITE
         return self._as_newton_step(scaled, step, shown)
 
-    def response_route(self, n_targets: int, routes: ResponseRoutes[Route]) -> Route:
+    def response_route(self, n_targets: int, routes: Any) -> Any:
         """The route `by_solutions`."""
         return routes.by_solutions(self)
 
-    def _column_batches(self, index):
-        """Parts of an index whose columns share their products."""
-        at_once = max(1, _COLUMN_BYTES // (8 * len(self)))
-        for start in range(0, len(index), at_once):
-            yield slice(start, start + at_once)
+    def _column_batches(self, n_columns):
+        """Slices of columns that share their products."""
+        return slices(n_columns, max(1, _COLUMN_BYTES // (8 * len(self))))
 
     def _scaled_system(self):
         system = np.eye(len(self))
-        for columns in self._column_batches(system):
+        for columns in self._column_batches(len(self)):
             system[:, columns] = self._scaled_product(np.ascontiguousarray(system[:, columns]))
         return system
 
@@ -865,23 +537,27 @@ class MatrixFreeInformation(ObservedInformation):
 
     def _covariance_root(self, index):
         gram = np.empty((len(index), len(index)))
-        for part in self._column_batches(index):
+        for part in self._column_batches(len(index)):
             columns = self.complete.root_rows(index[part])
             gram[:, part] = self.complete.times_root(self._solve_scaled(columns))[index]
         return gram_root(gram)
 
     def _inverse_root_times(self, scaled):
-        root, change = inverse_square_root_columns(
-            self._scaled_product, scaled, self._tolerance, self._max_products
+        roots, changes = zip(
+            *(
+                inverse_square_root_product(self._scaled_product, column, self._tolerance, self._max_products)
+                for column in scaled.T
+            ),
+            strict=True,
         )
-        self._require_convergence(change)
-        return root
+        self._require_convergence(max(changes))
+        return np.stack(roots, axis=1)
 
 
 def information_from_arrays(
     complete: CompleteInformation,
     arrays: Mapping[str, NDArray],
-    factor_from_arrays: Callable[[Mapping[str, NDArray]], MissingInformationFactor] | None = None,
+    factor_from_arrays: Callable[[Mapping[str, NDArray]], Any] | None = None,
 ) -> ObservedInformation:
     """The observed information from the arrays of `ObservedInformation.to_arrays`.
 
@@ -899,24 +575,6 @@ def information_from_arrays(
     -------
     information : PrimalInformation or DualInformation
         Its answers equal those of the original to round-off.
-
-    Raises
-    ------
-    ValueError
-        The arrays are those of a factor, and ``factor_from_arrays`` is None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_lrvb.linear_response import (
-    ...     CompleteInformation, PrimalInformation, information_from_arrays
-    ... )
-    >>> complete = CompleteInformation.from_root(np.eye(2))
-    >>> arrays = PrimalInformation(complete, np.array([[0.5, 0.1], [0.1, 0.0]])).to_arrays()
-    >>> arrays
-    {'scaled_triangle': array([ 0.5, -0.1,  1. ])}
-    >>> information_from_arrays(complete, arrays).covariance([1]).round(4)
-    array([[1.0204]])
     """
     if PACKED_SYSTEM in arrays:
         return PrimalInformation.from_scaled_system(complete, from_packed_triangle(arrays[PACKED_SYSTEM]))
@@ -986,67 +644,43 @@ def conjugate_gradients(product, right, tolerance, max_products):
     """
     residual, solution, direction = right.copy(), np.zeros_like(right), right.copy()
     squared = start = np.einsum("dm,dm->m", right, right)
+    is_convex = True
     for _ in range(max_products):
         active = np.flatnonzero(squared > tolerance**2 * start)
         if not active.size:
             break
-        own = direction[:, active]
-        image = product(own)
-        curvature = np.einsum("dm,dm->m", own, image)
-        if not np.all(curvature > np.finfo(float).eps * np.einsum("dm,dm->m", own, own)):
+        along = direction[:, active]
+        image = product(along)
+        curvature = np.einsum("dm,dm->m", along, image)
+        is_convex = bool(np.all(curvature > np.finfo(float).eps * np.einsum("dm,dm->m", along, along)))
+        if not is_convex:
             at_zero = ~solution.any(axis=0)
             solution[:, at_zero] = right[:, at_zero]
-            return solution, _relative(squared, start), False
+            break
         length = squared[active] / curvature
-        solution[:, active] += length * own
+        solution[:, active] += length * along
         residual[:, active] -= length * image
         previous, squared = squared, np.einsum("dm,dm->m", residual, residual)
-        direction[:, active] = residual[:, active] + squared[active] / previous[active] * own
-    return solution, _relative(squared, start), True
+        direction[:, active] = residual[:, active] + squared[active] / previous[active] * along
+    relative = squared / np.where(start > 0, start, 1.0)
+    return solution, float(np.sqrt(np.max(relative, initial=0.0))), is_convex
 
 
-def _relative(squared, start):
-    """Largest ratio of norms, from squared norms (m,)."""
-    return float(np.sqrt(np.max(squared / np.where(start > 0, start, 1.0), initial=0.0)))
+def inverse_square_root_product(product, vector, tolerance, max_products):
+    """S^-1/2 vector by Lanczos' method, (D,), and the relative change by the last product.
 
-
-def inverse_square_root_columns(product, columns, tolerance, max_products):
-    """S^-1/2 columns by Lanczos' method, one after the other: (D, m) -> (D, m).
-
-    It needs D numbers of memory for every product with one column, because the basis is kept orthogonal
-    explicitly.
-
-    Parameters
-    ----------
-    product : callable, (D, 1) -> S array (D, 1)
-    columns : ndarray of shape (D, m), m > 0
-    tolerance : float
-        Relative change of a result by the last product at which the iteration stops.
-    max_products : int
-        Largest number of products with every column.
-
-    Returns
-    -------
-    results : ndarray of shape (D, m)
-    change : float
-        Largest relative change by a last product; at most ``tolerance`` where all columns converged.
+    The iteration stops where this is at most ``tolerance``; the change is then returned as 0. It needs D
+    numbers of memory for every product, because the basis is kept orthogonal explicitly.
     """
-    results, changes = zip(
-        *(_inverse_square_root_product(product, column, tolerance, max_products) for column in columns.T),
-        strict=True,
-    )
-    return np.stack(results, axis=1), max(changes)
-
-
-def _inverse_square_root_product(product, vector, tolerance, max_products):
-    """S^-1/2 vector, (D,), and the relative size of its last change, 0 where it converged."""
     norm = np.linalg.norm(vector)
     if norm == 0:
         return vector, 0.0
     last, change, space = np.zeros(0), np.inf, np.zeros((0, len(vector)))
     for basis, tridiagonal, is_exhausted in _lanczos(product, vector / norm, max_products):
         space = basis
-        coordinates = _first_column(tridiagonal, _inverse_square_root)
+        coordinates = _first_column(
+            tridiagonal, lambda values: 1.0 / np.sqrt(np.maximum(values, np.finfo(float).tiny))
+        )
         change = np.linalg.norm(coordinates - np.append(last, 0.0)) / np.linalg.norm(coordinates)
         last = coordinates
         if change < tolerance or is_exhausted:
@@ -1055,25 +689,16 @@ def _inverse_square_root_product(product, vector, tolerance, max_products):
     return norm * (last @ space), change
 
 
-def _inverse_square_root(eigenvalues):
-    return 1.0 / np.sqrt(np.maximum(eigenvalues, np.finfo(float).tiny))
-
-
 def function_times_vector(product, vector, function, max_products):
-    """function(S) vector from a Krylov space of the vector, (D,): exact where ``max_products`` is D.
+    """A function of S, of its eigenvalues (m,) -> (m,), times a vector (D, 1), from a Krylov space of it.
 
-    Parameters
-    ----------
-    product : callable, (D, 1) -> S array (D, 1)
-    vector : ndarray of shape (D,)
-    function : callable, eigenvalues (m,) -> (m,)
-    max_products : int
+    The product is exact where ``max_products`` is D.
     """
     norm = np.linalg.norm(vector)
     if norm == 0:
         return vector
-    *_, (basis, tridiagonal, _) = _lanczos(product, vector / norm, max_products)
-    return norm * (_first_column(tridiagonal, function) @ basis)
+    *_, (basis, tridiagonal, _) = _lanczos(product, vector[:, 0] / norm, max_products)
+    return norm * (_first_column(tridiagonal, function) @ basis)[:, None]
 
 
 def _first_column(tridiagonal, function):
@@ -1091,14 +716,14 @@ def _lanczos(product, start, max_products):
     basis, tridiagonal = np.empty((size, len(start))), np.zeros((size, size))
     basis[0] = start
     for m in range(1, size + 1):
-        last, own = basis[m - 1], basis[:m]
+        last, present = basis[m - 1], basis[:m]
         image = product(last[:, None])[:, 0]
         tridiagonal[m - 1, m - 1] = last @ image
         for _ in range(2):  # Orthogonalizing twice keeps the basis orthogonal to round-off.
-            image = image - (own @ image) @ own
+            image = image - (present @ image) @ present
         length = np.sqrt(image @ image)
         is_exhausted = bool(length < 10 * np.finfo(float).eps) or m == len(start)
-        yield own, tridiagonal[:m, :m], is_exhausted
+        yield present, tridiagonal[:m, :m], is_exhausted
         if is_exhausted or m == size:
             return
         basis[m] = image / length

@@ -14,8 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import Categorical
 from sklearn_lrvb.exponential_families.family import require_count
-from sklearn_lrvb.linear_response import IndefiniteInformationError, indefinite_information_error
+from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.definite_system import NotPositiveDefiniteError
+from sklearn_lrvb.linear_response.observed_information import indefinite_information_error
 from sklearn_lrvb.mean_field.correlated_draws import correlated_draws
 from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters, value_and_jacobian
 from sklearn_lrvb.mean_field.factor import Factor, entry_label

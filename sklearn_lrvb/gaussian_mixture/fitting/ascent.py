@@ -41,7 +41,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     posterior_after_step,
     statistics_residual,
 )
-from sklearn_lrvb.linear_response import Definiteness
+from sklearn_lrvb.linear_response.observed_information import Definiteness
 
 _SHARE_FINISHED = 1 / 2  # Share of the starts after the first that are run to the end.
 

@@ -33,13 +33,9 @@ from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information_from_features,
     missing_information_product,
 )
-from sklearn_lrvb.linear_response import (
-    CompleteInformation,
-    DualInformation,
-    MatrixFreeInformation,
-    PrimalInformation,
-    SolverCosts,
-)
+from sklearn_lrvb.linear_response.complete_information import CompleteInformation
+from sklearn_lrvb.linear_response.observed_information import SolverCosts
+from sklearn_lrvb.linear_response.solvers import DualInformation, MatrixFreeInformation, PrimalInformation
 from sklearn_lrvb.symmetric_matrices import round_off
 
 

@@ -37,12 +37,9 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
     unit_batches,
     variance,
 )
-from sklearn_lrvb.linear_response import (
-    MAX_DENSE_SIZE,
-    IndefiniteInformationError,
-    indefinite_information_error,
-    information_from_arrays,
-)
+from sklearn_lrvb.linear_response import IndefiniteInformationError
+from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, indefinite_information_error
+from sklearn_lrvb.linear_response.solvers import information_from_arrays
 from sklearn_lrvb.row_blocks import batches, blas_threads, untracked
 
 # Distance from the optimum, in posterior standard deviations, above which linear response warns of its error.

@@ -26,7 +26,7 @@ from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import estimator as estimator_module
 from sklearn_lrvb.gaussian_mixture import information
 from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
-from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
+from sklearn_lrvb.linear_response.solvers import DualInformation, PrimalInformation
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 half_of_the_catalogue = pytest.mark.parametrize("model", half_of(MODELS), ids=model_id)

@@ -48,7 +48,7 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty import targets, uncertainty
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
-from sklearn_lrvb.linear_response import DualInformation, information_from_arrays
+from sklearn_lrvb.linear_response.solvers import DualInformation, information_from_arrays
 from sklearn_lrvb.row_blocks import ArrayRows, RowBlock
 from sklearn_lrvb.symmetric_matrices import svec
 

@@ -24,7 +24,7 @@ from sklearn.datasets import load_iris
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
 from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import unpacked_information
-from sklearn_lrvb.linear_response import DualInformation, PrimalInformation
+from sklearn_lrvb.linear_response.solvers import DualInformation, PrimalInformation
 from sklearn_lrvb.row_blocks import ArrayRows
 
 KILOBYTE = 1024
