@@ -89,10 +89,6 @@ class HiddenDirections(ABC):
         """Logarithm of the integral of exp(-|y|^2/2) over the hidden values, if Pi y moves alone: (S, g)."""
         return 0.5 * (_LOG_2_PI * self.n_hidden - self._log_determinants)
 
-    def log_densities_by_row(self, pattern):
-        """`log_densities` of rows of some patterns, int array (n,): (S, n)."""
-        return np.take(self.log_densities, pattern, axis=1)
-
     @property
     @abstractmethod
     def _squares(self):

@@ -58,7 +58,7 @@ def expect(frames, block, without=None, keep_log_densities=False):
 
     Parameters
     ----------
-    frames : OwnFrames, CommonFrame or MixedFrames, of a posterior
+    frames : OwnFrames or CommonFrame, of a posterior
     block : RowBlock
     without : int or None, a component that no row may belong to
     keep_log_densities : bool, whether to return the log densities too

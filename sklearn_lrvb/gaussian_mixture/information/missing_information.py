@@ -35,7 +35,7 @@ from sklearn_lrvb.gaussian_mixture.information.hidden_information import (
     LabelInformation,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
-from sklearn_lrvb.row_blocks import RowNumbers, added
+from sklearn_lrvb.row_blocks import RowNumbers
 
 _COMPACTED_BELOW = 0.6  # Share of a block's rows above which selecting them costs more than it saves.
 _SAMPLED_ROWS = 500  # Number of rows from which the mean number of pairs of an ambiguous row is estimated.
@@ -44,7 +44,7 @@ _SAMPLED_ROWS = 500  # Number of rows from which the mean number of pairs of an 
 def change_of_log_densities(frames, posterior, coefficients):
     """beta_k . h_nk as coefficients in the frames: (D,)."""
     polynomials = posterior.structure.polynomials(coefficients, posterior.second_moment_origin)
-    return frames.coefficients(*polynomials)
+    return frames.polynomials(*polynomials)
 
 
 def features_of(posterior, moments):
@@ -66,7 +66,7 @@ def missing_information_product(rows, posterior, coefficients, hidden_values=Tru
     changes = [change_of_log_densities(frames, posterior, column) for column in coefficients.T]
     function = functools.partial(_products_of_block, frames, changes, hidden_values)
     totals = rows.total(function, frames.numbers_per_row)
-    products = [features_of(posterior, frames.signed_in_own_frames(moments)) for moments in totals]
+    products = [features_of(posterior, frames.in_own_frames(moments)) for moments in totals]
     return np.stack(products, axis=1)
 
 
@@ -79,9 +79,9 @@ def _products_of_block(frames, changes, hidden_values, block):
         # With d rho = beta . h, the responsibilities change by d r = V_z d rho; its moments are returned.
         changed = centred_on_average(frames.changes(expectation.whitened, change), r)
         changed *= counted
-        own = frames.signed_moments(expectation.whitened, changed)
-        if hidden_values:
-            own = added(own, frames.hidden_moments(expectation.whitened, change, counted))
+        own = frames.moments(expectation.whitened, changed)
+        if hidden_values and block.holes is not None:
+            own = own + frames.hidden_moments(expectation.whitened, change, counted)
         moments.append(own)
     return moments
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import (
     has_few_rows,
-    monomials_of,
+    n_monomials,
     prefers_common_frame,
 )
 from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
@@ -251,8 +251,7 @@ def _cheapest_pass_cost(n_samples, structure):
     if not prefers_common_frame(structure):
         return _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
     per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
-    n_monomials = monomials_of(structure).n_monomials
-    per_row = n_monomials * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
+    per_row = n_monomials(structure) * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
     return n_samples * per_row + _FLOPS_PER_PASS
 
 
