@@ -20,8 +20,6 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     occupied,
-    posterior_after_step,
-    statistics_residual,
 )
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import departed
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
@@ -212,9 +210,9 @@ class RefitFromOptimum:
         rows = ArrayRows(X, self._origin, self._n_jobs)
         posterior = _uncached(self._posterior)
         while True:
-            residual = statistics_residual(posterior, e_step(rows, posterior).moments)
+            residual = posterior.residual(e_step(rows, posterior).moments)
             direction, distance, _ = self._information.newton_step(residual)
-            posterior = posterior_after_step(posterior, direction)
+            posterior = posterior.after_step(direction)
             yield float(distance), partial(self._means, posterior)
 
     def _means(self, posterior):

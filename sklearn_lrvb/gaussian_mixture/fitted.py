@@ -270,7 +270,6 @@ class HandSetDensities:
             self.log_weights,
             -structure.log_determinants(self.whiteners),
             structure.precision_trace(self.whiteners),
-            self.reg_covar,
         )
 
 

@@ -152,7 +152,7 @@ class OwnFrames:
         """rho, (K, n)."""
         densities = np.einsum("kpn,kpn->kn", seen.values, seen.values)
         densities *= -0.5
-        densities += self._posterior.expectations.log_density_constants[:, None]
+        densities += self._posterior.expectations.density_constants[:, None]
         if seen.hidden is not None:
             densities += np.take(seen.hidden.log_densities, seen.pattern, axis=1)
         return densities
@@ -233,7 +233,7 @@ class CommonFrame:
         self.n_monomials = n_monomials(structure)
         self.numbers_per_row = self.n_monomials + 2 * structure.n_components
         half_squares = np.broadcast_to(-0.5 * structure.identity, self._maps.shape)
-        constants = posterior.expectations.log_density_constants
+        constants = posterior.expectations.density_constants
         self._log_densities = self.polynomials(constants, np.zeros_like(self._offsets), half_squares)
         if structure.shares_precision:
             self._log_densities[:, -1] = -0.5

@@ -83,7 +83,7 @@ def _of_far_rows(posterior, block, far):
     centres = structure.transformed(posterior.whiteners, posterior.centred_means)
     whitened = structure.whiten(posterior.whiteners, np.zeros_like(posterior.centred_means), rows / size)
     whitened = whitened - centres[:, :, None] / size
-    constants = posterior.expectations.log_density_constants[:, None]
+    constants = posterior.expectations.density_constants[:, None]
     if block.holes is not None:
         hidden = hidden_directions(posterior, block.holes.selected(far))
         whitened -= hidden.onto(whitened)

@@ -11,10 +11,6 @@ import numpy as np
 
 from sklearn_lrvb.anderson_mixing import AndersonMixing
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    posterior_after_step,
-    statistics_difference,
-)
 
 _RATE_STEPS = 5  # Number of steps over which the rate of convergence is estimated.
 _STALLED_STEPS = 10  # Number of steps in which the distance must halve; otherwise the sweeps have stalled.
@@ -80,15 +76,13 @@ class Acceleration:
         combined = self._mixing.combination(point, next_point - point)
         if combined is None:
             return None
-        proposed = posterior_after_step(
-            self._frame, self._complete.solve_root_transposed(combined[:, None])[:, 0]
-        )
+        proposed = self._frame.after_step(self._complete.solve_root_transposed(combined[:, None])[:, 0])
         if proposed.counts.min() > 0:  # Otherwise a count was raised to zero, and the point is another.
             self._ahead.append((proposed, combined))
         return proposed
 
     def _point(self, posterior):
-        statistics = statistics_difference(self._frame, posterior)
+        statistics = self._frame.difference(posterior)
         return self._complete.times_root_transposed(statistics[:, None])[:, 0]
 
     def reject(self):

@@ -38,8 +38,6 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import Degene
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     VariationalPosterior,
     occupied,
-    posterior_after_step,
-    statistics_residual,
 )
 from sklearn_lrvb.linear_response.observed_information import Definiteness
 
@@ -291,7 +289,7 @@ class Fit:
     @cached_property
     def residual(self):
         """EM(s) - s, (D,)."""
-        return statistics_residual(self.posterior, self.e_step_result.moments)
+        return self.posterior.residual(self.e_step_result.moments)
 
     @cached_property
     def distance(self):
@@ -778,7 +776,7 @@ class Ascent:
     def _after_step(self, fit, coefficients):
         """The state after a step; None where it is infeasible, too long, or lowers the bound."""
         try:
-            posterior = posterior_after_step(fit.posterior, coefficients)
+            posterior = fit.posterior.after_step(coefficients)
         except DegenerateComponentError:
             return None
         return None if _loses_most_rows(fit.posterior, posterior) else self._evaluated(fit, posterior)

@@ -15,10 +15,6 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.fitting.acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    posterior_after_step,
-    statistics_residual,
-)
 from sklearn_lrvb.row_blocks import RowBlock
 
 _MOST_SWEEPS = 100
@@ -71,7 +67,7 @@ def refitted_score(rows, optimum, at_optimum, information, block):
             acceleration.accept()
         of_row = frames.moments(own.whitened, block.weighted(own.responsibilities))
         moments = result.moments - posterior.with_noise(of_row)
-        residual = statistics_residual(posterior, moments)
+        residual = posterior.residual(moments)
         score, distance = float(own.log_normalizer[0]), posterior.deviation(residual)
         if distance < _TOLERANCE:
             break
@@ -83,7 +79,7 @@ def refitted_score(rows, optimum, at_optimum, information, block):
         bound = of_others
         try:
             if posterior is optimum:
-                posterior = posterior_after_step(optimum, information.newton_step(residual)[0])
+                posterior = optimum.after_step(information.newton_step(residual)[0])
             else:
                 posterior = acceleration.proposal(posterior, swept) or swept
         except DegenerateComponentError:

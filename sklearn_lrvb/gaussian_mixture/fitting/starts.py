@@ -29,7 +29,6 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import Degene
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     VariationalPosterior,
-    statistics_residual,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
 from sklearn_lrvb.row_blocks import ArrayRows, openmp_threads
@@ -486,7 +485,7 @@ def _fitted(rows, posterior, max_steps):
     """The posterior at the end of accelerated sweeps."""
     acceleration, result = Acceleration(), e_step(rows, posterior)
     for _ in range(max_steps):
-        distance = posterior.deviation(statistics_residual(posterior, result.moments))
+        distance = posterior.deviation(posterior.residual(result.moments))
         if 0.5 * distance**2 < _LEAST_GAIN * rows.total_weight:
             break
         acceleration.record(distance)

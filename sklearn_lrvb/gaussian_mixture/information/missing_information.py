@@ -143,9 +143,7 @@ class Ambiguity:
         if block.holes is not None:
             return self.of_own_rows(block)[1:]
         expectation = expect(self.frames, block, keep_log_densities=True)
-        squared = 2.0 * (
-            self.posterior.expectations.log_density_constants[:, None] - expectation.log_densities
-        )
+        squared = 2.0 * (self.posterior.expectations.density_constants[:, None] - expectation.log_densities)
         return expectation.responsibilities, information_of_rows(self.posterior, squared)
 
     def of_own_rows(self, block):

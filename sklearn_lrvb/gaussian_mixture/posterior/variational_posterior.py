@@ -1,4 +1,4 @@
-"""The variational posterior q(pi) prod_k q_k of weights, means and precisions, and its expectations.
+"""The variational posterior q(pi) prod_k q_k of weights, means and precisions: expectations, and M-step.
 
 *Conventions.* K components, P features, S precision groups: one for each component, or one for all
 (`covariance_structures`). Positions are measured from the origin of the centred rows (`row_blocks`), so that
@@ -13,7 +13,7 @@ is a map EM of the statistics, and q is optimal where EM(s) = s. Differences are
 the features h (`covariance_structures`), in which Newton's step is R^-1 M^-1 (EM(s) - s).
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +27,20 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import (
 )
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
+
+_LOG_2_PI = np.log(2.0 * np.pi)
+
+# Expected count below which a component is empty under the flat prior. By then its count falls by orders of
+# magnitude in every sweep (E log pi_k is about -1/N_k), so that the exact value does not matter.
+_EMPTY_COUNT = 1e-6
+
+# Expected number of rows below which a component counts as empty elsewhere.
+_LEAST_COUNT = 0.5
+
+
+def occupied(counts):
+    """Which components hold rows: expected counts (...) -> bool (...)."""
+    return counts >= _LEAST_COUNT
 
 
 @dataclass(frozen=True)
@@ -51,62 +65,6 @@ class Moments:
         return Moments(self.counts - other.counts, self.first - other.first, self.second - other.second)
 
 
-def _own_moments(posterior):
-    """Complete moments of q in its own frames."""
-    structure = posterior.structure
-    scale = structure.expand(posterior.effective_degrees_of_freedom / structure.power)
-    return Moments(
-        posterior.counts, np.zeros_like(posterior.centred_means), scale * structure.identity_statistic
-    )
-
-
-def statistics_residual(posterior, moments):
-    """EM(s) - s, given the complete moments of the E-step at the posterior: (D,)."""
-    structure = posterior.structure
-    scale = structure.expand(posterior.effective_degrees_of_freedom / structure.power)
-    return structure.feature_moments(
-        moments.counts - posterior.counts,
-        moments.first,
-        moments.second - scale * structure.identity_statistic,
-        structure.identity_statistic,
-    )
-
-
-def statistics_difference(frame, posterior):
-    """Statistics of a posterior less those of the posterior ``frame``, in the frames of the latter: (D,)."""
-    structure = posterior.structure
-    shift = structure.transformed(frame.whiteners, posterior.centred_means - frame.centred_means)
-    relative = structure.composed_triangles(frame.whiteners, posterior.covariance_cholesky)
-    covariances = structure.gram(relative)
-    scatter = structure.expand(posterior.effective_degrees_of_freedom) * covariances
-    own = _own_moments(frame)
-    return structure.feature_moments(
-        posterior.counts - own.counts,
-        posterior.mean_precision[:, None] * shift,
-        scatter + structure.sum_of_squares(shift, posterior.mean_precision) - own.second,
-        structure.identity_statistic,
-    )
-
-
-def posterior_after_step(posterior, change):
-    """The posterior whose statistics differ by ``change``, (D,); counts do not fall below zero.
-
-    Raises
-    ------
-    DegenerateComponentError
-        Where there is no such posterior.
-    """
-    moved = _own_moments(posterior) + Moments(*posterior.structure.moments(change))
-    return posterior.m_step(replace(moved, counts=np.maximum(moved.counts, 0.0)))
-
-
-_LOG_2_PI = np.log(2.0 * np.pi)
-
-# Expected count below which a component is empty under the flat prior. By then its count falls by orders of
-# magnitude in every sweep (E log pi_k is about -1/N_k), so that the exact value does not matter.
-_EMPTY_COUNT = 1e-6
-
-
 def log_normal_constant(expected_log_determinant, mean_precision, n_dimensions):
     """E log N(x; mu, Lambda^-1) without its term -(x - m)' E(Lambda) (x - m)/2."""
     return 0.5 * (expected_log_determinant - n_dimensions * (_LOG_2_PI + 1.0 / mean_precision))
@@ -120,19 +78,19 @@ class Expectations:
     ----------
     log_weights : (K,), E log pi
     log_determinants : (S,), E log|Lambda|
-    log_density_constants : (K,), rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x
+    density_constants : (K,), rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x
     digamma : (S,), `PrecisionFactors.digamma`
     log_det_inverse_scale : (S,), `PrecisionFactors.log_det_inverse_scale`
     """
 
     log_weights: np.ndarray
     log_determinants: np.ndarray
-    log_density_constants: np.ndarray
+    density_constants: np.ndarray
     digamma: np.ndarray
     log_det_inverse_scale: np.ndarray
 
     @classmethod
-    def of(cls, posterior, log_weights, log_determinants, precision_trace, reg_covar):
+    def of(cls, posterior, log_weights, log_determinants, precision_trace):
         """Expectations of q, or of arrays that were set by hand.
 
         Parameters
@@ -141,7 +99,6 @@ class Expectations:
         log_weights : (K,), E log pi
         log_determinants : (S,), log|E(Lambda)^-1|
         precision_trace : (S,), trace E Lambda
-        reg_covar : float, variance of known noise on every coordinate of x
         """
         structure, degrees_of_freedom = posterior.structure, posterior.degrees_of_freedom
         factors = structure.precision_factors
@@ -149,7 +106,7 @@ class Expectations:
         log_det_inverse_scale = factors.log_det_inverse_scale(log_determinants, degrees_of_freedom)
         expected = factors.expected_log_determinant(digamma, log_det_inverse_scale)
         of_normal = log_normal_constant(expected, posterior.mean_precision, structure.n_dimensions)
-        constants = log_weights + of_normal - 0.5 * (reg_covar * precision_trace)
+        constants = log_weights + of_normal - 0.5 * (posterior.reg_covar * precision_trace)
         return cls(log_weights, expected, constants, digamma, log_det_inverse_scale)
 
 
@@ -173,16 +130,25 @@ class Divergences:
         return self.weights + self.means.sum() + self.precisions.sum()
 
 
-@dataclass(frozen=True)
+@dataclass
 class VariationalPosterior:
-    """q, given the expected counts, the means and the components' frames.
+    """q, given the expected counts, the means and the components' frames; nothing of it changes.
 
-    Attributes
+    Parameters
     ----------
     prior : MixturePrior
     counts : (K,), N_k
     centred_means : (K, P), m_k, measured from the origin
     covariance_cholesky : (S, ...), lower Cholesky factors of E(Lambda)^-1, or its standard deviations
+
+    Attributes
+    ----------
+    structure : CovarianceStructure, of the prior
+    reg_covar : float, variance of known noise on every coordinate of x
+    n_components, n_features : int, K and P
+    mean_precision : (K,), tau_k
+    effective_degrees_of_freedom : (S,), c, with E Lambda = c A^-1
+    degrees_of_freedom : (S,), nu of the Wishart factors
     """
 
     prior: MixturePrior
@@ -190,26 +156,31 @@ class VariationalPosterior:
     centred_means: np.ndarray
     covariance_cholesky: np.ndarray
 
-    def __getstate__(self):
+    def __post_init__(self):
+        prior, structure = self.prior, self.prior.structure
+        self.structure, self.reg_covar = structure, prior.reg_covar
+        self.n_components, self.n_features = self.centred_means.shape
+        self.mean_precision = prior.mean_precision + self.counts
+        self.effective_degrees_of_freedom = prior.effective_degrees_of_freedom(self.counts)
+        self.degrees_of_freedom = structure.precision_factors.degrees_of_freedom(
+            self.effective_degrees_of_freedom, prior.independent
+        )
+
+    def __reduce__(self):
         # Cached expectations are left out, because they are cheap to compute again.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return type(self), (self.prior, self.counts, self.centred_means, self.covariance_cholesky)
 
-    @property
-    def n_components(self):
-        return len(self.counts)
+    def reordered(self, order):
+        """The same q with its components in another order, int array (K,)."""
+        groups = order if self.structure.has_own_precisions else slice(None)
+        return replace(
+            self,
+            counts=self.counts[order],
+            centred_means=self.centred_means[order],
+            covariance_cholesky=self.covariance_cholesky[groups],
+        )
 
-    @property
-    def n_features(self):
-        return self.centred_means.shape[1]
-
-    @property
-    def structure(self):
-        return self.prior.structure
-
-    @property
-    def reg_covar(self):
-        """Variance of known noise on every coordinate of x."""
-        return self.prior.reg_covar
+    # Frames.
 
     @cached_property
     def whiteners(self):
@@ -225,24 +196,29 @@ class VariationalPosterior:
     @cached_property
     def second_moment_origin(self):
         """O of the features (`covariance_structures`), (S, ...)."""
-        return self.structure.second_moment_origin(self.whiteners, self.prior.reg_covar)
+        return self.structure.second_moment_origin(self.whiteners, self.reg_covar)
 
     @cached_property
-    def mean_precision(self):
-        """tau_k, (K,)."""
-        return self.prior.mean_precision + self.counts
+    def whitened_prior_mean(self):
+        """W_k (m0 - m_k), (K, P)."""
+        return self.structure.transformed(self.whiteners, self.prior.mean - self.centred_means)
 
     @cached_property
-    def effective_degrees_of_freedom(self):
-        """c, with E Lambda = c A^-1, (S,)."""
-        return self.prior.effective_degrees_of_freedom(self.counts)
+    def whitened_prior_root(self):
+        """M with M M' the prior's C0 in the precision groups' frames, lower triangular, (S, ...)."""
+        return self.structure.composed_triangles(self.whiteners, self.prior.covariance_cholesky)
 
     @cached_property
-    def degrees_of_freedom(self):
-        """nu of the Wishart factors, (S,)."""
-        return self.structure.precision_factors.degrees_of_freedom(
-            self.effective_degrees_of_freedom, self.prior.independent
-        )
+    def whitened_prior_scatter(self):
+        """s of C0 in the precision groups' frames, (S, ...).
+
+        It is computed from factors: where C0 is nearly singular, its own rounding would count in the frames.
+        """
+        if self.prior.flat:
+            return np.zeros_like(self.covariance_cholesky)
+        return self.structure.gram(self.whitened_prior_root)
+
+    # Expectations, and divergences from the prior.
 
     @cached_property
     def complement_variance(self):
@@ -269,46 +245,35 @@ class VariationalPosterior:
         precision_trace = self.structure.precision_trace(self.whiteners)
         if self.prior.is_projected:
             precision_trace += self.prior.complement.precision_trace(self.complement_variance)
-        return Expectations.of(
-            self, self._of_weights[0], self._log_determinants, precision_trace, self.prior.reg_covar
-        )
+        return Expectations.of(self, self._of_weights[0], self._log_determinants, precision_trace)
 
     @cached_property
     def divergences(self):
         """Divergences of weights, means and precisions from the prior: Divergences."""
-        return Divergences(
-            self._of_weights[1], self._divergences_of_means(), self._divergences_of_precisions()
-        )
-
-    def _divergences_of_means(self):
-        prior, n_dimensions = self.prior, self.structure.n_dimensions
+        prior, structure, expected = self.prior, self.structure, self.expectations
+        factors, n_dimensions = structure.precision_factors, structure.n_dimensions
         # E log|.| of the precision of mu_k in q, without P log tau_k. Under a proper prior it is E
         # log|Lambda|.
-        expected = self.expectations.log_determinants
-        in_q = -self._log_determinants if prior.independent else expected
+        in_q = -self._log_determinants if prior.independent else expected.log_determinants
         if prior.flat:
-            return 0.5 * (n_dimensions * (np.log(self.mean_precision) - _LOG_2_PI - 1.0) + in_q)
-        distance = self.whitened_prior_mean
-        ratio = self.mean_precision / prior.mean_precision
-        spread = n_dimensions / ratio + prior.mean_precision * np.einsum("kp,kp->k", distance, distance)
-        return 0.5 * (n_dimensions * (np.log(ratio) - 1.0) + (in_q - expected) + spread)
-
-    def _divergences_of_precisions(self):
-        prior, factors, expected = self.prior, self.structure.precision_factors, self.expectations
-        if prior.flat:
-            return factors.expected_log_density(
+            means = 0.5 * (n_dimensions * (np.log(self.mean_precision) - _LOG_2_PI - 1.0) + in_q)
+            precisions = factors.expected_log_density(
                 self.degrees_of_freedom, expected.log_det_inverse_scale, expected.log_determinants
             )
-        scale_divergences = self.structure.scale_divergences(
-            self.whitened_prior_root / np.sqrt(prior.degrees_of_freedom)
-        )
+            return Divergences(self._of_weights[1], means, precisions)
+        ratio = self.mean_precision / prior.mean_precision
+        squared_distances = np.einsum("kp,kp->k", self.whitened_prior_mean, self.whitened_prior_mean)
+        means = n_dimensions / ratio + prior.mean_precision * squared_distances
+        means = 0.5 * (n_dimensions * (np.log(ratio) - 1.0) + (in_q - expected.log_determinants) + means)
+        of_scales = structure.scale_divergences(self.whitened_prior_root / np.sqrt(prior.degrees_of_freedom))
         if prior.is_projected:
-            scale_divergences += prior.complement.scale_divergence(
-                self.complement_variance, prior.degrees_of_freedom
-            )
-        return factors.kl_divergence(
-            self.degrees_of_freedom, expected.digamma, prior.degrees_of_freedom, scale_divergences
+            of_scales += prior.complement.scale_divergence(self.complement_variance, prior.degrees_of_freedom)
+        precisions = factors.kl_divergence(
+            self.degrees_of_freedom, expected.digamma, prior.degrees_of_freedom, of_scales
         )
+        return Divergences(self._of_weights[1], means, precisions)
+
+    # The covariance of the log densities' intercepts, V_pi + C.
 
     @cached_property
     def log_weight_covariance(self):
@@ -319,10 +284,7 @@ class VariationalPosterior:
     def intercept_excess(self):
         """C, the contribution of log|Lambda| and tau_k to the covariance of the intercepts, (K, K)."""
         structure = self.structure
-        log_det_variance = structure.precision_factors.log_determinant_excess_variance(
-            self.degrees_of_freedom
-        )
-        variance = 0.25 * log_det_variance
+        variance = 0.25 * structure.precision_factors.log_determinant_excess_variance(self.degrees_of_freedom)
         if self.prior.is_projected:
             variance += self.prior.complement.intercept_variance(
                 self.complement_variance, self.effective_degrees_of_freedom
@@ -332,60 +294,16 @@ class VariationalPosterior:
         return shared
 
     @cached_property
-    def intercept_covariance(self):
-        """V_pi + C, (K, K)."""
-        return self.log_weight_covariance + self.intercept_excess
-
-    @cached_property
     def intercept_root(self):
         """Lower Cholesky factor of V_pi + C, (K, K)."""
-        return cholesky_equilibrated(self.intercept_covariance)
-
-    def deviation(self, change):
-        """Length of a change of the statistics (D,), in mean-field standard deviations."""
-        of_counts, others = change[: self.n_components], change[self.n_components :]
-        information = self.structure.complete_information(
-            self.mean_precision, self.effective_degrees_of_freedom
-        )
-        squared = of_counts @ self.intercept_covariance @ of_counts + (np.square(others) / information).sum()
-        return float(np.sqrt(squared))
+        return cholesky_equilibrated(self.log_weight_covariance + self.intercept_excess)
 
     def count_response(self, intercepts):
         """(V_pi + C)^-1 b, the response of the expected counts to intercepts: (..., K) -> (..., K)."""
         flat = intercepts.reshape(-1, intercepts.shape[-1]).T
         return cho_solve((self.intercept_root, True), flat).T.reshape(intercepts.shape)
 
-    @cached_property
-    def whitened_prior_mean(self):
-        """W_k (m0 - m_k), (K, P)."""
-        return self.structure.transformed(self.whiteners, self.prior.mean - self.centred_means)
-
-    @cached_property
-    def whitened_prior_root(self):
-        """M with M M' the prior's C0 in the precision groups' frames, lower triangular, (S, ...)."""
-        return self.structure.composed_triangles(self.whiteners, self.prior.covariance_cholesky)
-
-    @cached_property
-    def whitened_prior_scatter(self):
-        """s of C0 in the precision groups' frames, (S, ...).
-
-        It is computed from factors: where C0 is nearly singular, its own rounding would count in the frames.
-        """
-        if self.prior.flat:
-            return np.zeros_like(self.covariance_cholesky)
-        return self.structure.gram(self.whitened_prior_root)
-
-    def reordered(self, order):
-        """The same q with its components in another order, int array (K,)."""
-        covariance_cholesky = (
-            self.covariance_cholesky[order] if self.structure.has_own_precisions else self.covariance_cholesky
-        )
-        return replace(
-            self,
-            counts=self.counts[order],
-            centred_means=self.centred_means[order],
-            covariance_cholesky=covariance_cholesky,
-        )
+    # The M-step, and differences and steps in the coordinates of the statistics.
 
     def with_noise(self, moments):
         """Moments of rows, completed by the known noise on x."""
@@ -397,19 +315,18 @@ class VariationalPosterior:
             moments, second=moments.second + structure.expand(noise) * structure.gram(self.whiteners)
         )
 
+    def second_moments_of_prior(self):
+        """What the prior adds to the second moments in the precision groups' frames, (S, ...)."""
+        if self.prior.flat:
+            return self.whitened_prior_scatter
+        weights = np.full(self.n_components, self.prior.mean_precision)
+        return self.whitened_prior_scatter + self.structure.sum_of_squares(self.whitened_prior_mean, weights)
+
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
         of_rows = self.with_noise(moments)
         first = of_rows.first + self.prior.mean_precision * self.whitened_prior_mean
         return Moments(of_rows.counts, first, of_rows.second + self.second_moments_of_prior())
-
-    def second_moments_of_prior(self):
-        """What the prior adds to the second moments in the precision groups' frames, (S, ...)."""
-        prior, distance = self.prior, self.whitened_prior_mean
-        if prior.flat:
-            return self.whitened_prior_scatter
-        weights = np.full(len(distance), prior.mean_precision)
-        return self.whitened_prior_scatter + self.structure.sum_of_squares(distance, weights)
 
     def m_step(self, moments):
         """The posterior whose complete moments (prior included) in the frames of this one are given.
@@ -421,39 +338,71 @@ class VariationalPosterior:
             covariance is singular to working precision.
         """
         counts, prior, structure = moments.counts, self.prior, self.structure
-        mean_precision = prior.mean_precision + counts
-        is_empty = ~(counts >= (_EMPTY_COUNT if prior.flat else 0.0))
-        _refuse_any(is_empty, empty_component_message, counts, prior)
+        _refuse(~(counts >= (_EMPTY_COUNT if prior.flat else 0.0)), empty_component_message, counts, prior)
         effective_degrees_of_freedom = prior.effective_degrees_of_freedom(counts)
         if prior.flat:
-            is_improper = ~structure.precision_factors.is_proper(
-                effective_degrees_of_freedom, prior.independent
-            )
-            _refuse_any(is_improper, improper_precision_message, counts, prior)
+            is_proper = structure.precision_factors.is_proper(effective_degrees_of_freedom, prior.independent)
+            _refuse(~is_proper, improper_precision_message, counts, prior)
+        mean_precision = prior.mean_precision + counts
         shift = moments.first / mean_precision[:, None]
         scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
         factors = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
         # A failed factorization is NaN.
-        is_singular = np.isnan(structure.diagonal(factors)[:, 0])
-        _refuse_any(is_singular, singular_covariance_message, counts, prior)
+        _refuse(np.isnan(structure.diagonal(factors)[:, 0]), singular_covariance_message, counts, prior)
         covariance_cholesky = structure.composed_triangles(self.covariance_cholesky, factors)
         if prior.flat:
-            has_collapsed = ~np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
-            _refuse_any(has_collapsed, singular_covariance_message, counts, prior)
+            varies = np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
+            _refuse(~varies, singular_covariance_message, counts, prior)
         centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
         return VariationalPosterior(prior, counts, centred_means, covariance_cholesky)
 
+    def _second_moments(self):
+        """The second moments of q's own complete statistics, (S, ...)."""
+        scale = self.structure.expand(self.effective_degrees_of_freedom / self.structure.power)
+        return scale * self.structure.identity_statistic
 
-def _refuse_any(is_degenerate, message, counts, prior):
+    def residual(self, moments):
+        """EM(s) - s, given the complete moments of the E-step at q: (D,)."""
+        return self.structure.feature_moments(
+            moments.counts - self.counts,
+            moments.first,
+            moments.second - self._second_moments(),
+            self.structure.identity_statistic,
+        )
+
+    def difference(self, other):
+        """Statistics of another posterior less those of this one, in the frames of this one: (D,)."""
+        structure = self.structure
+        shift = structure.transformed(self.whiteners, other.centred_means - self.centred_means)
+        covariances = structure.gram(structure.composed_triangles(self.whiteners, other.covariance_cholesky))
+        second = structure.expand(other.effective_degrees_of_freedom) * covariances
+        second = second + structure.sum_of_squares(shift, other.mean_precision)
+        return self.residual(Moments(other.counts, other.mean_precision[:, None] * shift, second))
+
+    def after_step(self, change):
+        """The posterior whose statistics differ by ``change``, (D,); counts do not fall below zero.
+
+        Raises
+        ------
+        DegenerateComponentError
+            Where there is no such posterior.
+        """
+        counts, first, second = self.structure.moments(change)
+        return self.m_step(
+            Moments(np.maximum(self.counts + counts, 0.0), first, self._second_moments() + second)
+        )
+
+    def deviation(self, change):
+        """Length of a change of the statistics (D,), in mean-field standard deviations."""
+        of_counts, others = change[: self.n_components], change[self.n_components :]
+        information = self.structure.complete_information(
+            self.mean_precision, self.effective_degrees_of_freedom
+        )
+        variance = of_counts @ (self.log_weight_covariance + self.intercept_excess) @ of_counts
+        return float(np.sqrt(variance + (np.square(others) / information).sum()))
+
+
+def _refuse(is_degenerate, message, counts, prior):
     """Raise DegenerateComponentError for the first component or group that has no proper posterior."""
     if is_degenerate.any():
         raise DegenerateComponentError(message(int(is_degenerate.argmax()), counts, prior))
-
-
-# Expected number of rows below which a component counts as empty.
-_LEAST_COUNT = 0.5
-
-
-def occupied(counts):
-    """Which components hold rows: expected counts (...) -> bool (...)."""
-    return counts >= _LEAST_COUNT

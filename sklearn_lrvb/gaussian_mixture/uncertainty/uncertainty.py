@@ -23,7 +23,6 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     estimated_costs,
     observed_information,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import statistics_residual
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import ResponsesOfRows, robust_covariance
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import one_steps
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, covariance_margins
@@ -481,7 +480,7 @@ class InformationSource:
             information = observed_information(rows, self._posterior, result, n_targets, solver)
         decrement = self._decrement
         if decrement is None:
-            decrement = information.newton_step(statistics_residual(self._posterior, result.moments))[1]
+            decrement = information.newton_step(self._posterior.residual(result.moments))[1]
         return information, decrement
 
     @property

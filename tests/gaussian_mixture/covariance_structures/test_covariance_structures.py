@@ -7,10 +7,6 @@ from catalogue import COVARIANCE_TYPES, complete_rows, mixture
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.information.observed_information import solver_costs, sweep_cost
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    posterior_after_step,
-    statistics_residual,
-)
 from sklearn_lrvb.row_blocks import ArrayRows
 
 K, P = 3, 4
@@ -138,7 +134,7 @@ def test_newtons_step_adds_to_the_sufficient_statistics(covariance_type, rng):
     result = e_step(ArrayRows(X, estimator._fitted.origin), posterior)
     by_sweep, by_step = (
         posterior.m_step(result.moments),
-        posterior_after_step(posterior, statistics_residual(posterior, result.moments)),
+        posterior.after_step(posterior.residual(result.moments)),
     )
     for name in ("counts", "centred_means", "covariance_cholesky"):
         np.testing.assert_allclose(getattr(by_step, name), getattr(by_sweep, name), rtol=1e-11, atol=1e-12)

@@ -9,10 +9,6 @@ from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.fitting.acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import NewtonOffer
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    posterior_after_step,
-    statistics_difference,
-)
 from sklearn_lrvb.row_blocks import ArrayRows
 
 
@@ -25,11 +21,11 @@ def test_statistics_are_what_a_step_takes(model):
     goal = posterior_of(fitted(model))
     start = mixture(model, init_params=0.9 * np.eye(2)[np.arange(240) // 160] + 0.05, max_iter=0)
     frame = posterior_of(start.fit(overlapping()))
-    there = posterior_after_step(frame, statistics_difference(frame, goal))
+    there = frame.after_step(frame.difference(goal))
     np.testing.assert_allclose(there.counts, goal.counts, rtol=1e-11)
     np.testing.assert_allclose(there.centred_means, goal.centred_means, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(there.covariance_cholesky, goal.covariance_cholesky, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(statistics_difference(frame, frame), 0, atol=1e-9)
+    np.testing.assert_allclose(frame.difference(frame), 0, atol=1e-9)
 
 
 def test_proposals_get_further_than_as_many_sweeps():
@@ -49,7 +45,7 @@ def test_proposals_get_further_than_as_many_sweeps():
 
 def test_a_rejected_proposal_is_followed_by_a_pause_that_is_longer_each_time():
     posterior = posterior_of(fitted(MODELS[0]))
-    nearby = posterior_after_step(posterior, 0.01 * np.ones(posterior.structure.n_coefficients))
+    nearby = posterior.after_step(0.01 * np.ones(posterior.structure.n_coefficients))
     acceleration = Acceleration()
 
     def steps_until_a_proposal():

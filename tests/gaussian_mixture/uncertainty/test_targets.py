@@ -10,7 +10,6 @@ from sklearn_lrvb.displays import InfluenceDisplay, PosteriorStdDisplay
 from sklearn_lrvb.displays.parameter_entries import parameter_entry
 from sklearn_lrvb.exponential_families.special_functions import gamma_quantile
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import posterior_after_step
 from sklearn_lrvb.gaussian_mixture.uncertainty import targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
     PARAMETERS,
@@ -155,7 +154,7 @@ def test_response_is_the_derivative_of_the_value(model):
     complete = covariance_of_coefficients(complete_information(posterior))
     h = 1e-2
     for statistics in np.random.default_rng(0).normal(size=(3, len(complete))):
-        more, less = (posterior_after_step(posterior, sign * h * statistics) for sign in (1, -1))
+        more, less = (posterior.after_step(sign * h * statistics) for sign in (1, -1))
         coefficients = complete @ statistics
         for target in made:
             ends = [type(target)(moved, target.origin).flat_value() for moved in (more, less)]
