@@ -106,15 +106,6 @@ def checked_counts(sample_weight, X, has_holes=False):
     return kept, weights
 
 
-def check_total_weight(total):
-    """Raise ValueError where weights count more rows than float64 can tell one from."""
-    if total > LARGEST_TOTAL_WEIGHT:
-        raise ValueError(
-            f"sample_weight sums to {total:.3g} rows, beyond {LARGEST_TOTAL_WEIGHT:g}: float64 cannot tell "
-            "one row more or less. Divide the weights by a constant, so that they count rows."
-        )
-
-
 def check_largest(X):
     """Raise ValueError where values are too large.
 
@@ -150,15 +141,6 @@ def check_smallest(rows, variances):
         raise ValueError(
             f"Column {column} of X varies by {spread[column]:.3g} only, less than {1.0 / LARGEST_VALUE:g}: "
             f"precisions or their error bars would overflow. (a) {_REMEDY} (b) Drop it."
-        )
-
-
-def check_number(name, value, least, most):
-    """Raise ValueError where an argument without units is outside the range in which digits are left."""
-    if not least <= value <= most:
-        raise ValueError(
-            f"{name} is {value:.3g}; it must be between {least:g} and {most:g}, because numbers that depend "
-            "on it would overflow or lose all digits. Less extreme values have the same effect."
         )
 
 
@@ -206,80 +188,74 @@ def resolve_prior(estimator, rows, completion=None):
     ValueError
         Where an argument is outside its domain, has the wrong shape, or contradicts ``prior="flat"``.
     """
-    n_components, n_features = estimator.n_components, rows.n_features
-    check_total_weight(rows.total_weight)
-    check_argument("The root of reg_covar", np.sqrt(float(estimator.reg_covar)))
+    if rows.total_weight > LARGEST_TOTAL_WEIGHT:
+        raise ValueError(
+            f"sample_weight sums to {rows.total_weight:.3g} rows, beyond {LARGEST_TOTAL_WEIGHT:g}: float64 "
+            "cannot tell one row more or less. Divide the weights by a constant, so that they count rows."
+        )
+    n_components, n_features, reg_covar = estimator.n_components, rows.n_features, float(estimator.reg_covar)
+    check_argument("The root of reg_covar", np.sqrt(reg_covar))
     structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features)
-    choices = {
-        "structure": structure,
-        "independent": estimator.factorization == "independent",
-        "reg_covar": float(estimator.reg_covar),
-    }
-    given = {name: getattr(estimator, name) for name in PRIOR_ARGUMENTS}
+    is_independent = estimator.factorization == "independent"
     if estimator.prior == "flat":
-        set_anyway = [name for name, value in given.items() if value is not None]
-        if set_anyway:
-            raise ValueError(
-                f"prior='flat' has no hyperparameters, but {', '.join(set_anyway)} "
-                f"{'is' if len(set_anyway) == 1 else 'are'} set: leave at None, or use "
-                "prior='conjugate'."
-            )
-        if structure.is_matrix and rows.has_holes:
-            _require_pairs_of_columns(rows)
+        _check_flat_prior(estimator, structure, rows)
+        check_smallest(rows, rows.variances)
         return MixturePrior(
             weights=DirichletWeights(0.0, n_components),
+            structure=structure,
             mean_precision=0.0,
             mean=np.zeros(n_features),
             degrees_of_freedom=structure.precision_factors.flat_degrees_of_freedom,
             covariance=np.zeros_like(structure.identity),
-            resolution=_resolution(rows),
-            **choices,
+            independent=is_independent,
+            reg_covar=reg_covar,
+            resolution=_ROUNDING * np.sqrt(rows.variances + np.square(rows.origin)),
         )
-    for name, limits in _RANGES.items():
-        if given[name] is not None:
-            check_number(name, given[name], *limits)
-    concentration = given["weight_concentration_prior"]
-    mean, covariance = given["mean_prior"], given["covariance_prior"]
-    default_mean = np.zeros(n_features) if completion is None else completion.mean
-    degrees_of_freedom, mean_precision = (
-        given["degrees_of_freedom_prior"],
-        given["mean_precision_prior"],
-    )
-    if covariance is None:
-        covariance, ridge = _empirical_covariance(rows, structure, float(estimator.reg_covar), completion)
+    concentration = _given_number(estimator, "weight_concentration_prior", 1.0 / n_components)
+    mean_precision = _given_number(estimator, "mean_precision_prior", 1.0)
+    degrees_of_freedom = _given_number(estimator, "degrees_of_freedom_prior", n_features)
+    if not degrees_of_freedom > n_features - 1:
+        raise ValueError(
+            "The parameter 'degrees_of_freedom_prior' should be greater than "
+            f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
+        )
+    mean = np.zeros(n_features) if completion is None else completion.mean
+    if estimator.mean_prior is not None:
+        wanted = f"an array of shape {(n_features,)}, a number for every column of X"
+        given = _given_numbers("mean_prior", estimator.mean_prior, (n_features,), wanted)
+        check_argument("mean_prior", np.abs(given).max())
+        mean = given - rows.origin
+    if estimator.covariance_prior is None:
+        covariance, ridge = _empirical_covariance(rows, structure, reg_covar, completion)
     else:
-        covariance, ridge = _given_covariance(covariance, structure, estimator.covariance_type), 0.0
+        covariance, ridge = _given_covariance(estimator, structure), 0.0
     return MixturePrior(
-        weights=WEIGHT_PRIORS[estimator.weight_concentration_prior_type](
-            1.0 / n_components if concentration is None else concentration, n_components
-        ),
-        mean_precision=1.0 if mean_precision is None else mean_precision,
-        mean=default_mean if mean is None else _given_mean(mean, n_features) - rows.origin,
-        degrees_of_freedom=(
-            n_features
-            if degrees_of_freedom is None
-            else _given_degrees_of_freedom(degrees_of_freedom, n_features)
-        ),
+        weights=WEIGHT_PRIORS[estimator.weight_concentration_prior_type](concentration, n_components),
+        structure=structure,
+        mean_precision=mean_precision,
+        mean=mean,
+        degrees_of_freedom=degrees_of_freedom,
         covariance=covariance,
+        independent=is_independent,
+        reg_covar=reg_covar,
         resolution=np.zeros(n_features),
         ridge=ridge,
-        **choices,
     )
 
 
-def _resolution(rows):
-    """Standard deviation that rounding alone gives to a constant column, (P,)."""
-    check_smallest(rows, rows.variances)
-    return _ROUNDING * np.sqrt(rows.variances + np.square(rows.origin))
+def _check_flat_prior(estimator, structure, rows):
+    """Raise ValueError where arguments contradict ``prior="flat"``, or the data leave a precision undefined.
 
-
-def _pairs_seen_in_block(block):
-    """How often two columns are seen together, (P, P)."""
-    return block.weighted(block.seen) @ block.seen.T
-
-
-def _require_pairs_of_columns(rows):
-    """Raise ValueError where two columns never have values in the same row."""
+    That is so where two columns never have values in the same row.
+    """
+    given = [name for name in PRIOR_ARGUMENTS if getattr(estimator, name) is not None]
+    if given:
+        raise ValueError(
+            f"prior='flat' has no hyperparameters, but {', '.join(given)} "
+            f"{'is' if len(given) == 1 else 'are'} set: leave at None, or use prior='conjugate'."
+        )
+    if not (structure.is_matrix and rows.has_holes):
+        return
     apart = np.argwhere(np.triu(rows.total(_pairs_seen_in_block) == 0))
     if len(apart):
         others = f", nor {len(apart) - 1} other pairs" if len(apart) > 1 else ""
@@ -291,49 +267,22 @@ def _require_pairs_of_columns(rows):
         )
 
 
-def _given_mean(mean_prior, n_features):
-    """`mean_prior`, checked: (P,)."""
-    wanted = f"an array of shape {(n_features,)}, a number for every column of X"
-    mean = _given_numbers("mean_prior", mean_prior, (n_features,), wanted)
-    check_argument("mean_prior", np.abs(mean).max())
-    return mean
+def _pairs_seen_in_block(block):
+    """How often two columns are seen together, (P, P)."""
+    return block.weighted(block.seen) @ block.seen.T
 
 
-def _given_degrees_of_freedom(degrees_of_freedom, n_features):
-    """`degrees_of_freedom_prior`, checked."""
-    if not degrees_of_freedom > n_features - 1:
+def _given_number(estimator, name, default):
+    """An argument without units, which must be in the range in which digits are left; None is the default."""
+    value, (least, most) = getattr(estimator, name), _RANGES[name]
+    if value is None:
+        return default
+    if not least <= value <= most:
         raise ValueError(
-            "The parameter 'degrees_of_freedom_prior' should be greater than "
-            f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
+            f"{name} is {value:.3g}; it must be between {least:g} and {most:g}, because numbers that depend "
+            "on it would overflow or lose all digits. Less extreme values have the same effect."
         )
-    return degrees_of_freedom
-
-
-def _given_covariance(covariance_prior, structure, covariance_type):
-    """`covariance_prior` in the structure's shape, checked and exactly symmetric."""
-    shape = structure.prior_shape
-    kind = (
-        "a positive number",
-        f"an array of positive variances of shape {shape}",
-        f"a positive definite covariance matrix of shape {shape}",
-    )[len(shape)]
-    wanted = f"{kind}, as covariance_type={covariance_type!r} asks for"
-    covariance = _given_numbers("covariance_prior", covariance_prior, shape, wanted)
-    problem = None
-    if len(shape) == 2:
-        asymmetric = asymmetric_entry(covariance)
-        if asymmetric is not None:
-            i, j = asymmetric
-            problem = f"{covariance[i, j]:g} at [{i}, {j}] and {covariance[j, i]:g} at [{j}, {i}]"
-        covariance = symmetrized(covariance)  # Rounding may have made the triangles differ.
-    if problem is None and not structure.is_positive_definite(covariance):
-        least = covariance.min() if len(shape) < 2 else np.linalg.eigvalsh(covariance)[0]
-        problem = f"{'the eigenvalue ' * (len(shape) == 2)}{least:.3g}"
-    if problem is not None:
-        raise ValueError(f"covariance_prior should be {wanted}, but has {problem}.")
-    deviations = np.sqrt(structure.diagonal(covariance))
-    check_argument("The root of covariance_prior", deviations.max(), deviations.min())
-    return covariance
+    return value
 
 
 def _given_numbers(name, value, shape, wanted):
@@ -350,6 +299,32 @@ def _given_numbers(name, value, shape, wanted):
     return check_array(np.atleast_1d(numbers), ensure_2d=False, input_name=name)
 
 
+def _given_covariance(estimator, structure):
+    """`covariance_prior` in the structure's shape, checked and exactly symmetric."""
+    shape = structure.prior_shape
+    kind = (
+        "a positive number",
+        f"an array of positive variances of shape {shape}",
+        f"a positive definite covariance matrix of shape {shape}",
+    )[len(shape)]
+    wanted = f"{kind}, as covariance_type={estimator.covariance_type!r} asks for"
+    given = _given_numbers("covariance_prior", estimator.covariance_prior, shape, wanted)
+    covariance = symmetrized(given) if structure.is_matrix else given  # Rounding may differ in the triangles.
+    asymmetric = asymmetric_entry(given) if structure.is_matrix else None
+    if asymmetric is not None:
+        i, j = asymmetric
+        problem = f"{given[i, j]:g} at [{i}, {j}] and {given[j, i]:g} at [{j}, {i}]"
+    elif structure.is_positive_definite(covariance):
+        deviations = np.sqrt(structure.diagonal(covariance))
+        check_argument("The root of covariance_prior", deviations.max(), deviations.min())
+        return covariance
+    elif structure.is_matrix:
+        problem = f"the eigenvalue {np.linalg.eigvalsh(covariance)[0]:.3g}"
+    else:
+        problem = f"{covariance.min():.3g}"
+    raise ValueError(f"covariance_prior should be {wanted}, but has {problem}.")
+
+
 def _empirical_covariance(rows, structure, reg_covar, completion):
     """Covariance of X (ddof = 1) in the structure's shape, and what was added to it where it is singular."""
     if not rows.total_weight > 1:
@@ -358,21 +333,17 @@ def _empirical_covariance(rows, structure, reg_covar, completion):
             "covariance_prior, the covariance of X, needs more than one row in all. (a) Scale the weights so "
             "that they count rows. (b) Pass a covariance_prior."
         )
-
-    def diagonal(covariance):
-        return np.diag(covariance) if covariance.ndim == 2 else covariance
-
     if completion is None:
         covariance = rows.total(functools.partial(_scatter_of_block, structure)) / (rows.total_weight - 1)
     else:
         covariance = completion.covariance_in(structure)
-    check_smallest(rows, diagonal(covariance))
+    variances = structure.diagonal(covariance)
+    check_smallest(rows, variances)
     # The variance that rounding alone gives to a constant column.
-    squares = np.square(rows.origin) if structure.is_matrix else structure.scatter(rows.origin[:, None], None)
-    constant = np.flatnonzero(diagonal(covariance) <= np.square(_ROUNDING) * squares)
+    squares = structure.diagonal(structure.scatter(rows.origin[:, None], None))
+    constant = np.flatnonzero(variances <= np.square(_ROUNDING) * squares)
     has_too_few_rows = structure.is_matrix and rows.n_samples <= rows.n_features
-    is_singular = constant.size or has_too_few_rows or not structure.is_positive_definite(covariance)
-    if not is_singular:
+    if not (constant.size or has_too_few_rows) and structure.is_positive_definite(covariance):
         return covariance, 0.0
     noisy = covariance + reg_covar * structure.identity
     if structure.is_positive_definite(noisy):
@@ -404,9 +375,18 @@ def noise_warning(cost, prior, feature_names):
     feature_names : sequence of str, (P,)
     """
     owner = f"component {cost.group}" if prior.structure.has_own_precisions else "the components"
-    remedies = [
-        f"pass reg_covar={_power_of_ten_below(cost.negligible):.0e}, which would cost next to nothing"
-    ]
+    if len(cost.loadings) > 1 and np.ptp(cost.loadings) == 0:
+        direction = f"in every direction (mean variance of a feature {cost.variances.mean():.2g} in X)"
+    else:
+        order = np.argsort(-cost.loadings, kind="stable")
+        n_large = 1 + int(np.searchsorted(np.cumsum(cost.loadings[order]), _SHARE_NAMED))
+        order = order[: min(n_large, _MAX_NAMED)]
+        named = [f"{feature_names[p]} (variance {cost.variances[p]:.2g} in X)" for p in order]
+        named += ["others"] if n_large > len(order) else []
+        *first, last = named
+        direction = f"along {', '.join(first)} and {last}" if first else f"along {last}"
+    smaller = 10.0 ** np.floor(np.log10(cost.negligible))
+    remedies = [f"pass reg_covar={smaller:.0e}, which would cost next to nothing"]
     if cost.falls_with_scaling:
         remedies.insert(0, "scale the columns of X first, for example with StandardScaler")
     else:
@@ -417,40 +397,13 @@ def noise_warning(cost, prior, feature_names):
             "dependent columns do, which (a) and (b) would fit"
         )
     lettered = "; ".join(f"({letter}) {remedy}" for letter, remedy in zip("abc", remedies, strict=False))
+    percent = f"{100 * cost.share:.0f}" if cost.share >= 0.01 else f"{100 * cost.share:.1g}"
     return (
         f"reg_covar={cost.noise:g}, the variance of known noise on every feature, is large for these "
         f"data: it lowers the lower bound by {cost.per_row:.2g} nats a row, and clusters that differ in "
-        f"directions of small variance may be missed. Noise is {_percent(cost.share)} of the variance of "
-        f"{owner} {_direction(cost, feature_names)}. Either {lettered}."
+        f"directions of small variance may be missed. Noise is {percent} % of the variance of "
+        f"{owner} {direction}. Either {lettered}."
     )
-
-
-def _direction(cost, feature_names):
-    """The direction in which the noise costs most, in words."""
-    if len(cost.loadings) > 1 and np.ptp(cost.loadings) == 0:
-        return f"in every direction (mean variance of a feature {cost.variances.mean():.2g} in X)"
-    return f"along {_named_features(cost, feature_names)}"
-
-
-def _named_features(cost, feature_names):
-    """The features with the largest loadings and their variances, in words."""
-    order = np.argsort(-cost.loadings, kind="stable")
-    n_large = 1 + int(np.searchsorted(np.cumsum(cost.loadings[order]), _SHARE_NAMED))
-    n_named = min(n_large, _MAX_NAMED, len(order))
-    named = [f"{feature_names[p]} (variance {cost.variances[p]:.2g} in X)" for p in order[:n_named]]
-    if n_large > n_named:
-        named.append("others")
-    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
-
-
-def _percent(share):
-    """A share in percent, in whole numbers from 1 % on: str."""
-    percent = 100 * share
-    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1g} %"
-
-
-def _power_of_ten_below(number):
-    return 10.0 ** np.floor(np.log10(number))
 
 
 def checked_number(value, name="n_draws", unit="draw"):
