@@ -20,7 +20,7 @@ QUESTIONS = {
             "how_sure",
         ),
         "Can I trust the error bars?": (
-            "posterior_check prior_sensitivity newton_decrement_",
+            "posterior_check prior_sensitivity",
             "can_i_trust",
         ),
         "Which points drive it?": (

@@ -1,5 +1,6 @@
 """The one catalogue of models that every property test runs over, and the data they are fitted to."""
 
+import copy
 import functools
 import itertools
 import tracemalloc
@@ -82,6 +83,21 @@ def use_information(solver, monkeypatch):
     monkeypatch.setattr(SolverCosts, "cheapest", lambda costs, n_targets: solver)
     monkeypatch.setattr(SolverCosts, "newton_costs", lambda costs: {solver: 0.0})
     monkeypatch.setattr(SolverCosts, "products_for_a_matrix", lambda costs: n_products)
+
+
+def covariance_by(solver, estimator, *asked, **given):
+    """`get_posterior_covariance` of a copy of a fit, from information that one solver forms of given rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        use_information(solver, patch)
+        twin = copy.deepcopy(estimator)
+        source = twin._uncertainty.source
+        source._matrix = source._packed = None
+        return twin.get_posterior_covariance(*asked, **given)
+
+
+def newton_decrement(estimator):
+    """Distance of a fit from its optimum, in posterior standard deviations."""
+    return float(estimator._uncertainty.source.decrement)
 
 
 def assert_equal_to_rounding(one, other, err_msg=""):

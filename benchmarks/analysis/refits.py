@@ -68,7 +68,7 @@ class Refits:
                 return means()
         raise RuntimeError(
             f"A refit still moves by {distance:.1e} posterior standard deviations after {_MOST_STEPS} steps. "
-            "Was the first fit at its optimum? Its newton_decrement_ tells."
+            "Was the first fit at its optimum? Its error bars would warn."
         )
 
     def _moved(self, row):

@@ -38,6 +38,7 @@ __all__ = [
     "least_product_for_threads",
     "lrvb_std",
     "mean_field_std",
+    "newton_decrement",
     "occupied_parameters",
     "one_task_a_chunk",
     "sweeper",
@@ -47,6 +48,11 @@ __all__ = [
 def _fitted(mixture):
     """The fitted state: its ``posterior``, and the ``origin`` from which it measures the rows."""
     return mixture._fitted
+
+
+def newton_decrement(mixture):
+    """Distance of a fit from its optimum, in posterior standard deviations."""
+    return float(mixture._uncertainty.source.decrement)
 
 
 def gibbs_draws(mixture, X, n_draws, random_state):

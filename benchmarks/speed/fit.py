@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from benchmarks.analysis.time_to_accuracy import PARAMETERS, Goal, parameters, steps_to, sweeps_to
 from benchmarks.harness.figures import BLUE, GREEN, ORANGE, PURPLE, STYLE, by_problem, note, saved
+from benchmarks.harness.inside import newton_decrement
 from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text, text_of, yes
 from benchmarks.problems.clusters import FIT
@@ -57,7 +58,7 @@ def _row(problem, settings):
         "newton_near_steps": steps,
         "newton_iterations": newton.n_iter_,
         "newton_converged": newton.converged_,
-        "newton_decrement": newton.newton_decrement_,
+        "newton_decrement": newton_decrement(newton),
         "newton_distance": goal.distance(newton),
         "plain_sweeps": arrivals[ours].state.n_sweeps,
         "plain_reached": arrivals[ours].reached,

@@ -223,8 +223,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     weights_std_, means_std_, covariances_std_, precisions_std_ : ndarray
         Error bars: posterior standard deviations, in the shape and units of the attribute.
 
-    log_evidence_, newton_decrement_ : float
-        The evidence beyond `lower_bound_`, in nats; the distance of the fit from its optimum, in error bars.
+    log_evidence_ : float
+        log p(X) to second order, in nats: `lower_bound_` and what it misses.
 
     n_features_in_, feature_names_in_ : int, and ndarray of shape (`n_features_in_`,)
         Number of features of the fit, and their names where all are strings.

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _COMPUTED_ON_ACCESS = {
     "_fitted",
     "_uncertainty",
-    "newton_decrement_",
     "log_evidence_",
     "posterior_covariance_",
     "posterior_std_",
@@ -53,35 +52,6 @@ class PosteriorMethods(SamplingMethods):
         except (AttributeError, ValueError):
             return False
         return True
-
-    @property
-    @refused_as_missing
-    def newton_decrement_(self) -> float:
-        """Distance of the fit from its optimum, in posterior standard deviations.
-
-        Below 0.01, error bars are those of the optimum for every purpose. Half the square is the lower bound
-        still to be gained, in nats. It is computed at first access, by passes over the rows, where the fit
-        did not compute it.
-
-        Raises
-        ------
-        ValueError
-            The estimator is not fitted, fitted arrays were changed since, or the training rows are needed and
-            were left behind by a pickle.
-
-        Examples
-        --------
-        Has the fit arrived? It is much less than a hundredth of an error bar from its optimum:
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
-        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> mixture.newton_decrement_ < 1e-6
-        True
-        """
-        return float(self._uncertainty.source.decrement)
 
     @property
     @refused_as_missing
@@ -314,7 +284,6 @@ class PosteriorMethods(SamplingMethods):
         method: str = "lrvb",
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        information_solver: str = "auto",
         n_draws: int = 4000,
         random_state: int | np.random.RandomState | None = None,
     ) -> NDArray[np.float64]:
@@ -341,11 +310,6 @@ class PosteriorMethods(SamplingMethods):
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
-        information_solver : {'auto', 'primal', 'dual', 'matrix_free'}, default='auto'
-            With a matrix of all parameters, with one of the size of the rows whose component is ambiguous,
-            or with none (slow, for each parameter). 'auto' takes the cheapest that fits into memory. The
-            theory page "Error bars of the mixture" has what each costs.
-
         n_draws : int, default=4000
             Number of draws for 'importance' and 'gibbs', at least two.
 
@@ -360,7 +324,7 @@ class PosteriorMethods(SamplingMethods):
         Raises
         ------
         ValueError
-            Unknown target, method or solver; fitted arrays that were changed since the fit; X that is needed
+            Unknown target or method; fitted arrays that were changed since the fit; X that is needed
             and missing, or not what was fitted; or a fit that is no strict local optimum.
         MemoryError
             The system is too large; the message names the size and the way out.
@@ -391,17 +355,11 @@ class PosteriorMethods(SamplingMethods):
         check_method(method, "mean_field", "sandwich")
         if method == "sandwich" and X is None:
             raise ValueError("method='sandwich' needs the training rows: pass X.")
-        if information_solver not in ("auto", "primal", "dual", "matrix_free"):
-            raise ValueError(
-                "information_solver must be 'auto', 'primal', 'dual' or 'matrix_free', got "
-                f"{information_solver!r}."
-            )
         targets = checked_targets(target)
         if method in CORRECTIONS:
             return self._corrected(method, X, sample_weight, n_draws, random_state).covariance(targets)
         rows = self._training_rows(X, sample_weight, uncertainty.fitted)
-        solver = None if information_solver == "auto" else information_solver
-        return uncertainty.covariance(targets, method, solver, rows)
+        return uncertainty.covariance(targets, method, rows)
 
     def posterior_summary(
         self,

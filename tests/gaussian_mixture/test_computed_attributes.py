@@ -23,7 +23,7 @@ COMPUTED = [
     "covariances_std_",
     "precisions_std_",
 ]
-ALL = [*COMPUTED, "newton_decrement_", "posterior_mean_", "posterior_names_"]
+ALL = [*COMPUTED, "posterior_mean_", "posterior_names_"]
 
 
 def saddle():
@@ -49,7 +49,6 @@ def assert_missing(estimator, names, kind, message):
 def test_attributes_of_an_undefined_covariance_are_missing():
     estimator = saddle()
     assert_missing(estimator, COMPUTED, IndefiniteInformationError, "no strict local optimum.*raise max_iter")
-    assert hasattr(estimator, "newton_decrement_")
     # A method is there, and raises an error that is no AttributeError.
     with pytest.raises(IndefiniteInformationError) as caught:
         estimator.get_posterior_covariance()

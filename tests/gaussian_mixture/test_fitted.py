@@ -274,7 +274,6 @@ def test_a_warm_start_after_a_pickle_is_that_of_the_original():
 ASKED = {
     "posterior_covariance_": lambda m: m.posterior_covariance_,
     "posterior_std_": lambda m: m.posterior_std_,
-    "newton_decrement_": lambda m: m.newton_decrement_,
     "weights_std_": lambda m: m.weights_std_,
     "means_std_": lambda m: m.means_std_,
     "covariances_std_": lambda m: m.covariances_std_,
@@ -435,7 +434,7 @@ PROPERTIES = sorted(
 
 
 def test_the_public_properties_are_those_that_are_documented():
-    assert len(PROPERTIES) == 10
+    assert len(PROPERTIES) == 9
     for name in PROPERTIES:
         described = getattr(LRVBGaussianMixture, name).__doc__
         assert "Raises" in described, name

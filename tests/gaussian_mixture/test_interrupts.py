@@ -139,7 +139,6 @@ def test_an_interrupted_continuation_leaves_the_estimator_as_it_was(interrupted)
 QUESTIONS = {
     "posterior_std_": lambda estimator: estimator.posterior_std_,
     "posterior_covariance_": lambda estimator: estimator.posterior_covariance_,
-    "newton_decrement_": lambda estimator: estimator.newton_decrement_,
     "loo_score_samples": lambda estimator: estimator.loo_score_samples(overlapping(120)),
     "influence": lambda estimator: estimator.influence(overlapping(120)),
     "sample_posterior": lambda estimator: estimator.sample_posterior(9, random_state=0)["precisions"],

@@ -4,7 +4,15 @@ import pickle
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, mixture, overlapping, three_blobs, use_information
+from catalogue import (
+    COVARIANCE_TYPES,
+    INFORMATION,
+    covariance_by,
+    mixture,
+    overlapping,
+    three_blobs,
+    use_information,
+)
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     log_likelihood,
@@ -62,10 +70,8 @@ def everything(X, weights, **parameters):
     log_likelihood(rows, parameters), log_likelihood_and_moments(rows, parameters)
     moments_of_random_assignments(rows, parameters, 0)
     fit.get_posterior_covariance("means", method="sandwich", X=X, sample_weight=weights)
-    for information_solver in ("primal", "dual", "matrix_free"):
-        covariance = fit.get_posterior_covariance(
-            "weights", X=X, sample_weight=weights, information_solver=information_solver
-        )
+    for solver in INFORMATION:
+        covariance = covariance_by(solver, fit, "weights", X=X, sample_weight=weights)
     return fit, covariance
 
 

@@ -92,24 +92,23 @@ class PosteriorUncertainty:
 
     # Covariances.
 
-    def covariance(self, targets, method, solver=None, rows=None):
+    def covariance(self, targets, method, rows=None):
         """Posterior covariance of the flat targets, (d, d).
 
         Parameters
         ----------
         targets : sequence of str
         method : {"lrvb", "mean_field", "sandwich"}
-        solver : str or None, the solver of the information; None is the one in use, else the cheapest
         rows : CentredRows or None, the training rows; "sandwich" needs them
         """
         if method == "sandwich":
-            return self._robust_covariance(targets, solver, rows)
+            return self._robust_covariance(targets, rows)
         targets = [self.map[name] for name in targets]
-        information = self._information(method, n_coordinates(targets), solver, rows)
+        information = self._information(method, n_coordinates(targets), rows)
         with self.source.threads():
             return covariance(targets, information)
 
-    def _information(self, method, size, solver=None, rows=None):
+    def _information(self, method, size, rows=None):
         """The inverse covariance of the coefficients, by linear response or under q itself.
 
         Parameters
@@ -119,14 +118,14 @@ class PosteriorUncertainty:
         """
         self.source.require_size(size, "The posterior covariance")
         if method == "lrvb":
-            return self.source.information(size, solver, rows)
+            return self.source.information(size, rows=rows)
         posterior = self.fitted.posterior
         return complete_information(posterior, posterior.degrees_of_freedom)
 
-    def _robust_covariance(self, targets, solver, rows):
+    def _robust_covariance(self, targets, rows):
         size = sum(self.map[target].size for target in targets)
         self.source.require_size(size, "The robust covariance")
-        information = self.source.information(size, solver, rows)
+        information = self.source.information(size, rows=rows)
         coefficients = itertools.chain.from_iterable(
             self.coefficients(target, information) for target in targets
         )
@@ -448,8 +447,6 @@ class InformationSource:
             The fit is no strict local optimum. A ValueError.
         ValueError
             The training rows are needed and have been released, or the given rows are not those of the fit.
-        MemoryError
-            The solver's matrix is too large.
         """
         checked = None if rows is None else self._checked(rows)
         information = self._kept()
@@ -467,15 +464,6 @@ class InformationSource:
     def _formed(self, checked, n_targets, solver):
         """The information from rows and their E-step, and the Newton decrement."""
         rows, result = checked
-        if solver == "dual" and rows.has_holes and self._posterior.structure.is_matrix:
-            raise ValueError(
-                "information_solver='dual' has a column for every row whose component is in doubt, but of "
-                "'full' and 'tied' covariances every missing value takes some as well: their matrix would be "
-                "the larger one. Use 'primal', 'matrix_free' or 'auto'; or fit 'diag' or 'spherical' "
-                "covariances, for which missing values take none."
-            )
-        sizes = {"primal": self.size, "dual": result.n_alternatives}
-        self.require_size(sizes.get(solver, 0), f"The {solver} solver")
         with self.threads():
             information = observed_information(rows, self._posterior, result, n_targets, solver)
         decrement = self._decrement

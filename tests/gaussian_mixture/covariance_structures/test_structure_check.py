@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, overlapping
+from catalogue import COVARIANCE_TYPES, covariance_by, overlapping
 from structure_check import check_covariance_structure
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -150,7 +150,7 @@ def test_a_new_structure_is_one_class():
     assert mixture.lower_bound_ == pytest.approx(sweeps.lower_bound_, abs=1e-8)
     assert mixture.precisions_.shape == (2,)
     for solver in ("dual", "matrix_free"):
-        covariance = mixture.get_posterior_covariance(X=X, information_solver=solver)
+        covariance = covariance_by(solver, mixture, X=X)
         scale = np.outer(mixture.posterior_std_, mixture.posterior_std_)
         np.testing.assert_allclose(covariance / scale, mixture.posterior_covariance_ / scale, atol=1e-7)
     step = 1e-4 * np.eye(len(X), dtype=float)[[100]].T @ [[1.0, 0.0]]

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from catalogue import MODELS, assert_equal_to_rounding, fitted, mixture, model_id, overlapping, unique
+from catalogue import (
+    MODELS,
+    assert_equal_to_rounding,
+    covariance_by,
+    fitted,
+    mixture,
+    model_id,
+    overlapping,
+    unique,
+)
 
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 
@@ -82,7 +91,7 @@ def test_solvers_batches_and_threads_agree(monkeypatch):
     estimator = fitted(MODELS[0])
     expected = estimator.get_posterior_covariance(method="sandwich", X=X)
     for solver in ("primal", "dual", "matrix_free"):
-        found = estimator.get_posterior_covariance(method="sandwich", X=X, information_solver=solver)
+        found = covariance_by(solver, estimator, method="sandwich", X=X)
         np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
     monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 1)
     monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 17)

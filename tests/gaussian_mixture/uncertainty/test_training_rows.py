@@ -6,7 +6,7 @@ import warnings
 import dask.array as da
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, MODELS, mixture, three_blobs
+from catalogue import COVARIANCE_TYPES, MODELS, covariance_by, mixture, three_blobs
 from holed_rows import holed
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -50,7 +50,7 @@ def test_untouched_rows_in_another_order_or_form(covariance_type):
     twice = {"X": np.concatenate([X, X]), "sample_weight": np.full(120, 0.5)}
     forms = [{"X": X[::-1]}, {"X": [X[:7], X[7:]]}, {"X": da.from_array(X, chunks=(25, 4))}, twice]
     for form in forms:
-        covariance = estimator.get_posterior_covariance("means", information_solver="primal", **form)
+        covariance = covariance_by("primal", estimator, "means", **form)
         np.testing.assert_allclose(np.sqrt(np.diag(covariance)), means_std, rtol=1e-5)
 
 
