@@ -87,8 +87,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
     tol : float, default=1e-3
         The fit stops when the lower bound still to be gained is below `tol`, in nats (units of natural
-        log probability), and then polishes. With ``solver="coordinate_ascent"``, when the last sweep gained
-        less.
+        log probability), after steps that leave next to nothing of it. With ``solver="coordinate_ascent"``,
+        when the last sweep gained less.
 
     reg_covar : float, default=1e-6
         Variance of known noise on every coordinate, non-negative, in squared units of X. A fit warns where

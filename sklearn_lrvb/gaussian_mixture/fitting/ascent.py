@@ -26,7 +26,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import (
     posterior_from_responsibilities,
 )
 from sklearn_lrvb.gaussian_mixture.e_step.frames import MAX_AMPLIFICATION
-from sklearn_lrvb.gaussian_mixture.fitting.acceleration import Acceleration
+from sklearn_lrvb.gaussian_mixture.fitting.acceleration import FIXED_POINT_TOLERANCE, Acceleration
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
@@ -191,32 +191,16 @@ _MIN_SHARE_KEPT = 0.1
 _TRIAL_STEPS = 20
 _TRIAL_DISTANCE = 0.1
 
-# Newton's method takes over where the sweeps still to go are estimated at more than this many times the cost
-# of a Newton step. The margin is needed because acceleration gathers speed, so that its rate so far
-# overstates the sweeps to go, and because Newton's method takes two or three steps, not one.
-_NEWTON_MARGIN = 2.5
-
-# Share of the cost of a Newton step that sweeps must have cost before it is taken. Over 144 fits with surplus
-# components in 1 to 5 features, and 64 default fits of small tables, shares of 0.5 and 1 took the same time.
-_SHARE_OF_SWEEPS = 0.5
-
 # Number of products that verify a strict optimum in most fits: where a matrix costs less, it is formed.
 _PRODUCTS_OF_A_PROBE = 8
-
-# Distance from the fixed point, in mean-field standard deviations, at which acceleration ends.
-_FIXED_POINT_TOLERANCE = 1e-10
-
-# Newton decrement below which M hardly changes up to the optimum, so that its factor is used again.
-_REUSE_FACTOR_BELOW = 0.1
 
 # A Newton step that leaves more than this share of the decrement is too slow to pay.
 _SLOW_CONTRACTION = 0.4
 
-# Polishing stops below the first decrement, where float64 shows no further gain. At a fixed point of the
-# sweeps the second is accepted; polishing goes on until it is reached or no progress is made.
-_POLISHED_DECREMENT = 1e-9
+# Newton's method ends below the first decrement, where float64 shows no further gain. At a fixed point of the
+# sweeps the second is accepted. It also ends where a step neither gains nor halves the decrement.
+_LEAST_DECREMENT = 1e-9
 _ACCEPTED_DECREMENT = 1e-8
-_POLISHING_STEPS = 5
 
 # Where the smallest eigenvalue of M, relative to the complete information, is below minus this, the state
 # is a saddle and is left along the eigenvector.
@@ -319,32 +303,6 @@ class ClimbStopped(Exception):
     def __init__(self, fit):
         super().__init__("A callback stopped the fit.")
         self.fit = replace(fit, stopped=True)
-
-
-@dataclass(frozen=True)
-class NewtonOffer:
-    """The cost of a Newton step.
-
-    Attributes
-    ----------
-    solver : str, the cheapest solver of the observed information
-    n_sweeps : float, the cost of a step with it, in sweeps
-    """
-
-    solver: str
-    n_sweeps: float
-
-    def pays(self, acceleration):
-        """Whether a Newton step is cheaper than the sweeps still to go.
-
-        It is not taken before sweeps have cost half as much, so that a failure at most triples their cost.
-
-        Parameters
-        ----------
-        acceleration : Acceleration, which estimates the sweeps still to go
-        """
-        is_due = acceleration.n_steps >= _SHARE_OF_SWEEPS * self.n_sweeps
-        return is_due and acceleration.steps_to_go(_FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN * self.n_sweeps
 
 
 @dataclass(frozen=True)
@@ -554,11 +512,14 @@ class Ascent:
         if not self._is_within_tol(fit, fit.distance):
             return fit
         fit = self.with_information(fit)
-        return self._judged(fit, fit)
+        if not self._is_within_tol(fit, fit.decrement):
+            return fit
+        fit = fit.probed()
+        return replace(fit, converged=fit.is_definite, finished=fit.is_definite)
 
     def _is_at_fixed_point(self, fit, acceleration):
         """Whether sweeps have converged, or have stalled without a significant gain."""
-        return fit.distance < _FIXED_POINT_TOLERANCE or (
+        return fit.distance < FIXED_POINT_TOLERANCE or (
             acceleration.has_stalled() and fit.gain <= self._round_off(fit)
         )
 
@@ -568,11 +529,12 @@ class Ascent:
             return self._finished(fit), acceleration
         if at_fixed_point:
             return self._newton_phase(fit), Acceleration()
-        # Where few sweeps are left, working out the offer would take longer than what it could save.
-        if acceleration.steps_to_go(_FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN:
-            offer = self._newton_offer(fit)
-            if offer.pays(acceleration):
-                return self._newton_phase(fit, offer.solver, offer.n_sweeps * fit.gain), Acceleration()
+        if acceleration.outlasts(1.0):  # Otherwise the price of Newton's step would cost more than it saves.
+            by_solver = self._solver_costs(fit).newton_costs()
+            solver = min(by_solver, key=by_solver.get)
+            price = by_solver[solver] / sweep_cost(self.rows, fit.posterior.structure)
+            if acceleration.outlasts(price):
+                return self._newton_phase(fit, solver, price * fit.gain), Acceleration()
         return self._accelerated_sweep(fit, acceleration), acceleration
 
     def _moved(self, fit, at_fixed_point=False):
@@ -644,12 +606,6 @@ class Ascent:
     def _solver_costs(self, fit):
         return estimated_costs(self.rows, fit.posterior.structure, fit.e_step_result)
 
-    def _newton_offer(self, fit):
-        """The cost of a Newton step with the cheapest solver."""
-        by_solver = self._solver_costs(fit).newton_costs()
-        solver = min(by_solver, key=by_solver.get)
-        return NewtonOffer(solver, by_solver[solver] / sweep_cost(self.rows, fit.posterior.structure))
-
     def _seems_optimum(self, fit):
         """Whether a few products verify that the end of the sweeps is a strict optimum.
 
@@ -657,7 +613,7 @@ class Ascent:
         or would cost more than a factorization. No product is needed where every assignment is certain and
         every value there, so that no information is missing.
         """
-        if fit.distance > _FIXED_POINT_TOLERANCE:
+        if fit.distance > FIXED_POINT_TOLERANCE:
             return False
         if not (fit.e_step_result.n_alternatives or self.rows.has_holes):
             return True
@@ -668,7 +624,7 @@ class Ascent:
         return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
 
     def _newton_phase(self, fit, solver=None, gain_of_sweeps=None):
-        """Newton and polishing steps to the end, or until sweeps gain more for the same cost.
+        """Newton steps to the end, or until sweeps gain more for the same cost.
 
         Sweeps gain more in two cases. M may be indefinite, and a Newton step gain less than the sweeps of the
         same cost. Or M is definite, but the decrement falls no faster than by sweeps: while a component
@@ -688,28 +644,25 @@ class Ascent:
         last_decrement = np.inf  # At the start of the last step, if M was definite there.
         while fit.n_iter < self.max_iter and not fit.finished:
             fit = self.with_information(fit, solver)
-            if self._is_polished(fit):
+            if self._is_at_end(fit, last_decrement):
                 return self._confirm_optimum(fit)
             if not fit.is_definite:
                 fit, last_decrement = self._newton_step(fit), np.inf
                 if fit.gain < least_gain:
                     break
-            elif self._is_near_optimum(fit):
-                fit = self._polish(fit)
             elif fit.decrement > slow * last_decrement:
                 break
             else:
                 fit, last_decrement = self._newton_step(fit), fit.decrement
         return fit
 
-    def _is_polished(self, fit):
+    def _is_at_end(self, fit, last_decrement):
         """Whether the decrement is as small as it gets."""
-        at_fixed_point = fit.distance < _FIXED_POINT_TOLERANCE
-        return fit.decrement < (_ACCEPTED_DECREMENT if at_fixed_point else _POLISHED_DECREMENT)
-
-    def _is_near_optimum(self, fit):
-        """Whether M hardly changes between here and the optimum."""
-        return fit.decrement < _REUSE_FACTOR_BELOW or 0.5 * fit.decrement**2 < self.tol
+        at_fixed_point = fit.distance < FIXED_POINT_TOLERANCE
+        if fit.decrement < (_ACCEPTED_DECREMENT if at_fixed_point else _LEAST_DECREMENT):
+            return True
+        has_stalled = fit.decrement > 0.5 * last_decrement and fit.gain <= self._round_off(fit)
+        return has_stalled and self._is_within_tol(fit, fit.decrement)
 
     def _confirm_optimum(self, fit):
         """The end of the fit at a strict optimum; at a saddle, the state after a step that escapes it."""
@@ -787,48 +740,6 @@ class Ascent:
         if not result.lower_bound >= fit.lower_bound - self._round_off(fit):
             return None
         return self._accepted(fit, posterior, result)
-
-    def _polish(self, fit):
-        """Newton steps that all use the factor of M at the start; converged if they end at the optimum.
-
-        Where the steps stop short of the optimum, M is formed again at the end.
-        """
-        start, fit = self._steps_with_one_factor(fit)
-        if fit.decrement < _POLISHED_DECREMENT and start.probed().is_definite:
-            return self._finished(fit)
-        if fit.posterior is start.posterior:
-            fit = self._newton_step(start)
-        return self._judged(self.with_information(fit), start)
-
-    def _steps_with_one_factor(self, start):
-        """The state before and after Newton steps that use the factor of M at the former.
-
-        Every step costs one sweep. The distance falls manyfold with each, which shows that M stays definite
-        on the way. The state before is marked as indefinite where a step meets negative curvature; that after
-        has its decrement, and no information of its own unless no step was made.
-        """
-        fit, direction, decrement = start, start.direction, start.decrement
-        for _ in range(_POLISHING_STEPS):
-            if decrement < _POLISHED_DECREMENT or fit.n_iter == self.max_iter:
-                break
-            polished = self._after_step(fit, direction)
-            if polished is None:
-                break
-            direction, decrement, definiteness = start.information.newton_step(polished.residual)
-            fit = replace(polished, decrement=decrement)
-            if definiteness is Definiteness.INDEFINITE:
-                start = replace(start, definiteness=definiteness)
-        return start, fit
-
-    def _judged(self, fit, start):
-        """A state after polishing, finished and converged if it is at the optimum up to ``tol``."""
-        gained = fit.lower_bound - start.lower_bound
-        stalled = gained <= self._round_off(fit) and fit.decrement > 0.5 * start.decrement
-        arrived = fit.decrement < _ACCEPTED_DECREMENT or stalled or fit.n_iter == self.max_iter
-        if not (arrived and self._is_within_tol(fit, fit.decrement)):
-            return fit
-        fit = fit.probed()
-        return replace(fit, converged=fit.is_definite, finished=fit.is_definite)
 
 
 def _loses_most_rows(before, after):

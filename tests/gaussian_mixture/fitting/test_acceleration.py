@@ -8,7 +8,6 @@ from benchmarks.problems.clusters import PROBLEMS
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.fitting.acceleration import Acceleration
-from sklearn_lrvb.gaussian_mixture.fitting.ascent import NewtonOffer
 from sklearn_lrvb.row_blocks import ArrayRows
 
 
@@ -86,10 +85,10 @@ def test_newton_is_bought_where_sweeps_have_cost_half_as_much_and_more_is_forese
     for number in range(8):
         slow.record(0.7**number)
         fast.record(0.1**number)
-    assert NewtonOffer("primal", 14).pays(slow)  # 7 steps made, some 58 to go
-    assert not NewtonOffer("primal", 15).pays(slow)
-    assert NewtonOffer("primal", 1).pays(fast)  # some 3 to go
-    assert not NewtonOffer("primal", 2).pays(fast)
+    assert slow.outlasts(14)  # 7 steps made, some 58 to go
+    assert not slow.outlasts(15)
+    assert fast.outlasts(1)  # some 3 to go
+    assert not fast.outlasts(2)
 
 
 # What makes the fit fast: counts of steps on the problems that the benchmarks time.

@@ -161,11 +161,14 @@ def test_newton_fits_under_the_flat_prior_where_sweeps_do():
         assert outcomes["newton", seed] >= outcomes["coordinate_ascent", seed]
 
 
-def start_at_a_saddle(monkeypatch):
-    """Two equal components: a stationary point that no gradient leaves."""
-    monkeypatch.setattr(
-        estimator_module, "starting_responsibilities", lambda rows, k, *_: np.full((rows.n_samples, k), 1 / k)
-    )
+def start_at_a_saddle(monkeypatch, offsets=0.0):
+    """Two equal components, or nearly: a stationary point that no gradient leaves."""
+
+    def start(rows, n_components, *_):
+        sides = np.outer(offsets * np.ones(rows.n_samples), (-1.0) ** np.arange(n_components))
+        return 1 / n_components + sides
+
+    monkeypatch.setattr(estimator_module, "starting_responsibilities", start)
     return {"weight_concentration_prior_type": "dirichlet_distribution"}
 
 
@@ -176,6 +179,30 @@ def test_a_saddle_is_left(information, monkeypatch):
     assert estimator.converged_
     assert newton_decrement(estimator) < 1e-6
     assert np.diff(estimator.lower_bounds_).min() > -1e-9
+    assert estimator.lower_bounds_[-1] > estimator.lower_bounds_[0] + 1
+    assert estimator.posterior_std_.min() > 0
+
+
+@pytest.mark.parametrize("information", INFORMATION)
+def test_a_fit_whose_last_step_ends_at_a_saddle_has_not_converged(information, monkeypatch):
+    # the residual is zero there, so that a Newton step by products alone meets no negative curvature
+    use_information(information, monkeypatch)
+    estimator = mixture(start_at_a_saddle(monkeypatch), max_iter=1)
+    with pytest.warns(ConvergenceWarning):
+        estimator.fit(overlapping())
+    assert not estimator.converged_
+    assert np.ptp(estimator.means_, axis=0).max() < 1e-6
+
+
+@pytest.mark.parametrize("offset", [1e-11, 1e-9, 1e-7, 1e-5])
+@pytest.mark.parametrize("information", INFORMATION)
+def test_negative_curvature_at_the_end_is_no_optimum(information, offset, monkeypatch):
+    # so near the saddle that the decrement alone is that of an optimum, or of one a step away
+    use_information(information, monkeypatch)
+    model = start_at_a_saddle(monkeypatch, np.linspace(-offset, offset, len(overlapping())))
+    estimator = mixture(model).fit(overlapping())
+    assert estimator.converged_
+    assert newton_decrement(estimator) < 1e-6
     assert estimator.lower_bounds_[-1] > estimator.lower_bounds_[0] + 1
     assert estimator.posterior_std_.min() > 0
 
@@ -244,7 +271,7 @@ def test_the_decrement_travels_where_the_matrix_is_too_large_to(monkeypatch):
 @pytest.mark.parametrize("model", MODELS[:6], ids=model_id)
 def test_a_fit_that_ends_at_max_iter_within_tol_has_converged(model):
     whole = fitted(model)
-    short = mixture(model).set_params(max_iter=whole.n_iter_ - 1).fit(overlapping())
+    short = mixture(model, tol=0.1).set_params(max_iter=whole.n_iter_ - 1).fit(overlapping())
     assert short.n_iter_ == whole.n_iter_ - 1
     assert short.converged_
     assert 0.5 * newton_decrement(short) ** 2 < short.tol
