@@ -18,7 +18,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.starts import (
     checked_dask_responsibilities,
     checked_responsibilities,
 )
-from sklearn_lrvb.row_blocks import ArrayRows, has_holes, rows_around_mean, rows_of_array
+from sklearn_lrvb.row_blocks import has_holes, rows_around_mean, rows_of_array
 from sklearn_lrvb.row_blocks.parts import Batches, BatchRows
 from sklearn_lrvb.row_blocks.tables import as_numbers, named
 
@@ -125,7 +125,7 @@ class GivenTable:
         X, weights = self._counted()
         if not self._has_holes:
             check_largest(X)
-            return ArrayRows.around_mean(X, self._n_jobs, weights)
+            return rows_around_mean(X, self._n_jobs, weights, holes_known=False)
         rows = rows_around_mean(X, self._n_jobs, weights)
         check_columns(rows, self._names)
         check_largest(np.stack(rows.ranges()))

@@ -7,7 +7,6 @@ threads of numerical libraries.
 
 from sklearn_lrvb.row_blocks.array_rows import (
     ArrayRows,
-    HoledRows,
     has_holes,
     rows_around_mean,
     rows_of_array,
@@ -31,7 +30,6 @@ from sklearn_lrvb.row_blocks.threads import blas_threads, openmp_threads
 __all__ = [
     "ArrayRows",
     "CentredRows",
-    "HoledRows",
     "Holes",
     "RowBlock",
     "RowNumbers",

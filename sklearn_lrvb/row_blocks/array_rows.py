@@ -1,14 +1,13 @@
 """The rows of an array, in memory or mapped from a file, complete or with missing values, as NaN.
 
 Nothing of the size of the array is ever copied. Blocks depend on their size alone and come back in row order,
-so results depend on ``n_jobs`` by round-off at most.
+so results do not depend on ``n_jobs``.
 
 Passes go through rows with missing values in an order in which those of one pattern of holes follow each
 other (`PatternOrder`); results are put back into the order of the rows. A block has complete rows alone, or
 incomplete ones alone.
 """
 
-import collections
 import contextlib
 import functools
 from dataclasses import dataclass, replace
@@ -26,11 +25,11 @@ from sklearn_lrvb.row_blocks.blocks import (
     slices,
     sum_of_rows,
     sum_of_seen,
+    sum_of_squares,
     untracked,
 )
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows
-from sklearn_lrvb.row_blocks.threads import blas_threads
-from sklearn_lrvb.row_blocks.worker_threads import in_order
+from sklearn_lrvb.row_blocks.threads import blas_threads, in_order
 
 # Rows of the matrices that a function of a block multiplies, from which on blocks go to threads. With smaller
 # ones a pass is made of NumPy calls of some 10 microseconds, between which threads wait for the interpreter.
@@ -39,7 +38,6 @@ from sklearn_lrvb.row_blocks.worker_threads import in_order
 # 200. Where the products are of second moments, as for leverage, it was 1.0 to 1.4 times at 10 features, and
 # 0.5 to 0.7 times at 25.
 _LEAST_PRODUCT_FOR_THREADS = 50
-_BLOCKS_AT_ONCE = 16  # Blocks that a thread takes together, where there are many: it is told less often.
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,7 @@ class ArrayRows(CentredRows):
     n_jobs : int or None, threads over blocks, as in joblib
     sample_weight : float64 array of shape (n_samples,), how often each row counts; None for once
     first : int, number of the first row, where these are a part of other rows
+    patterns : PatternOrder of rows with holes; None where all values are there
     """
 
     X: np.ndarray
@@ -60,20 +59,7 @@ class ArrayRows(CentredRows):
     n_jobs: int | None = None
     sample_weight: np.ndarray | None = None
     first: int = 0
-
-    @classmethod
-    def around_mean(cls, X, n_jobs=None, sample_weight=None):
-        """Centre X at its mean, accumulated in float64 block by block."""
-        rows = cls(X, np.nan_to_num(X[0].astype(np.float64)), n_jobs, sample_weight)
-        # The second pass removes the rounding of the first one's sums.
-        return rows._recentred()._recentred()
-
-    def _recentred(self):
-        return replace(self, origin=self.origin + self.means)
-
-    @property
-    def total_weight(self):
-        return self.n_samples if self.sample_weight is None else float(self.sample_weight.sum())
+    patterns: PatternOrder | None = None
 
     @property
     def n_samples(self):
@@ -87,12 +73,47 @@ class ArrayRows(CentredRows):
     def dtype(self):
         return self.X.dtype
 
+    @property
+    def has_holes(self):
+        return self.patterns is not None
+
+    @property
+    def n_patterns(self):
+        return len(self.patterns.hidden) if self.has_holes else 0
+
+    @property
+    def total_weight(self):
+        return self.n_samples if self.sample_weight is None else float(self.sample_weight.sum())
+
+    @functools.cached_property
+    def seen_weight(self):
+        return self.total(sum_of_seen) if self.has_holes else self.total_weight
+
+    @property
+    def means(self):
+        """Means of the columns' values, measured from the origin: by a pass, (n_features,)."""
+        sums, seen = self.total(sum_of_rows), self.seen_weight
+        return np.divide(sums, seen, out=np.zeros_like(sums), where=np.greater(seen, 0))
+
+    @functools.cached_property
+    def variances(self):
+        return self.total(sum_of_squares) / self.seen_weight
+
     def ranges(self):
-        return self.X.min(axis=0), self.X.max(axis=0)
+        smallest = np.fmin.reduce(self.X, axis=0, initial=np.inf)
+        return smallest, np.fmax.reduce(self.X, axis=0, initial=-np.inf)
+
+    def around_mean(self):
+        """The same rows, measured from the mean of the values in every column: ArrayRows."""
+        rows = replace(self, origin=np.nan_to_num(self.X[0].astype(np.float64)))
+        for _ in range(2):  # The second pass removes the rounding of the first one's sums.
+            rows = replace(rows, origin=rows.origin + rows.means)
+        return rows
 
     def selected(self, index, sample_weight=None):
         """Some of the rows, (n,) int array or slice, with weights of their own: ArrayRows."""
-        return replace(self, X=self.X[index], sample_weight=sample_weight)
+        holes_known = None if self.has_holes else False
+        return rows_of_array(self.X[index], self.origin, self.n_jobs, sample_weight, self.first, holes_known)
 
     def at(self, positions):
         if self.sample_weight is None:
@@ -102,199 +123,128 @@ class ArrayRows(CentredRows):
         index = np.minimum(index, self.n_samples - 1)
         return self.first + index, self.selected(index)
 
-    def _numbers(self, place):
-        """The rows in a slice of the order in which passes go through them, as an index of X."""
-        return place
+    def in_memory(self):
+        return self
 
-    def block(self, place):
-        """The rows in one slice, as `RowBlock`."""
-        centred = np.empty((self.n_features, place.stop - place.start))
-        np.subtract(self.X[place].T, self.origin[:, None], out=centred)
-        weights = None if self.sample_weight is None else self.sample_weight[place]
-        return RowBlock(centred, weights, self.first + place.start)
+    # Passes over blocks, which are slices of the order in which passes go through the rows.
 
-    def blocks(self, bytes_each, tracked=untracked):
-        """Yield blocks to the caller itself, as large as `batches` allows.
+    def total(self, function, numbers=None, along=None):
+        call = functools.partial(self._of_block, function, along)
+        with self._passed(call, numbers) as (_, results):
+            return functools.reduce(added, results)
 
-        For work that cannot go to where the rows are, because it makes passes over rows of its own.
-        """
-        places = self._places_of(rows_in_batch(bytes_each), RowNumbers(bytes_each // 8, of_pattern=0))
-        return map(self.block, tracked(places, len(places)))
-
-    def total(self, function, numbers_per_row=None, along=None, product_size=None):
-        call = self._call(function, along)
-        with contextlib.closing(
-            self._over_runs(
-                lambda run: functools.reduce(added, map(call, run)), numbers_per_row, product_size
-            )
-        ) as sums:
-            return functools.reduce(added, sums)
-
-    def gathered(self, function, numbers_per_row=None, product_size=None):
-        return list(self.map(function, numbers_per_row, product_size))
+    def map(self, function, numbers=None):
+        with self._passed(functools.partial(self._of_block, function, None), numbers) as (_, results):
+            return list(results)
 
     def each(self, function, shape=(), dtype=np.float64, tracked=untracked):
         return function(self, tracked=tracked)
 
-    def map(self, function, numbers_per_row=None, product_size=None):
-        """Yield ``function(block)`` for every block, in row order.
-
-        A bounded number of results waits at a time. Blocks go to threads where ``n_jobs`` asks for them and
-        they pay, with one BLAS thread each. Callers that may fail between two results close the generator:
-        until then its threads wait, and BLAS has one.
-
-        Parameters
-        ----------
-        function : callable
-        numbers_per_row, product_size : as in `total`
-        """
-        return self._in_order(self._call(function), numbers_per_row, product_size)
-
-    def _call(self, function, along=None):
-        """A function of a place that applies one to the block there."""
-        if along is None:
-            return lambda place: function(self.block(place))
-        return lambda place: function(self.block(place), along[self._numbers(place)])
-
-    def concatenated(self, function, numbers_per_row=None, tracked=untracked, product_size=None):
-        """The results of `map` as one array, rows first.
+    def concatenated(self, function, numbers=None, tracked=untracked):
+        """The results of `map` as one array in the order of the rows, rows first.
 
         Parameters
         ----------
         function : callable, whose results have the rows on their last axis
-        numbers_per_row, product_size : as in `total`
+        numbers : as in `total`
         tracked : Tracked, through which the blocks are gone
         """
-        n_blocks, whole, start = len(self._places(numbers_per_row)), None, 0
-        with contextlib.closing(self.map(function, numbers_per_row, product_size)) as parts:
-            for part in tracked(parts, n_blocks):
+        whole = None
+        with self._passed(functools.partial(self._of_block, function, None), numbers) as (places, results):
+            for place, part in tracked(zip(places, results, strict=True), len(places)):
                 if whole is None:
                     whole = np.empty((self.n_samples, *part.shape[:-1]), part.dtype)
-                stop = start + part.shape[-1]
-                whole[self._numbers(slice(start, stop))] = part.T
-                start = stop
+                whole[self._index(place)] = part.T
         return whole
 
-    def write(self, function, out, numbers_per_row=None, tracked=untracked, product_size=None):
+    def write(self, function, out, numbers=None, tracked=untracked):
         """Call ``function(block, out=...)`` for every block, to fill its rows of ``out``.
 
         Parameters
         ----------
         function : callable, which writes an entry of ``out`` for every row of the block
         out : array (n_samples, ...), may be a memmap
-        numbers_per_row, product_size : as in `map`
+        numbers : as in `total`
         tracked : as in `concatenated`
         """
+        with self._passed(functools.partial(self._write_block, function, out), numbers) as (places, calls):
+            for _ in tracked(calls, len(places)):
+                pass
 
-        def written(place):
-            self._write(function, place, out)
+    def blocks(self, bytes_each, tracked=untracked):
+        """Yield blocks to the caller itself, as large as `batches` allows.
 
-        n_blocks = len(self._places(numbers_per_row))
-        with contextlib.closing(self._in_order(written, numbers_per_row, product_size)) as calls:
-            collections.deque(tracked(calls, n_blocks), maxlen=0)
-
-    def _write(self, function, place, out):
-        """Have a function write the results of one block."""
-        function(self.block(place), out=out[place])
-
-    def _places(self, numbers_per_row):
-        """Slices of all blocks."""
-        numbers_per_row = numbers_per_row or 2 * self.n_features
-        return self._places_of(rows_of_size(numbers_per_row), numbers_per_row)
-
-    def _places_of(self, n_rows, numbers_per_row):
-        """Slices of so many rows, of which each makes so many numbers."""
-        del numbers_per_row
-        return slices(self.n_samples, n_rows)
-
-    def _in_order(self, call, numbers_per_row, product_size):
-        """Yield ``call(place)`` for the places of all blocks."""
-        with contextlib.closing(
-            self._over_runs(lambda run: list(map(call, run)), numbers_per_row, product_size)
-        ) as lists:
-            for results in lists:
-                yield from results
-
-    def _over_runs(self, call, numbers_per_row, product_size):
-        """Yield ``call(places)`` for runs of the places of consecutive blocks; one by one on one thread."""
-        places = self._places(numbers_per_row)
-        n_threads = min(effective_n_jobs(self.n_jobs), len(places)) if len(places) > 1 else 1
-        if n_threads == 1:
-            yield from (call([place]) for place in places)
-            return
-        # The products of a block are too small for threads of BLAS, which can take ten times as long.
-        with blas_threads(1):
-            if (product_size or self.n_features) < _LEAST_PRODUCT_FOR_THREADS:
-                yield from (call([place]) for place in places)
-                return
-            at_once = max(1, min(_BLOCKS_AT_ONCE, len(places) // (4 * n_threads)))
-            yield from in_order(call, [places[run] for run in slices(len(places), at_once)], n_threads)
-
-
-@dataclass(frozen=True)
-class HoledRows(ArrayRows):
-    """The rows of an array with holes, measured from ``origin``.
-
-    Attributes
-    ----------
-    patterns : PatternOrder of X
-    """
-
-    patterns: PatternOrder | None = None
-    has_holes = True
-
-    def __post_init__(self):
-        if self.patterns is None:
-            object.__setattr__(self, "patterns", PatternOrder.of(self.X))
-
-    @property
-    def n_patterns(self):
-        return len(self.patterns.hidden)
-
-    def ranges(self):
-        smallest = np.fmin.reduce(self.X, axis=0, initial=np.inf)
-        return smallest, np.fmax.reduce(self.X, axis=0, initial=-np.inf)
-
-    @functools.cached_property
-    def seen_weight(self):
-        return self.total(sum_of_seen)
-
-    @property
-    def means(self):
-        sums, seen = self.total(sum_of_rows), self.seen_weight
-        return np.divide(sums, seen, out=np.zeros_like(sums), where=seen > 0)
-
-    def selected(self, index, sample_weight=None):
-        return rows_of_array(self.X[index], self.origin, self.n_jobs, sample_weight, self.first)
+        For work that cannot go to where the rows are, because it makes passes over rows of its own.
+        """
+        places = self._places(rows_in_batch(bytes_each), of_pattern=0)
+        return map(self.block, tracked(places, len(places)))
 
     def block(self, place):
         """The rows in one slice of the order, as `RowBlock`."""
-        numbers, holes = self._numbers(place), self.patterns.holes(place)
-        centred = np.empty((self.n_features, len(numbers)))
-        np.subtract(self.X[numbers].T, self.origin[:, None], out=centred)
+        index = self._index(place)
+        centred = np.empty((self.n_features, place.stop - place.start))
+        np.subtract(self.X[index].T, self.origin[:, None], out=centred)
+        weights = None if self.sample_weight is None else self.sample_weight[index]
+        if not self.has_holes:
+            return RowBlock(centred, weights, self.first + place.start)
+        holes = self.patterns.holes(place)
         if holes is not None:
             centred[holes.by_row(holes.hidden.T)] = 0.0
-        weights = None if self.sample_weight is None else self.sample_weight[numbers]
-        return RowBlock(centred, weights, self.first + place.start, self.first + numbers, holes)
+        return RowBlock(centred, weights, self.first + place.start, self.first + index, holes)
 
-    def _numbers(self, place):
-        return self.patterns.order[place]
+    def _index(self, place):
+        """The rows in one slice of the order, as an index of X."""
+        return self.patterns.order[place] if self.has_holes else place
 
-    def _write(self, function, place, out):
-        numbers = self._numbers(place)
-        part = np.empty((len(numbers), *out.shape[1:]), out.dtype)
-        function(self.block(place), out=part)
-        out[numbers] = part
+    def _places(self, n_rows, of_pattern):
+        """Slices of the order with so many rows at most, and so many numbers for each of their patterns."""
+        if not self.has_holes:
+            return slices(self.n_samples, n_rows)
+        return self.patterns.places(n_rows, rows_in_batch(8 * max(of_pattern, 1)))
 
-    def _places_of(self, n_rows, numbers_per_row):
+    @contextlib.contextmanager
+    def _passed(self, call, numbers):
+        """Context with the places of all blocks, and an iterator over ``call(place)`` in their order.
+
+        A bounded number of results waits at a time. Blocks go to threads where ``n_jobs`` asks for them and
+        they pay, with one BLAS thread each.
+        """
+        if not isinstance(numbers, RowNumbers):
+            numbers = RowNumbers(numbers or 2 * self.n_features)
         # By default, what belongs to a pattern has up to half as many numbers for every feature as a row.
-        of_pattern = getattr(numbers_per_row, "of_pattern", numbers_per_row * self.n_features // 2)
-        n_patterns = rows_in_batch(8 * of_pattern) if of_pattern else n_rows
-        return self.patterns.places(n_rows, n_patterns)
+        by_default = numbers.of_row * self.n_features // 2
+        of_pattern = by_default if numbers.of_pattern is None else numbers.of_pattern
+        places = self._places(rows_of_size(numbers.of_row), of_pattern)
+        n_threads = min(effective_n_jobs(self.n_jobs), len(places)) if len(places) > 1 else 1
+        if n_threads == 1:
+            yield places, map(call, places)
+            return
+        # The products of a block are too small for threads of BLAS, which can take ten times as long.
+        with blas_threads(1):
+            if (numbers.of_product or self.n_features) < _LEAST_PRODUCT_FOR_THREADS:
+                yield places, map(call, places)
+                return
+            with contextlib.closing(in_order(call, places, n_threads)) as results:
+                yield places, results
+
+    def _of_block(self, function, along, place):
+        """A function of the block at one place, and of the block's rows of what runs along."""
+        block = self.block(place)
+        return function(block) if along is None else function(block, along[self._index(place)])
+
+    def _write_block(self, function, out, place):
+        """Have a function write the results of the block at one place."""
+        index = self._index(place)
+        if not self.has_holes:
+            function(self.block(place), out=out[index])
+            return
+        part = np.empty((len(index), *out.shape[1:]), out.dtype)
+        function(self.block(place), out=part)
+        out[index] = part
 
 
 def rows_of_array(X, origin, n_jobs=None, sample_weight=None, first=0, holes_known=None):
-    """The rows of an array, of the class that fits: ArrayRows.
+    """The rows of an array, whether or not values are missing: ArrayRows.
 
     Parameters
     ----------
@@ -302,14 +252,13 @@ def rows_of_array(X, origin, n_jobs=None, sample_weight=None, first=0, holes_kno
     holes_known : bool or None, default=None
         Whether values are missing; None where that is not known.
     """
-    kind = HoledRows if (has_holes(X) if holes_known is None else holes_known) else ArrayRows
-    return kind(X, origin, n_jobs, sample_weight, first)
+    is_holed = has_holes(X) if holes_known is None else holes_known
+    return ArrayRows(X, origin, n_jobs, sample_weight, first, PatternOrder.of(X) if is_holed else None)
 
 
-def rows_around_mean(X, n_jobs=None, sample_weight=None):
+def rows_around_mean(X, n_jobs=None, sample_weight=None, holes_known=None):
     """As `rows_of_array`, measured from the mean of the values in every column."""
-    kind = HoledRows if has_holes(X) else ArrayRows
-    return kind.around_mean(X, n_jobs, sample_weight)
+    return rows_of_array(X, None, n_jobs, sample_weight, 0, holes_known).around_mean()
 
 
 def has_holes(X):

@@ -10,6 +10,7 @@ rows have it.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,21 +55,20 @@ def rows_in_batch(bytes_each):
     return max(1, _BATCH_BYTES // bytes_each)
 
 
-class RowNumbers(int):
-    """How many float64 numbers a function makes of a row; and, as an attribute, of a pattern of holes.
+class RowNumbers(NamedTuple):
+    """How much a function makes of rows, at its largest.
 
-    Parameters
+    Attributes
     ----------
-    of_row, of_pattern : int
+    of_row : int, how many float64 numbers it makes of a row
+    of_pattern : int, how many of a pattern of holes; None for half as many for every feature as of a row
+    of_product : int, rows of the matrices whose products take most of its time: large ones go to
+        threads; None for the number of features
     """
 
-    def __new__(cls, of_row, of_pattern):
-        numbers = super().__new__(cls, of_row)
-        numbers.of_pattern = of_pattern
-        return numbers
-
-    def __getnewargs__(self):
-        return int(self), self.of_pattern
+    of_row: int
+    of_pattern: int | None = None
+    of_product: int | None = None
 
 
 def rows_of_size(numbers_per_row, least=None):
@@ -182,6 +182,11 @@ def added(total, part):
 def sum_of_rows(block):
     """Sum of the rows' values that are there, each as often as it counts, (n_features,)."""
     return block.weighted(block.rows).sum(axis=1)
+
+
+def sum_of_squares(block):
+    """Sum of the squares of the rows' values, each row as often as it counts, (n_features,)."""
+    return block.weighted(np.square(block.rows)).sum(axis=1)
 
 
 def sum_of_seen(block):

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
-from sklearn_lrvb.row_blocks.array_rows import ArrayRows, HoledRows, has_holes, rows_of_array
+from sklearn_lrvb.row_blocks.array_rows import has_holes, rows_around_mean, rows_of_array
 from sklearn_lrvb.row_blocks.blocks import added, untracked
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows
 from sklearn_lrvb.row_blocks.tables import as_numbers, refuse_masked
@@ -144,7 +144,7 @@ def survey_of_part(X, sample_weight=None):
             **found,
         )
     with np.errstate(over="ignore", invalid="ignore"):  # Values that are too large are refused afterwards.
-        centred = (HoledRows if is_holed else ArrayRows).around_mean(rows, None, weights)
+        centred = rows_around_mean(rows, None, weights, is_holed)
         seen = np.broadcast_to(centred.seen_weight, n_features).astype(np.float64)
         squares = np.where(seen > 0, centred.variances * seen, 0.0)
     smallest, largest = centred.ranges()
@@ -280,7 +280,7 @@ class Part:
         return counted(self.X, self.sample_weight, self.has_holes)
 
 
-def total_of_part(function, origin, n_jobs, numbers_per_row, product_size, part, along=None):
+def total_of_part(function, origin, n_jobs, numbers, part, along=None):
     """Sum of ``function(block)`` over the blocks of a part; None where it has no rows."""
     rows = part.rows(origin, n_jobs)
     if not rows.n_samples:
@@ -292,13 +292,13 @@ def total_of_part(function, origin, n_jobs, numbers_per_row, product_size, part,
                 "be partitioned in the same way."
             )
         along = along[part.counted[0]]
-    return rows.total(function, numbers_per_row, along, product_size)
+    return rows.total(function, numbers, along)
 
 
-def _gathered_of_part(function, origin, n_jobs, numbers_per_row, product_size, part):
+def _mapped_of_part(function, origin, n_jobs, numbers, part):
     """``function(block)`` of all blocks of a part: list."""
     rows = part.rows(origin, n_jobs)
-    return rows.gathered(function, numbers_per_row, product_size) if rows.n_samples else []
+    return rows.map(function, numbers) if rows.n_samples else []
 
 
 def _rows_at(positions, origin, part):
@@ -427,6 +427,11 @@ class PartedRows(CentredRows):
     def has_holes(self):
         return self.survey.has_holes
 
+    @property
+    def n_patterns(self):
+        """An upper bound on the number of different patterns of holes."""
+        return min(self.n_samples, 2 ** min(self.n_features, 30)) if self.has_holes else 0
+
     def at(self, positions):
         survey = self.survey
         ends = np.cumsum(survey.weights)
@@ -439,18 +444,13 @@ class PartedRows(CentredRows):
         index, X = zip(*self._listed(function, wanted), strict=True)
         return np.concatenate(index), rows_of_array(np.concatenate(X), self.origin, self.n_jobs)
 
-    def total(self, function, numbers_per_row=None, along=None, product_size=None):
-        return self._summed(self._of_part(total_of_part, function, numbers_per_row, product_size), along)
+    def total(self, function, numbers=None, along=None):
+        of_part = functools.partial(total_of_part, function, self.origin, self._n_jobs_of_part, numbers)
+        return self._summed(of_part, along)
 
-    def gathered(self, function, numbers_per_row=None, product_size=None):
-        of_part = self._of_part(_gathered_of_part, function, numbers_per_row, product_size)
+    def map(self, function, numbers=None):
+        of_part = functools.partial(_mapped_of_part, function, self.origin, self._n_jobs_of_part, numbers)
         return [result for results in self._listed(of_part) for result in results]
-
-    def _of_part(self, verb, function, numbers_per_row, product_size):
-        """One of the verbs as a function of a part."""
-        return functools.partial(
-            verb, function, self.origin, self._n_jobs_of_part, numbers_per_row, product_size
-        )
 
     def in_memory(self):
         """All rows as `ArrayRows`; for few rows."""

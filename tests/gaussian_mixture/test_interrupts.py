@@ -176,20 +176,22 @@ def test_interrupted_questions_have_the_same_answer_afterwards(name, interrupted
 def test_an_interrupt_drops_the_blocks_that_wait(small_blocks):
     rows = ArrayRows(overlapping(), np.zeros(2), n_jobs=2)
     gate, begun = threading.Event(), []
+    opening = threading.Timer(0.05, gate.set)
 
     def work(block):
         begun.append(block.start)
         if block.start:
             gate.wait(10)
-        return block.start
+        return block.rows
+
+    def interrupting(results, n_blocks):
+        yield next(iter(results))
+        opening.start()
+        raise KeyboardInterrupt
 
     n_threads = threading.active_count()
-    results = rows.map(work)
-    assert next(results) == 0
-    opening = threading.Timer(0.05, gate.set)
-    opening.start()
     with pytest.raises(KeyboardInterrupt):
-        results.throw(KeyboardInterrupt)
+        rows.concatenated(work, tracked=interrupting)
     opening.join()
     assert len(begun) <= 3  # The first block, and those that the two threads were working on.
     assert threading.active_count() == n_threads

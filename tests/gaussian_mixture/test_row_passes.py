@@ -22,7 +22,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.row_blocks import ArrayRows
 
-VERBS = ("map", "total", "write")
+VERBS = ("map", "total", "write", "concatenated")
 
 
 @pytest.fixture

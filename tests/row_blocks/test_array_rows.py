@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_lrvb import row_blocks
-from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, array_rows, batches
+from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, RowNumbers, array_rows, batches, rows_around_mean
 
 
 @pytest.fixture(params=[np.float64, np.float32])
@@ -92,13 +92,13 @@ def test_the_caller_gets_blocks_as_large_as_memory_allows(X):
 def test_mean_is_accurate_from_a_far_first_row():
     X = np.random.default_rng(0).normal(size=(20_000, 1))
     X[0] = 1e12
-    assert ArrayRows.around_mean(X).origin[0] == pytest.approx(math.fsum(X[:, 0]) / len(X), rel=1e-15)
+    assert rows_around_mean(X).origin[0] == pytest.approx(math.fsum(X[:, 0]) / len(X), rel=1e-15)
 
 
 def test_mean_is_accurate_far_from_zero():
     X = np.random.default_rng(0).normal(size=(20_000, 2)) + 1e9
     exact = 1e9 + (X - 1e9).mean(axis=0)
-    np.testing.assert_allclose(ArrayRows.around_mean(X).origin, exact, rtol=3e-16)
+    np.testing.assert_allclose(rows_around_mean(X).origin, exact, rtol=3e-16)
 
 
 # The verbs.
@@ -181,9 +181,10 @@ def test_threads_use_one_blas_thread_each(small_blocks):
 
 
 @pytest.mark.parametrize(
-    ("given", "threads"), [({}, False), ({"product_size": 50}, True), ({"product_size": 49}, False)]
+    ("numbers", "threads"),
+    [(None, False), (RowNumbers(6, of_product=50), True), (RowNumbers(6, of_product=49), False)],
 )
-def test_threads_are_for_large_products(given, threads, small_blocks, monkeypatch):
+def test_threads_are_for_large_products(numbers, threads, small_blocks, monkeypatch):
     monkeypatch.setattr(array_rows, "_LEAST_PRODUCT_FOR_THREADS", 50)
     rows = ArrayRows(np.zeros((1000, 3)), np.zeros(3), n_jobs=2)
 
@@ -192,7 +193,7 @@ def test_threads_are_for_large_products(given, threads, small_blocks, monkeypatc
         return {pool["num_threads"] for pool in pools}, threading.current_thread()
 
     with threadpool_limits(2, user_api="blas"):
-        calls = rows.gathered(blas_and_thread, **given)
+        calls = rows.map(blas_and_thread, numbers)
     assert all(numbers == {1} for numbers, _ in calls)
     assert all((thread is not threading.main_thread()) == threads for _, thread in calls)
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from sklearn_lrvb.row_blocks.worker_threads import in_order
+from sklearn_lrvb.row_blocks.threads import in_order
 
 N_THREADS = 2
 

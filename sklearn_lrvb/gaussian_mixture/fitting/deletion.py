@@ -26,7 +26,7 @@ _ROUND_OFF = 1e-10  # Of the lower bound, relative.
 
 def single_row_blocks(rows, places):
     """Some of the rows, int array of places among them, each as a block: dict of place -> RowBlock."""
-    parts = rows.gathered(functools.partial(_single_rows, np.asarray(places)))
+    parts = rows.map(functools.partial(_single_rows, np.asarray(places)))
     return {place: block for part in parts for place, block in part}
 
 

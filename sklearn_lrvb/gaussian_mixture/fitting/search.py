@@ -232,7 +232,7 @@ class RowsOfComponents:
 
     def __init__(self, rows, posterior):
         self._rows, frames = rows, OwnFrames(posterior)
-        parts = rows.gathered(functools.partial(_rows_held, frames), frames.numbers_per_row)
+        parts = rows.map(functools.partial(_rows_held, frames), frames.numbers_per_row)
         self._component, self._row, self._weight = map(np.concatenate, zip(*parts, strict=True))
 
     def are_enough(self, component):

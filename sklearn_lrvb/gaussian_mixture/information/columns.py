@@ -199,7 +199,7 @@ class AmbiguousColumns(RowColumns):
         frames = OwnFrames(posterior)
         negligible = negligible_information(rows, posterior)
         function = functools.partial(_columns_of_block, posterior, frames, negligible)
-        whitened, row, weights = zip(*rows.gathered(function, frames.numbers_per_row), strict=True)
+        whitened, row, weights = zip(*rows.map(function, frames.numbers_per_row), strict=True)
         return cls(
             posterior,
             # Indexing has left the rows in another memory order, which would slow products down.

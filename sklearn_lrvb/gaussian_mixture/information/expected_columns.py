@@ -58,7 +58,7 @@ class ExpectedColumns(RowColumns):
         function = functools.partial(
             _columns_of_block, posterior, frames, hidden, negligible_information(rows, posterior)
         )
-        features, row, weights, sums = zip(*rows.gathered(function, frames.numbers_per_row), strict=True)
+        features, row, weights, sums = zip(*rows.map(function, frames.numbers_per_row), strict=True)
         taken = hidden.diagonal(functools.reduce(added, sums)) if hidden_values else 0.0
         return cls(
             posterior,

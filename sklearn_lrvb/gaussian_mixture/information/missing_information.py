@@ -292,7 +292,7 @@ def missing_information_from_features(rows, posterior, hidden_values=True):
         return missing_information(rows, posterior, hidden_values)
     function = functools.partial(_feature_products_of_block, features, OwnFrames(posterior))
     n_columns = structure.n_components * features.n_features
-    within, between = rows.total(function, 3 * n_columns, product_size=n_columns)
+    within, between = rows.total(function, RowNumbers(3 * n_columns, of_product=n_columns))
     missing = np.negative(between, out=between)
     n_features, each = features.n_features, np.arange(structure.n_components)
     by_component = missing.reshape(len(each), n_features, len(each), n_features)
@@ -308,7 +308,8 @@ def _missing_information_in_frame(rows, posterior, frame):
     """
     n_components = posterior.n_components
     size = n_components * frame.n_monomials
-    products = rows.total(functools.partial(_monomial_products_of_block, frame), 2 * size, product_size=size)
+    numbers = RowNumbers(2 * size, of_product=size)
+    products = rows.total(functools.partial(_monomial_products_of_block, frame), numbers)
     missing, each = np.negative(products, out=products), np.arange(n_components)
     by_component = missing.reshape(n_components, frame.n_monomials, n_components, frame.n_monomials)
     by_component[each, :, each] = 0.0

@@ -138,7 +138,7 @@ def moments_of_random_assignments(rows, parameters, seed):
 
 
 def _total(rows, function):
-    return rows.total(function, function.numbers_per_row, product_size=function.draws_at_once)
+    return rows.total(function, function.numbers_per_row)
 
 
 def _draws_in_batches(parameters):
@@ -175,6 +175,7 @@ class LikelihoodOfDraws:
         self.numbers_per_row = RowNumbers(
             n_components * n_monomials + 3 * n_components * self.draws_at_once,
             self._draws_with_holes * of_pattern,
+            self.draws_at_once,
         )
 
     @cached_property

@@ -36,7 +36,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     centred_on_average,
     expect,
 )
-from sklearn_lrvb.row_blocks import rows_of_size, slices, untracked
+from sklearn_lrvb.row_blocks import RowNumbers, rows_of_size, slices, untracked
 
 # Least log-likelihood of such rows. Their uncertainty grows by its square, which is then still a number, with
 # a margin for the factors before it.
@@ -66,7 +66,7 @@ class InfluenceFunctions:
         self.n_functions = len(coefficients)
         # A row's second moments, or the values in all components.
         numbers = max(structure.n_quadratic, constant.size)
-        self.work = {"numbers_per_row": numbers, "product_size": structure.n_quadratic}
+        self.numbers = RowNumbers(numbers, of_product=structure.n_quadratic)
 
     def __reduce__(self):
         # The polynomials and maps are larger than the coefficients, and quick to compute again.
@@ -154,12 +154,12 @@ def write_influence(rows, posterior, batches, part, out, entries=None, tracked=u
         last = first + len(coefficients)
         if one_by_one and out.dtype == np.float64:
             write = functools.partial(part, functions)
-            rows.write(write, flat[:, first:last], tracked=tracked, **functions.work)
+            rows.write(write, flat[:, first:last], functions.numbers, tracked)
         else:
             positions = np.flatnonzero((entries.ravel() >= first) & (entries.ravel() < last))
             own = entries.ravel()[positions] - first
             write = functools.partial(_write_spread, part, functions, positions, own)
-            rows.write(write, flat, tracked=tracked, **functions.work)
+            rows.write(write, flat, functions.numbers, tracked)
         first = last
 
 
@@ -234,7 +234,7 @@ def robust_covariance(rows, posterior, batches, n_targets):
     else:
         functions = [InfluenceFunctions(posterior, coefficients) for coefficients in batches]
         sums, squares = rows.total(
-            functools.partial(_products_of_block, functions, n_targets), **functions[0].work
+            functools.partial(_products_of_block, functions, n_targets), functions[0].numbers
         )
     covariance = squares - np.outer(sums, sums) / rows.total_weight
     return 0.5 * (covariance + covariance.T)
@@ -453,25 +453,23 @@ class ResponsesOfRows:
     def __init__(self, information, posterior, n_rows):
         self._posterior = posterior
         n_targets = n_rows * posterior.n_components
-        self._response_class, self._source, self._work = information.response_route(n_targets, self)
+        self._response_class, self._source, self._numbers = information.response_route(n_targets, self)
 
     def by_kernels(self, information):
-        """The class of the responses, its first argument, and the work for a row (`ResponseRoutes`)."""
+        """The class of the responses, its first argument, and its `RowNumbers` (`ResponseRoutes`)."""
         size = len(information.factor) + self._posterior.n_features
-        work = {"numbers_per_row": self._posterior.n_components * size, "product_size": size}
-        return _ByKernels, information, work
+        return _ByKernels, information, RowNumbers(self._posterior.n_components * size, of_product=size)
 
     def by_solutions(self, information):
         """The same where every row and component is solved for."""
-        numbers = len(information) * self._posterior.n_components
-        return _BySolutions, information, {"bytes_of_solutions": 8 * numbers}
+        return _BySolutions, information, None
 
     def by_inverse(self, inverse):
         """The same from the matrix M^-1."""
         structure = self._posterior.structure
         n_features = 1 + structure.n_features + structure.n_quadratic
         # Only the rows of a block that two components share take part in the products.
-        return _ByInverse, inverse, {"numbers_per_row": 2 * n_features, "product_size": n_features // 2}
+        return _ByInverse, inverse, RowNumbers(2 * n_features, of_product=n_features // 2)
 
     def concatenated(self, function, rows, tracked=untracked):
         """``function(responses, block)`` of all blocks of some rows, as `ArrayRows.concatenated`.
@@ -480,10 +478,10 @@ class ResponsesOfRows:
         at once as memory allows. Otherwise the function is applied in one pass over the rows.
         """
         function = functools.partial(function, self)
-        if "numbers_per_row" in self._work:
-            return rows.concatenated(function, tracked=tracked, **self._work)
+        if self._numbers is not None:
+            return rows.concatenated(function, self._numbers, tracked)
         whole = None
-        for block in rows.blocks(self._work["bytes_of_solutions"], tracked):
+        for block in rows.blocks(8 * len(self._source) * self._posterior.n_components, tracked):
             part = function(block)
             if whole is None:
                 whole = np.empty((rows.n_samples, *part.shape[:-1]))

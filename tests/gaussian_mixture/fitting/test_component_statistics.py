@@ -17,7 +17,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.moves import (
     emptied,
     own_divergences,
 )
-from sklearn_lrvb.row_blocks import ArrayRows
+from sklearn_lrvb.row_blocks import rows_around_mean
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
@@ -27,7 +27,7 @@ K = 5
 def rows_and_prior(model, weighted=False, X=None):
     X = three_blobs(120) if X is None else X
     weights = np.random.default_rng(3).uniform(0.2, 3.0, len(X)) if weighted else None
-    rows = ArrayRows.around_mean(X, None, weights)
+    rows = rows_around_mean(X, None, weights)
     return rows, resolve_prior(mixture(model, K), rows)
 
 

@@ -37,7 +37,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.moves import (
 )
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
-from sklearn_lrvb.row_blocks import ArrayRows
+from sklearn_lrvb.row_blocks import rows_around_mean
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
@@ -61,7 +61,7 @@ def state(model, weighted=False, n_components=5, n_sweeps=3):
     """A fit on its way, from responsibilities at random."""
     X = three_blobs(200)
     rng = np.random.default_rng(1)
-    rows = ArrayRows.around_mean(X, None, rng.uniform(0.2, 3.0, len(X)) if weighted else None)
+    rows = rows_around_mean(X, None, rng.uniform(0.2, 3.0, len(X)) if weighted else None)
     prior = resolve_prior(mixture(model, n_components), rows)
     start = posterior_from_responsibilities(rows, prior, rng.dirichlet(np.full(n_components, 0.5), len(X)))
     ascent = Ascent(rows, 1e-3, 100)

@@ -25,7 +25,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import (
 )
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import RowSpan
 from sklearn_lrvb.gaussian_mixture.fitting.starts import standardized_kmeans
-from sklearn_lrvb.row_blocks import ArrayRows
+from sklearn_lrvb.row_blocks import ArrayRows, rows_around_mean
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 every_prior = pytest.mark.parametrize("prior", PRIORS)
@@ -47,7 +47,7 @@ def message_of(estimator, X):
 
 
 def cost_of(estimator, X, sample_weight=None):
-    return costly_noise(ArrayRows.around_mean(X, sample_weight=sample_weight), estimator._last_fit.posterior)
+    return costly_noise(rows_around_mean(X, sample_weight=sample_weight), estimator._last_fit.posterior)
 
 
 def planted(n_features=4, scale=1e-3):
@@ -121,7 +121,7 @@ def test_without_noise_there_is_no_cost(covariance_type):
 @every_type
 def test_harmless_noise_needs_no_pass_over_the_rows(covariance_type, monkeypatch):
     posterior = mixture({"covariance_type": covariance_type}).fit(overlapping())._last_fit.posterior
-    rows = ArrayRows.around_mean(overlapping())
+    rows = rows_around_mean(overlapping())
     monkeypatch.setattr(ArrayRows, "total", None)
     assert costly_noise(rows, posterior) is None
     with pytest.raises(TypeError):
@@ -267,7 +267,7 @@ def test_the_start_never_lowers_the_bound(covariance_type, solver):
 
 def test_the_start_is_that_of_k_means_after_the_scaler():
     X = np.column_stack([planted(), np.full(300, 0.1)]) + [0.0, 1e6, 0.0, 0.0, 0.0]
-    made = standardized_kmeans(ArrayRows.around_mean(X), 3, np.random.RandomState(0))
+    made = standardized_kmeans(rows_around_mean(X), 3, np.random.RandomState(0))
     scaled = StandardScaler().fit_transform(X)
     labels = KMeans(3, n_init=1, random_state=0).fit_predict(scaled)
     assert adjusted_rand_score(made.argmax(axis=1), labels) == 1
@@ -276,7 +276,7 @@ def test_the_start_is_that_of_k_means_after_the_scaler():
 def test_the_start_of_many_rows_is_that_of_a_sample(monkeypatch):
     X = np.concatenate([planted(), planted()])
     monkeypatch.setattr(starts, "SAMPLE_ROWS", 200)
-    rows = ArrayRows.around_mean(X)
+    rows = rows_around_mean(X)
     function = standardized_kmeans(rows, 3, np.random.RandomState(0))
     made = rows.concatenated(lambda block: function(block).T)
     np.testing.assert_array_equal(made[:300], made[300:])
@@ -294,7 +294,7 @@ def test_the_bound_from_rows_is_one(covariance_type, n_samples, reg_covar):
         + 5.0 * np.eye(3, 20)[np.arange(n_samples) % 3]
     )
     estimator = quiet(mixture({"covariance_type": covariance_type, "reg_covar": reg_covar}, 3), X)
-    posterior, rows = estimator._last_fit.posterior, ArrayRows.around_mean(X)
+    posterior, rows = estimator._last_fit.posterior, rows_around_mean(X)
     bound = _bound_from_rows(posterior, posterior.whiteners)
     cost = _directions(rows, posterior).costs.sum()
     assert cost <= bound
@@ -345,7 +345,7 @@ def test_it_is_the_same_in_the_span_of_the_rows(n_samples, within, beyond, covar
         covariance_prior=covariance_prior,
         mean_prior=mean_prior if within else None,
     )
-    posterior, rows = quiet(estimator, X)._last_fit.posterior, ArrayRows.around_mean(X)
+    posterior, rows = quiet(estimator, X)._last_fit.posterior, rows_around_mean(X)
     span = RowSpan.if_smaller(rows, posterior.prior, 1e-3 if covariance_prior is None else None)
     projected = span.projected(posterior)
     whole, in_span = (_directions(*pair).costs.sum() for pair in ((rows, posterior), (span.rows, projected)))

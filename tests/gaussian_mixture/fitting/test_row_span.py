@@ -14,7 +14,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.prediction import responsibilities_of_
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.moves import ComponentStatistics
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
-from sklearn_lrvb.row_blocks import ArrayRows
+from sklearn_lrvb.row_blocks import rows_around_mean
 
 N_SAMPLES, N_FEATURES = 14, 18
 ARRAYS = (
@@ -126,7 +126,7 @@ def test_optima_and_error_bars_are_the_same(covariance_type, factorization, prio
 def states(covariance_type, factorization, prior, X, rng, responsibilities=None):
     """The state of a fit after one sweep from given responsibilities, in the span and outside."""
     mixture = model(covariance_type, factorization, prior)
-    rows = ArrayRows.around_mean(X)
+    rows = rows_around_mean(X)
     whole_prior = resolve_prior(mixture, rows)
     ridge = mixture.reg_covar if mixture.covariance_prior is None else None
     span = RowSpan.if_smaller(rows, whole_prior, ridge)
@@ -246,7 +246,7 @@ def test_a_fit_of_scikit_learns_is_continued_as_in_all_dimensions(covariance_typ
 
 def test_a_covariance_prior_made_from_the_rows_is_recognized(X):
     """The rows' covariance plus a multiple of the identity; but no other matrix."""
-    rows = ArrayRows.around_mean(X)
+    rows = rows_around_mean(X)
     covariance = np.cov(X.T)
 
     def span(covariance_prior):
@@ -266,13 +266,13 @@ def test_a_covariance_prior_made_from_the_rows_is_recognized(X):
     ids=lambda parameters: next(iter(parameters.values())),
 )
 def test_there_is_no_span_for_other_models(parameters, X):
-    rows = ArrayRows.around_mean(X)
+    rows = rows_around_mean(X)
     mixture = LRVBGaussianMixture(n_components=2, **parameters)
     assert RowSpan.if_smaller(rows, resolve_prior(mixture, rows)) is None
 
 
 def test_with_more_rows_than_features_there_is_no_span(rng):
-    rows = ArrayRows.around_mean(rng.normal(size=(N_FEATURES + 1, N_FEATURES)))
+    rows = rows_around_mean(rng.normal(size=(N_FEATURES + 1, N_FEATURES)))
     prior = resolve_prior(LRVBGaussianMixture(), rows)
     assert RowSpan.if_smaller(rows, prior, 1e-6) is None
 
@@ -284,7 +284,7 @@ def test_the_way_back_keeps_digits(covariance_type, n_samples, rng):
     X = rng.normal(size=(n_samples, N_FEATURES)) * np.logspace(-1, 2, N_FEATURES)
     X[0] = X[1]
     mixture = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type)
-    rows = ArrayRows.around_mean(X)
+    rows = rows_around_mean(X)
     span = RowSpan.if_smaller(rows, resolve_prior(mixture, rows), mixture.reg_covar)
     responsibilities = rng.dirichlet([1.0, 1.0], size=n_samples)
     inside = posterior_from_responsibilities(span.rows, span.prior, responsibilities)

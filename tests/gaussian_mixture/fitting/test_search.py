@@ -13,7 +13,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import RowsOfComponents, Search, splits
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.row_blocks import ArrayRows, rows_around_mean
+from sklearn_lrvb.row_blocks import rows_around_mean
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
@@ -148,7 +148,7 @@ def test_every_climb_of_a_search_has_its_own_steps():
 
 def test_components_of_few_rows_are_not_split():
     X = np.random.default_rng(0).normal(size=(3, 2))
-    rows = ArrayRows.around_mean(X, None, np.ones(3))
+    rows = rows_around_mean(X, None, np.ones(3))
     prior = resolve_prior(mixture(PROPER[0], 2), rows)
     posterior = posterior_from_responsibilities(rows, prior, np.full((3, 2), 0.5))
     assert splits(RowsOfComponents(rows, posterior), posterior, np.arange(2)) == []

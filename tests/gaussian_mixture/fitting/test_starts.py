@@ -9,13 +9,13 @@ from sklearn.metrics import pairwise_distances
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.fitting import starts
 from sklearn_lrvb.gaussian_mixture.fitting.starts import starting_responsibilities
-from sklearn_lrvb.row_blocks import ArrayRows
+from sklearn_lrvb.row_blocks import ArrayRows, rows_around_mean
 
 X = three_blobs()
 
 
 def start(init_params, seeds_alone=True, seed=0, weights=None):
-    rows = ArrayRows.around_mean(X, None, weights)
+    rows = rows_around_mean(X, None, weights)
     made = starting_responsibilities(rows, 3, init_params, np.random.RandomState(seed), seeds_alone)
     if callable(made):
         return rows.concatenated(lambda block: made(block).T)
@@ -101,7 +101,7 @@ def test_a_fit_from_a_sample_is_the_fit(monkeypatch):
 def test_rows_far_from_the_origin_go_to_the_nearest_center():
     centers = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     near = np.repeat(centers, 50, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(150, 2))
-    rows = ArrayRows.around_mean(near + 1e9)
+    rows = rows_around_mean(near + 1e9)
     labels = rows.concatenated(starts.NearestCenters(centers + 1e9 - rows.origin).labels)
     np.testing.assert_array_equal(labels, np.repeat(np.arange(3), 50))
 
@@ -111,6 +111,6 @@ def test_a_row_of_nearly_all_the_weight_does_not_starve_the_sample(monkeypatch):
     weights = np.ones(300)
     weights[7] = 1e9
     assert start("kmeans", weights=weights).sum(axis=0).min() > 0
-    rows = ArrayRows.around_mean(overlapping(300), sample_weight=weights)
+    rows = rows_around_mean(overlapping(300), sample_weight=weights)
     made = starts.standardized_kmeans(rows, 3, np.random.RandomState(0))
     assert rows.total(lambda block: made(block).sum(axis=0)).min() > 0
