@@ -38,18 +38,18 @@ class Task:
 
     Parameters
     ----------
-    context : sklearn.callback.CallbackContext
+    context : sklearn.callback.CallbackContext or None, for nobody to be told
     told : dict of the arguments of every hook: estimator, X, y, metadata
     attributes : callable () -> dict, or None
         Fitted attributes at the beginning, by name: called only if a callback asks for the fitted estimator.
     """
 
-    def __init__(self, context, told, attributes=None):
-        self._context = context
-        self._told = told
+    def __init__(self, context, told=None, attributes=None):
+        self._context, self._told = context, told
         self._open = []  # Subtasks that have begun and not ended.
-        self._has_ended = False
-        context.call_on_fit_task_begin(**told, reconstruction_attributes=attributes)
+        self._has_ended = context is None
+        if context is not None:
+            context.call_on_fit_task_begin(**told, reconstruction_attributes=attributes)
 
     def subtask(self, name, max_subtasks=0, attributes=None):
         """Begin a subtask.
@@ -61,6 +61,8 @@ class Task:
             Largest number of its own subtasks; None where it is not known.
         attributes : as in the constructor
         """
+        if self._context is None:
+            return self
         context = self._context.subcontext(task_name=name, max_subtasks=max_subtasks)
         subtask = Task(context, self._told, attributes)
         self._open = [*(other for other in self._open if not other._has_ended), subtask]
@@ -82,25 +84,7 @@ class Task:
         self.end()
 
 
-class NoTask:
-    """Stands for a `Task` where there are no callbacks."""
-
-    def subtask(self, name, max_subtasks=0, attributes=None):
-        """The same."""
-        return self
-
-    def end(self, attributes=None):
-        """Nobody asks to stop."""
-        return False
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-
-NO_TASK = NoTask()
+NO_TASK = Task(None)
 
 
 class Progress:
@@ -110,7 +94,7 @@ class Progress:
     ----------
     verbose : int, 0 for nothing, 1 for the steps, more for their times and gains too
     interval : int, steps between prints
-    task : Task or NoTask
+    task : Task
         The fit; starts become its subtasks, and steps theirs.
     max_steps : int or None
         Largest number of steps of a start, None where it is not known.
@@ -235,7 +219,7 @@ class CallbackMethods(CallbackSupportMixin):
     verbose: int
     verbose_interval: int
 
-    def _begun_task(self, name: str, max_subtasks: int | None, **told: Any) -> Task | NoTask:
+    def _begun_task(self, name: str, max_subtasks: int | None, **told: Any) -> Task:
         """Begin a task of the estimator; `NO_TASK` without callbacks.
 
         It is called in a method that ``with_callbacks`` or ``_fit_context`` decorates: these tell the
@@ -247,14 +231,10 @@ class CallbackMethods(CallbackSupportMixin):
         max_subtasks : int or None, largest number of subtasks; None where it is not known
         **told : X, y and metadata for the hooks
         """
-        if not self._has_callbacks:
+        if not vars(self).get("_skl_callbacks"):
             return NO_TASK
         context = self._init_callback_context(task_name=name, max_subtasks=max_subtasks)
         return Task(context, {"estimator": self, **told})
-
-    @property
-    def _has_callbacks(self):
-        return bool(vars(self).get("_skl_callbacks"))
 
     def _reported(self, name: str, question: Callable[[Tracked], _Answer]) -> _Answer:
         """The answer to a question that may take long, whose progress is reported as that of a fit.
@@ -267,68 +247,51 @@ class CallbackMethods(CallbackSupportMixin):
         question : callable
             It is given ``tracked(items, n_items)``, by which it goes through the items of its loops.
         """
-        is_told = self._has_callbacks and "_callback_fit_ctx" not in vars(self)
-        if is_told:
-            return _answered_with_callbacks(self, name, question)
-        if self.verbose:
-            return _answered(self, name, question)
-        return question(untracked)
-
-
-def _answered(
-    estimator: CallbackMethods,
-    name: str,
-    question: Callable[[Tracked], _Answer],
-    begun_task: Callable = lambda name, max_subtasks: NO_TASK,
-) -> _Answer:
-    with _LongQuestion(estimator, name, begun_task) as long_question:
-        return question(long_question.tracked)
+        if vars(self).get("_skl_callbacks") and "_callback_fit_ctx" not in vars(self):
+            return _told_to_callbacks(self, name, question)
+        return _answered(self, name, question, NO_TASK) if self.verbose else question(untracked)
 
 
 @with_callbacks
-def _answered_with_callbacks(
-    estimator: CallbackMethods, name: str, question: Callable[[Tracked], _Answer]
-) -> _Answer:
-    return _answered(estimator, name, question, estimator._begun_task)
+def _told_to_callbacks(estimator, name, question):
+    return _answered(estimator, name, question)
 
 
-class _LongQuestion:
-    """Reports the turns of a question's outermost loop of several turns: to callbacks, and by printing."""
+def _answered(estimator, name, question, task=None):
+    """The answer to a question, of whose outermost loop of several turns the reader is told.
 
-    def __init__(self, estimator, name, begun_task):
-        self._verbose, self._interval = estimator.verbose, estimator.verbose_interval
-        self._name = name
-        self._begun_task = begun_task
-        self._task = None
+    Parameters
+    ----------
+    task : Task or None, of which callbacks are told; None begins one of the question's name with the loop
+    """
+    begun = []  # The task of the loop.
 
-    def tracked(self, items: Iterable[_Item], n_items: int) -> Iterator[_Item]:
+    def tracked(items: Iterable[_Item], n_items: int) -> Iterator[_Item]:
         """Yield the items; each is done when the next one is asked for."""
-        if n_items == 1 or self._task is not None:
+        if n_items == 1 or begun:
             yield from items
             return
+        begun.append(task or estimator._begun_task(name, n_items))
         started = last = perf_counter()
-        if self._verbose:
-            print(self._name)
-        self._task = self._begun_task(self._name, n_items)
-        block = self._task.subtask("block")
+        if estimator.verbose:
+            print(name)
+        block = begun[0].subtask("block")
         for number, item in enumerate(items, 1):
             yield item
             block.end()
-            if self._verbose and number % self._interval == 0:
+            if estimator.verbose and number % estimator.verbose_interval == 0:
                 now = perf_counter()
-                self._print(f"  Block {number} of {n_items}", f"\t time lapse {now - last:.5f}s")
+                detail = f"\t time lapse {now - last:.5f}s"
+                print(f"  Block {number} of {n_items}{detail if estimator.verbose > 1 else ''}")
                 last = now
             if number < n_items:
-                block = self._task.subtask("block")
-        if self._verbose:
-            self._print(f"{self._name} finished.", f" time lapse {perf_counter() - started:.5f}s")
+                block = begun[0].subtask("block")
+        if estimator.verbose:
+            detail = f" time lapse {perf_counter() - started:.5f}s"
+            print(f"{name} finished.{detail if estimator.verbose > 1 else ''}")
 
-    def _print(self, message, detail):
-        print(f"{message}{detail if self._verbose > 1 else ''}")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        if self._task is not None:
-            self._task.end()
+    try:
+        return question(tracked)
+    finally:
+        for loop in begun:
+            loop.end()
