@@ -1003,14 +1003,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         True
         """
         warn_of_weights_as_y(y, sample_weight)
-        fitted, given = self._fitted, given_rows(self, X, sample_weight)
-        if not given.is_in_memory:
-            rows = given.counted_around(fitted.origin)
-            return score_sums(rows, fitted.posterior) / rows.total_weight
-        scores = scores_of_rows(given.around(fitted.origin), fitted.posterior)
-        kept, weights = given.which_count
+        fitted = self._fitted
         # Rows of weight zero are left out: their scores may be minus infinity. So are rows without any value.
-        return np.average(scores if kept is None else scores[kept], weights=weights)
+        rows = given_rows(self, X, sample_weight).counted_around(fitted.origin)
+        return score_sums(rows, fitted.posterior) / rows.total_weight
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Draw rows from the mixture at `weights_`, `means_` and `covariances_`.

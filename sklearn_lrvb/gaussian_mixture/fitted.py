@@ -12,7 +12,6 @@ from ``origin``.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -211,15 +210,13 @@ def mixture_of_arrays(estimator, model):
             f"n_features_in_ = {n_features} columns."
         )
     structure, weights = _structure_and_weights(model, *means.shape, np.nan)
-    _require_same_components(arrays, structure, weights, model["covariance_type"])
-    roots = structure.reporting.by_group(arrays["precisions_cholesky_"])
-    _require_domains(arrays, roots, structure)
+    _require_mixture(arrays, structure, weights, model["covariance_type"])
     origin = means.mean(axis=0)
     densities = HandSetDensities(
         structure,
         float(model["reg_covar"]),
         means - origin,
-        structure.transposed(roots),
+        structure.transposed(structure.reporting.by_group(arrays["precisions_cholesky_"])),
         arrays["mean_precision_"],
         np.atleast_1d(arrays["degrees_of_freedom_"]),
         weights.expected_log_at(arrays["weight_concentration_"]),
@@ -227,14 +224,14 @@ def mixture_of_arrays(estimator, model):
     return FittedMixture(densities, origin, model, arrays={})
 
 
-@dataclass(frozen=True)
+@dataclass
 class HandSetDensities:
     """Expected log densities from arrays that were set by hand, each used as it is.
 
     They replace a `VariationalPosterior` in an E-step and have the same attributes. There are no counts,
     because the arrays need not be those of any posterior.
 
-    Attributes
+    Parameters
     ----------
     structure : CovarianceStructure
     reg_covar : float, variance of known noise on every coordinate
@@ -243,9 +240,13 @@ class HandSetDensities:
     mean_precision : (K,), tau
     degrees_of_freedom : (S,), nu
     log_weights : (K,), E log pi
+
+    Attributes
+    ----------
+    expectations : Expectations of the weights and of the log densities
     """
 
-    structure: object
+    structure: Any
     reg_covar: float
     centred_means: np.ndarray
     whiteners: np.ndarray
@@ -253,67 +254,41 @@ class HandSetDensities:
     degrees_of_freedom: np.ndarray
     log_weights: np.ndarray
 
-    @property
-    def n_components(self):
-        return len(self.centred_means)
-
-    @property
-    def n_features(self):
-        return self.centred_means.shape[1]
-
-    @cached_property
-    def expectations(self):
-        """Expectations of the weights and of the log densities: Expectations."""
-        structure = self.structure
-        return Expectations.of(
+    def __post_init__(self):
+        structure, whiteners = self.structure, self.whiteners
+        self.n_components, self.n_features = self.centred_means.shape
+        self.expectations = Expectations.of(
             self,
             self.log_weights,
-            -structure.log_determinants(self.whiteners),
-            structure.precision_trace(self.whiteners),
+            -structure.log_determinants(whiteners),
+            structure.precision_trace(whiteners),
         )
 
 
-def _require_same_components(arrays, structure, weights, covariance_type):
-    """Raise ValueError unless the arrays have the shapes that fit ``means_``."""
-    n_components = structure.n_components
+def _require_mixture(arrays, structure, weights, covariance_type):
+    """Raise ValueError unless the arrays have the shapes that fit ``means_``, and values in their domains."""
+    reporting, n_components = structure.reporting, structure.n_components
     frames = structure.scaled_frames(np.ones(structure.n_features))
     numbers = np.ones(structure.layout.n_precision_groups)
-    shapes = {
-        "weight_concentration_": np.shape(weights.concentration(np.ones(n_components))),
-        "mean_precision_": (n_components,),
-        "degrees_of_freedom_": np.shape(structure.reporting.reported_number(numbers)),
-        "precisions_cholesky_": np.shape(structure.reporting.reported(frames)),
+    least_freedom = structure.precision_factors.block_size - 1
+    wanted = {  # Shapes, and what is less than every number, or every one on the diagonal.
+        "weight_concentration_": (np.shape(weights.concentration(np.ones(n_components))), 0.0),
+        "mean_precision_": ((n_components,), 0.0),
+        "degrees_of_freedom_": (np.shape(reporting.reported_number(numbers)), least_freedom),
+        "precisions_cholesky_": (np.shape(reporting.reported(frames)), 0.0),
     }
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape:
+    for name, (shape, bound) in wanted.items():
+        values, which = arrays[name], "it"
+        if values.shape != shape:
             raise ValueError(
-                f"{name} has shape {arrays[name].shape}, but means_ of shape {arrays['means_'].shape} and "
+                f"{name} has shape {values.shape}, but means_ of shape {arrays['means_'].shape} and "
                 f"covariance_type={covariance_type!r} ask for {shape}. Set all of "
                 f"{', '.join(DENSITY_ARRAYS)} for the same components."
             )
-
-
-def _require_domains(arrays, roots, structure):
-    """Raise ValueError unless precisions, counts and degrees of freedom are possible ones.
-
-    Parameters
-    ----------
-    arrays : dict of the `DENSITY_ARRAYS`, by name
-    roots : (S, ...), the array `precisions_cholesky_` by precision group
-    structure : CovarianceStructure
-    """
-    domains = {
-        "weight_concentration_": (arrays["weight_concentration_"], 0.0),
-        "mean_precision_": (arrays["mean_precision_"], 0.0),
-        "degrees_of_freedom_": (
-            arrays["degrees_of_freedom_"],
-            structure.precision_factors.block_size - 1,
-        ),
-        "precisions_cholesky_": (structure.diagonal(roots), 0.0),
-    }
-    for name, (values, bound) in domains.items():
+        if name == "precisions_cholesky_" and structure.is_matrix:
+            roots = reporting.by_group(values)
+            values, which = structure.diagonal(roots), "its diagonal"
         if not np.all(values > bound):
-            which = "its diagonal" if name == "precisions_cholesky_" and structure.is_matrix else "it"
             place = ", ".join(map(str, np.unravel_index(np.argmin(values), np.shape(values))))
             raise ValueError(
                 f"{name}: {which} must be above {bound:g}, but has {np.min(values):g} at [{place}]."
