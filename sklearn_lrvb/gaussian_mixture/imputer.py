@@ -167,10 +167,16 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
         rows, is_missing = self._checked(X, reset=True)
         has_values = ~is_missing.all(axis=0)
         columns = rows[:, has_values]
-        mixture = self._mixture(columns, sample_weight)
+        if self.mixture is None:
+            mixture = _default_mixture(columns, sample_weight, self.random_state)
+        else:
+            mixture = clone(self.mixture)
         if has_values.any():
             mixture.fit(columns, sample_weight=sample_weight)
-        self.indicator_ = self._indicator(is_missing)
+        self.indicator_ = None
+        if self.add_indicator:
+            gaps = np.where(is_missing, np.nan, 0.0)
+            self.indicator_ = MissingIndicator(error_on_new=False).fit(gaps)
         self.random_state_ = check_random_state(self.random_state)
         self.mixture_, self._has_values = mixture, has_values
         return self
@@ -267,27 +273,6 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
             rows[is_missing] = np.nan
         return rows, is_missing
 
-    def _mixture(self, columns, sample_weight):
-        """The mixture to fit."""
-        if self.mixture is not None:
-            return clone(self.mixture)
-        prior, n_rows = _shrinking_prior(columns, sample_weight) if columns.size else ({}, len(columns))
-        return LRVBGaussianMixture(
-            n_components=min(_N_COMPONENTS, n_rows),
-            covariance_type="tied",
-            reg_covar=0.0,
-            max_iter=_MAX_ITER,
-            moves="merge",
-            random_state=self.random_state,
-            **prior,
-        )
-
-    def _indicator(self, is_missing):
-        """The fitted indicator of missing values, or None."""
-        if not self.add_indicator:
-            return None
-        return MissingIndicator(error_on_new=False).fit(np.where(is_missing, np.nan, 0.0))
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = bool(np.isnan(self.missing_values))
@@ -295,27 +280,38 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _shrinking_prior(columns, sample_weight):
-    """The prior of the default mixture, a dict of constructor arguments, and how many rows count."""
-    kept, weights = checked_counts(sample_weight, columns, has_holes=True)
-    values = np.asarray(columns if kept is None else columns[kept], dtype=np.float64)
-    variances, n_columns = _variances(values, weights), values.shape[1]
-    priors = [
-        {
-            "covariance_prior": np.diag(share * n_columns * variances),
-            "degrees_of_freedom_prior": (1.0 + share) * n_columns,
-        }
-        for share in _SHRINKAGES
-    ]
-    return max(priors, key=lambda prior: _evidence(columns, sample_weight, prior)), len(values)
+def _default_mixture(columns, sample_weight, random_state):
+    """The mixture to fit where none is given, under the prior that suits a single component best."""
+    parameters = {"covariance_type": "tied", "reg_covar": 0.0}
+    n_rows, n_columns = columns.shape
+    prior = {}
+    if columns.size:
+        kept, weights = checked_counts(sample_weight, columns, has_holes=True)
+        values = np.asarray(columns if kept is None else columns[kept], dtype=np.float64)
+        n_rows, variances = len(values), _variances(values, weights)
+        priors = [
+            {
+                "covariance_prior": np.diag(share * n_columns * variances),
+                "degrees_of_freedom_prior": (1.0 + share) * n_columns,
+            }
+            for share in _SHRINKAGES
+        ]
 
+        def bound(prior):
+            single = LRVBGaussianMixture(max_iter=_STEPS_TO_COMPARE, **parameters, **prior)
+            return single.fit(columns, sample_weight=sample_weight).lower_bound_
 
-def _evidence(columns, sample_weight, prior):
-    """The lower bound of a single component under a prior of its precision."""
-    single = LRVBGaussianMixture(covariance_type="tied", reg_covar=0.0, max_iter=_STEPS_TO_COMPARE, **prior)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return single.fit(columns, sample_weight=sample_weight).lower_bound_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            prior = max(priors, key=bound)
+    return LRVBGaussianMixture(
+        n_components=min(_N_COMPONENTS, n_rows),
+        max_iter=_MAX_ITER,
+        moves="merge",
+        random_state=random_state,
+        **parameters,
+        **prior,
+    )
 
 
 def _variances(values, weights):

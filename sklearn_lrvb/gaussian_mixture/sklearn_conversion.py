@@ -8,25 +8,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb.exponential_families import wishart
+from sklearn_lrvb.gaussian_mixture.fitted import FIT_ARRAYS
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 
-# Fitted attributes that both classes have, with the same meaning.
+# Fitted attributes that both classes have.
 _SHARED_ATTRIBUTES = (
-    "weights_",
-    "means_",
-    "covariances_",
-    "precisions_",
-    "precisions_cholesky_",
+    *FIT_ARRAYS,
     "converged_",
     "n_iter_",
     "lower_bound_",
     "lower_bounds_",
-    "weight_concentration_",
-    "weight_concentration_prior_",
-    "mean_precision_prior_",
-    "mean_prior_",
-    "degrees_of_freedom_prior_",
-    "covariance_prior_",
     "n_features_in_",
     "feature_names_in_",
 )
@@ -162,7 +153,7 @@ def _wishart_degrees_of_freedom(posterior):
     """nu at which a Wishart(nu, nu E(Lambda)^-1) matrix has the precision groups' E log|Lambda|, (S,)."""
     structure, n_features = posterior.structure, posterior.n_features
     if structure.precision_factors.block_size == n_features:
-        return posterior.degrees_of_freedom
+        return posterior.degrees_of_freedom.copy()
     wanted = posterior.expectations.log_determinants - structure.log_determinants(posterior.whiteners)
 
     def excess(log_beyond, target):

@@ -85,6 +85,8 @@ def test_scikit_learn_predicts_the_same(model):
         assert getattr(theirs, name) == getattr(ours, name)
     plain = BayesianGaussianMixture(n_components=3, max_iter=500, tol=1.0).fit(X)
     assert set(vars(plain)) <= set(vars(theirs))
+    arrays = [value for value in vars(theirs).values() if isinstance(value, np.ndarray)]
+    assert all(array.flags.writeable for array in arrays)  # Those of the fit are not.
 
 
 @every_model
