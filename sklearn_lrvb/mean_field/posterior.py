@@ -17,19 +17,18 @@ from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.definite_system import NotPositiveDefiniteError
 from sklearn_lrvb.linear_response.observed_information import indefinite_information_error
-from sklearn_lrvb.mean_field.correlated_draws import correlated_draws
 from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters, value_and_jacobian
 from sklearn_lrvb.mean_field.factor import Factor, entry_label
 from sklearn_lrvb.mean_field.log_joint import LogJoint
-from sklearn_lrvb.mean_field.memory import require_memory
 from sklearn_lrvb.mean_field.quantities import (
     Quantity,
     coordinates,
+    correlated_draws,
     own_covariances,
     resolve_quantity,
     resolve_single,
 )
-from sklearn_lrvb.mean_field.response import UNIDENTIFIED_FROM, LinearResponse
+from sklearn_lrvb.mean_field.response import UNIDENTIFIED_FROM, LinearResponse, require_memory
 from sklearn_lrvb.reports import dataset, in_arviz, require_arviz, require_interval, required_pandas
 
 if TYPE_CHECKING:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import solve_triangular
 
 from sklearn_lrvb.exponential_families.special_functions import normal_quantile
-from sklearn_lrvb.mean_field.factor import Factor, entry_label, with_copies
-from sklearn_lrvb.mean_field.member_covariances import covariance_of, covariance_product
+from sklearn_lrvb.mean_field.factor import Factor, covariance_of, covariance_product, entry_label, with_copies
 from sklearn_lrvb.row_blocks import batches
+from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,3 +249,45 @@ def resolve_single(text, factors):
             f"{text!r} names no statistic of {type(quantity.factor.family).__name__}; it has {known}."
         )
     return resolve_quantity(f"{text}.{statistics[0]}", factors)
+
+
+def correlated_draws(quantities, natural, draws, covariance):
+    """Draws of the variables of some factors: dict, name -> ndarray.
+
+    Parameters
+    ----------
+    quantities : list of Quantity
+        Coordinates of every factor.
+    natural : dict, name -> ndarray
+    draws : dict, name -> ndarray of shape (n_draws, copies..., shape of the variable)
+        From q.
+    covariance : ndarray of shape (d, d)
+        Of all coordinates, by linear response.
+    """
+    whitened = np.concatenate([_whitened(of, natural[of.name], draws[of.name]) for of in quantities], axis=1)
+    root = cholesky_equilibrated(covariance)
+    if root is None:
+        raise ValueError(
+            "The covariance of the draws is not positive definite: a factor has a variance of zero. Leave it "
+            "out of names."
+        )
+    correlated, ends = whitened @ root.T, np.cumsum([0, *(len(of.positions) for of in quantities)])
+    drawn = {}
+    for quantity, start, end in zip(quantities, ends[:-1], ends[1:], strict=True):
+        name, family = quantity.name, quantity.factor.family
+        mean = quantity.derived_means(natural[name])
+        coordinates = (mean + correlated[:, start:end]).reshape(len(correlated), *quantity.factor.lead, -1)
+        drawn[name] = family.from_coordinates(natural[name], coordinates)
+    return drawn
+
+
+def _whitened(quantity, natural, draws):
+    """Coordinates of draws from q, member by member of unit covariance: (n_draws, n)."""
+    mean, _, covariance = quantity.moments(natural)
+    centred = quantity.factor.family.coordinates_of(natural, draws) - mean
+    n_each = mean.shape[-1]
+    centred = centred.reshape(len(draws), -1, n_each)
+    for member, block in enumerate(covariance.reshape(-1, n_each, n_each)):
+        root = np.linalg.cholesky(block)
+        centred[:, member] = solve_triangular(root, centred[:, member].T, lower=True).T
+    return centred.reshape(len(draws), -1)

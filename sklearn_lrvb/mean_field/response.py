@@ -16,6 +16,7 @@ covariance of a and b is then
 where C_ab is V_j restricted to them if both belong to one separate factor, and zero otherwise.
 """
 
+import os
 from functools import cached_property
 
 import numpy as np
@@ -23,9 +24,7 @@ from scipy import sparse
 
 from sklearn_lrvb.linear_response.definite_system import BlockRoot, ResponseSystem
 from sklearn_lrvb.mean_field.coupling import BYTES_PER_ENTRY
-from sklearn_lrvb.mean_field.factor import with_copies
-from sklearn_lrvb.mean_field.member_covariances import covariance_form, covariance_product
-from sklearn_lrvb.mean_field.memory import require_memory
+from sklearn_lrvb.mean_field.factor import covariance_form, covariance_product, with_copies
 from sklearn_lrvb.mean_field.quantities import own_covariances
 from sklearn_lrvb.row_blocks import batches
 
@@ -308,3 +307,38 @@ def _symmetrized_in_place(matrix):
         matrix[chunk, rest] = part
         matrix[rest, chunk] = part.T
     return matrix
+
+
+_LEAST_LIMIT = 2e9  # Bytes that may be taken on any machine.
+_SHARE_OF_MACHINE = 0.5
+
+
+def memory_limit():
+    """Bytes that one answer may take: half of the machine's memory, or 2 GB if that is more or unknown."""
+    try:
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Not every system says.
+        machine = 0.0
+    return max(_LEAST_LIMIT, _SHARE_OF_MACHINE * machine)
+
+
+def require_memory(n_bytes, what, remedies):
+    """Raise a MemoryError where ``what`` would take more bytes than the limit.
+
+    Parameters
+    ----------
+    n_bytes : float
+    what : str
+        Subject of the error's sentence.
+    remedies : list of str
+        What to ask for instead; lettered if there are several.
+    """
+    limit = memory_limit()
+    if n_bytes <= limit:
+        return
+    if len(remedies) > 1:
+        remedies = [f"({letter}) {remedy}" for letter, remedy in zip("abcdef", remedies, strict=False)]
+    raise MemoryError(
+        f"{what} would need {n_bytes / 1e9:.1f} GB, more than {limit / 1e9:.0f} GB (half of this machine's "
+        f"memory, or 2 GB). {' '.join(remedies)}"
+    )

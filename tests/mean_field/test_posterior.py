@@ -7,7 +7,7 @@ import pytest
 from mean_field_catalogue import CATALOGUE, built, fitted, mixture_terms
 
 from sklearn_lrvb.exponential_families import UnivariateNormal
-from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term, memory
+from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term, response
 
 
 def test_names_follow_the_flat_vector():
@@ -119,7 +119,7 @@ def test_standard_deviations_are_the_roots_of_the_covariance(name):
 
 def test_many_rows_need_no_matrix_of_their_size(monkeypatch):
     """20,000 indicators: their covariance alone would take 12.8 GB."""
-    monkeypatch.setattr(memory, "memory_limit", lambda: 2e9)
+    monkeypatch.setattr(response, "memory_limit", lambda: 2e9)
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(12_000, 2)), rng.normal(size=(8_000, 2)) + [4.0, 1.0]])
     factors, terms = mixture_terms(X)

@@ -21,9 +21,8 @@ from sklearn_lrvb.mean_field import (
     MeanFieldModel,
     Term,
     coupling,
-    member_covariances,
-    memory,
-    monomials,
+    factor,
+    log_joint,
     posterior,
     response,
 )
@@ -84,18 +83,18 @@ WAYS = {
         (definite_system, "_FEW_ENTRIES"): 0,
         (definite_system, "_MOST_LAST"): 10**6,
     },
-    "products": {(member_covariances, "_STORED_UP_TO"): 0},
-    "no monomials": {(monomials, "_MOST_ENTRIES"): 0},
-    "all monomials": {(monomials, "_MOST_ENTRIES"): np.inf},
+    "products": {(factor, "_STORED_UP_TO"): 0},
+    "no monomials": {(log_joint, "_MOST_ENTRIES"): 0},
+    "all monomials": {(log_joint, "_MOST_ENTRIES"): np.inf},
     "nothing separate": {(response, "_LEAST_SHARE"): np.inf},
     "small ones separate": {(response, "_LEAST_SHARE"): 0.0},
-    "copy by copy": {(coupling, "BYTES_PER_ENTRY"): 1e9, (monomials, "_MOST_ENTRIES"): 0},
-    "dense blocks": {(coupling, "_DENSE_FROM"): 0.0, (monomials, "_MOST_ENTRIES"): 0},
+    "copy by copy": {(coupling, "BYTES_PER_ENTRY"): 1e9, (log_joint, "_MOST_ENTRIES"): 0},
+    "dense blocks": {(coupling, "_DENSE_FROM"): 0.0, (log_joint, "_MOST_ENTRIES"): 0},
     "sparse blocks": {(coupling, "_DENSE_FROM"): 1e9},
     "small dense blocks of products": {
         (coupling, "BYTES_PER_ENTRY"): 1e6,
         (coupling, "_DENSE_FROM"): 0.0,
-        (member_covariances, "_STORED_UP_TO"): 0,
+        (factor, "_STORED_UP_TO"): 0,
     },
 }
 
@@ -175,7 +174,7 @@ def test_large_regressions_are_those_of_stored_matrices(ard, monkeypatch):
     fast = regression(9, ard).fit(tol=1e-11)
     found = {label: fast.std(label) for label in fast._all_statistics}
     covariance = fast.covariance("beta.value", "tau")
-    monkeypatch.setattr(member_covariances, "_STORED_UP_TO", 1000)
+    monkeypatch.setattr(factor, "_STORED_UP_TO", 1000)
     slow = regression(9, ard).fit(tol=1e-11)
     for label, sd in found.items():
         np.testing.assert_allclose(sd, slow.std(label), rtol=1e-8)
@@ -315,7 +314,7 @@ def test_error_bars_of_a_mixture_take_no_memory_for_all_of_its_rows(statistic):
     ],
 )
 def test_memory_errors_say_what_helps(limit, message, monkeypatch):
-    monkeypatch.setattr(memory, "memory_limit", lambda: limit)
+    monkeypatch.setattr(response, "memory_limit", lambda: limit)
     posterior = crossed_effects(20, 20, 60).fit()
     assert posterior.saddle is None
     with pytest.raises(MemoryError, match=message.replace("(a)", r"\(a\)")):

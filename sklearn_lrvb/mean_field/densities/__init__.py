@@ -7,12 +7,12 @@ from sklearn_lrvb.mean_field.densities.likelihoods import (
     exponential_likelihood,
     poisson_likelihood,
 )
-from sklearn_lrvb.mean_field.densities.normal_likelihoods import (
+from sklearn_lrvb.mean_field.densities.normal import (
+    Linear,
     multivariate_normal_likelihood,
     normal_likelihood,
+    normal_prior,
 )
-from sklearn_lrvb.mean_field.densities.normal_priors import normal_prior
-from sklearn_lrvb.mean_field.densities.normal_terms import Linear
 from sklearn_lrvb.mean_field.densities.priors import (
     beta_prior,
     categorical_prior,

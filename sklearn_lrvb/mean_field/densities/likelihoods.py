@@ -7,8 +7,14 @@ from scipy.special import gammaln
 
 from sklearn_lrvb.exponential_families import Beta, Dirichlet, Gamma
 from sklearn_lrvb.mean_field.arguments import spread
-from sklearn_lrvb.mean_field.densities.density import Density, described, required_factor
-from sklearn_lrvb.mean_field.densities.rows import data_rows, likelihood, row_term
+from sklearn_lrvb.mean_field.densities.density import (
+    Density,
+    data_rows,
+    described,
+    likelihood,
+    required_factor,
+    row_term,
+)
 from sklearn_lrvb.mean_field.term import Term
 
 

@@ -7,7 +7,7 @@ from scipy.special import gammaln
 from sklearn_lrvb.exponential_families import Beta, Categorical, Dirichlet, Gamma, GaussianChain, Wishart
 from sklearn_lrvb.mean_field.arguments import numbers, positive_definite, spread
 from sklearn_lrvb.mean_field.densities.density import Density, described, member_terms, required_factor
-from sklearn_lrvb.mean_field.densities.normal_terms import LOG_2_PI
+from sklearn_lrvb.mean_field.densities.normal import LOG_2_PI
 from sklearn_lrvb.mean_field.term import Term
 
 
