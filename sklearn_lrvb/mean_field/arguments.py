@@ -81,7 +81,7 @@ def _wanted(above, least, whole):
     return f"{kind} and at least {least:g}" if least > -np.inf else kind
 
 
-def spread(what, given, shape, **limits):
+def broadcast(what, given, shape, **limits):
     """`numbers` as an array of this shape, to which they broadcast."""
     array = numbers(what, given, **limits)
     try:

@@ -569,7 +569,7 @@ def test_weights_that_differ_within_a_row_are_refused():
         (lambda: exponential_likelihood([-1.0], "tau"), "y must be finite and at least 0; got -1"),
         (lambda: bernoulli_likelihood([2], "p"), "y must be zeros and ones; got 2 at 0."),
         (
-            lambda: multivariate_normal_likelihood(np.zeros((2, 3)), "beta", "Lambda"),
+            lambda: multivariate_normal_likelihood(np.zeros((2, 3)), "beta", 1.0),
             "'beta' has 2 features, expected 3 as the vectors.",
         ),
         (

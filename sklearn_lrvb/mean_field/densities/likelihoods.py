@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from sklearn_lrvb.exponential_families import Beta, Dirichlet, Gamma
-from sklearn_lrvb.mean_field.arguments import spread
+from sklearn_lrvb.mean_field.arguments import broadcast
 from sklearn_lrvb.mean_field.densities.density import (
     Density,
     data_rows,
@@ -83,7 +83,7 @@ def poisson_likelihood(
     poisson_likelihood(array(3,), rate='rates')
     """
     rows = data_rows(y, least=0.0, whole=True)
-    exposures = spread("exposure", exposure, rows.shape, above=0.0)
+    exposures = broadcast("exposure", exposure, rows.shape, above=0.0)
     constant = rows * np.log(exposures) - gammaln(rows + 1.0)
     text = described("poisson_likelihood", rows, rate=rate)
     values = (constant, {"log": rows, "value": -exposures})

@@ -1,7 +1,14 @@
-"""Normal densities of numbers whose mean is linear in factors: a residual of a constant and linear parts."""
+"""Normal densities, of data and of factors, of numbers and of vectors.
+
+Each is sum_n w_n [log|L| / 2 - P log(2 pi) / 2 - r_n' L r_n / 2], where the residual r_n is a constant plus
+parts that are linear in normal factors, and P is 1 for numbers.
+
+*Conventions.* The entries of r_n have the letters of `_Precision.pair` on the two sides of L: none for a
+number, "p" and "q" for a vector, or "p" twice where L is diagonal.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +20,7 @@ from sklearn_lrvb.exponential_families import (
     UnivariateNormal,
     Wishart,
 )
-from sklearn_lrvb.mean_field.arguments import floats, numbers, positive_definite, spread
+from sklearn_lrvb.mean_field.arguments import broadcast, floats, numbers, positive_definite
 from sklearn_lrvb.mean_field.densities.density import (
     Density,
     Rows,
@@ -63,304 +70,6 @@ class Linear:
         return described(
             "Linear", self.name, **{key: value for key, value in named.items() if value is not None}
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """One part of a residual, sign times design times a statistic of a normal factor.
-
-    Attributes
-    ----------
-    name : str
-    coefficient : ndarray
-        Sign and design, with the letters ``own``.
-    own : str
-    value, second : str
-        The statistics of first and second moments.
-    letters, second_letters : str
-        Their axes.
-    at : dict
-        Positions of the factor's copies.
-    """
-
-    name: str
-    coefficient: np.ndarray
-    own: str
-    value: str
-    letters: str
-    second: str
-    second_letters: str
-    at: dict
-
-
-def linear_part(factors, linear, sign, rows):
-    """The `_Part` of a `Linear`."""
-    factor = required_factor(factors, linear.name, UnivariateNormal, MultivariateNormal, GaussianChain)
-    family, name = factor.family, linear.name
-    is_vector = is_of(family, MultivariateNormal)
-    if isinstance(family, GaussianChain):
-        lead, positions = _chain_letters(name, factor, linear.at, rows)
-    else:
-        lead, positions = rows.lead(name, factor.lead, linear.at)
-    design, own = np.array(float(sign)), ""
-    if linear.design is not None:
-        own = rows.letters + "p" * is_vector
-        expected = (*rows.shape, family.n_features) if is_vector else rows.shape
-        design = sign * numbers(f"the design of {name!r}", linear.design, expected)
-    elif is_vector:
-        raise ValueError(
-            f"{name!r} is a vector of {family.n_features} coefficients: give it a design (n, P)."
-        )
-    value, second = list(family.statistics)[:2]
-    vector, pair = ("p", "pq") if is_vector else ("", "")
-    return _Part(name, design, own, value, lead + vector, second, lead + pair, positions)
-
-
-def _chain_letters(name, factor, at, rows):
-    if factor.lead or at is not None or (factor.family.n_steps,) != rows.shape:
-        raise ValueError(
-            f"the chain {name!r} has {factor.family.n_steps} steps and copies {factor.lead}, expected one "
-            f"step for each of {rows}. Rows that are missing are those of weight 0."
-        )
-    return "n", {}
-
-
-@dataclass(frozen=True, eq=False)
-class _Precision:
-    """The precision of a number, known or a factor.
-
-    Attributes
-    ----------
-    coefficients : list of (letters, ndarray)
-        What is known of it.
-    value, log : list of (statistic, letters)
-        What is not, and its logarithm.
-    log_constant : ndarray
-        The logarithm of what is known, for every row.
-    at : dict
-        Positions of the factor's copies.
-    """
-
-    coefficients: list
-    value: list
-    log: list
-    log_constant: np.ndarray
-    at: dict
-
-
-def number_precision(factors, precision, at, rows):
-    """The `_Precision` from numbers or the name of a factor."""
-    if not isinstance(precision, str):
-        known = spread("the precision", precision, rows.shape, above=0.0)
-        return _Precision([(rows.letters, known)], [], [], np.log(known), {})
-    factor = required_factor(factors, precision, Gamma)
-    letters, positions = rows.lead(precision, factor.lead, at)
-    value, log = (f"{precision}.value", letters), (f"{precision}.log", letters)
-    return _Precision([], [value], [log], np.zeros(rows.shape), positions)
-
-
-def normal_terms(rows, constant, parts, precision):
-    """Terms of sum_n w_n [log(tau) / 2 - log(2 pi) / 2 - tau r_n^2 / 2], r_n a constant plus the parts.
-
-    Parameters
-    ----------
-    rows : Rows
-    constant : ndarray of shape (n,)
-    parts : list of _Part
-    precision : _Precision
-    """
-    n, at, chosen = rows.letters, precision.at, rows.chosen
-    base = [(n, rows.coefficients), *precision.coefficients]
-    terms = [Term(0.5 * np.sum(rows.weights * (precision.log_constant - LOG_2_PI)))]
-    if precision.log:
-        terms.append(row_term([(n, 0.5 * rows.coefficients)], [*chosen, *precision.log], at))
-    terms.append(row_term([*base, (n, -0.5 * constant**2)], [*chosen, *precision.value], at))
-    for place, part in enumerate(parts):
-        first = part.own, part.coefficient
-        again = part.own.replace("p", "q"), part.coefficient
-        linear = (f"{part.name}.{part.value}", part.letters)
-        square = (f"{part.name}.{part.second}", part.second_letters)
-        products = [
-            ([(n, -constant), first], [linear], {}),
-            ([("", np.array(-0.5)), first, again], [square], {}),
-        ]
-        for other in parts[:place]:
-            if other.name == part.name:
-                raise ValueError(
-                    f"{part.name!r} occurs twice in a normal density: its copies would need a joint factor."
-                )
-            own = other.own.replace("p", "q"), other.coefficient
-            others = f"{other.name}.{other.value}", other.letters.replace("p", "q")
-            products.append(([("", np.array(-1.0)), first, own], [linear, others], other.at))
-        for coefficients, moments, of_other in products:
-            statistics = [*chosen, *moments, *precision.value]
-            terms.append(row_term([*base, *coefficients], statistics, {**at, **part.at, **of_other}))
-    return terms
-
-
-def predictor(mean):
-    """The constant, and the linear parts, of a mean: number, array, name, `Linear` or a list of these."""
-    constant, parts = 0.0, []
-    for item in mean if _is_list_of_parts(mean) else [mean]:
-        if isinstance(item, str):
-            parts.append(Linear(item))
-        elif isinstance(item, Linear):
-            parts.append(item)
-        else:
-            constant = constant + floats("the known part of the mean", item)
-    return constant, parts
-
-
-def _is_list_of_parts(mean):
-    """Whether a mean is a list of parts, and no list of numbers that stands for an array."""
-    return isinstance(mean, list | tuple) and any(isinstance(item, str | Linear) for item in mean)
-
-
-@dataclass(frozen=True, eq=False)
-class _VectorPart:
-    """A normal vector in a residual, with its sign.
-
-    Attributes
-    ----------
-    name : str
-    sign : float
-    lead : str
-        Letters of its copies.
-    at : dict
-        Positions of its copies.
-    """
-
-    name: str
-    sign: float
-    lead: str
-    at: dict
-
-
-def vector_part(factors, linear, sign, n_features, rows):
-    """The `_VectorPart` of a `Linear` without a design."""
-    factor = required_factor(factors, linear.name, MultivariateNormal)
-    if linear.design is not None:
-        raise ValueError(f"{linear.name!r} is part of the mean of a vector, in which it has no design.")
-    _require_features(linear.name, factor, n_features)
-    return _VectorPart(linear.name, sign, *rows.lead(linear.name, factor.lead, linear.at))
-
-
-def _require_features(name, factor, n_features):
-    if factor.family.n_features != n_features:
-        raise ValueError(
-            f"{name!r} has {factor.family.n_features} features, expected {n_features} as the vectors."
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _VectorPrecision:
-    """The precision matrix of a vector.
-
-    Attributes
-    ----------
-    pair : str
-        "pq", or "pp" for a diagonal one: letters of the two vectors that it stands between.
-    coefficients : list of (letters, ndarray)
-        What is known of it.
-    value, log_det : list of (statistic, letters)
-        What is not, and a statistic that is summed to the logarithm of its determinant,
-    log_det_factor : float
-        times this number.
-    log_det_constant : float or ndarray
-        The logarithm of the determinant of what is known, for all rows or for every row.
-    """
-
-    pair: str
-    coefficients: list
-    value: list
-    log_det: list
-    log_det_factor: float = 1.0
-    log_det_constant: float | np.ndarray = 0.0
-
-
-def vector_precision(factors, precision, n_features, rows):
-    """The `_VectorPrecision` from numbers or the name of a factor."""
-    if not isinstance(precision, str):
-        return _known(precision, n_features, rows)
-    factor = required_factor(factors, precision, Gamma, Wishart)
-    if is_of(factor.family, Wishart):
-        _require_features(precision, factor, n_features)
-        letters, _ = rows.lead(precision, factor.lead, None)
-        value, log_det = (f"{precision}.value", letters + "pq"), (f"{precision}.log_det", letters)
-        return _VectorPrecision("pq", [], [value], [log_det])
-    letters, is_diagonal = _gamma_letters(precision, factor, n_features, rows)
-    value, log = (f"{precision}.value", letters), (f"{precision}.log", letters)
-    return _VectorPrecision("pp", [], [value], [log], 1.0 if is_diagonal else float(n_features))
-
-
-def _known(precision, n_features, rows):
-    matrix = numbers("the precision", precision)
-    if matrix.ndim == 0:
-        matrix = matrix * np.eye(n_features)
-    square = n_features, n_features
-    if matrix.shape not in (square, (*rows.shape, *square)):
-        raise ValueError(
-            f"the precision has shape {matrix.shape}, expected a number, a matrix {square}, or a matrix for "
-            f"each of {rows}. Numbers for the entries of a vector are the matrix np.diag(numbers)."
-        )
-    matrix = positive_definite("the precision", matrix, n_features)
-    letters = rows.letters if matrix.ndim > 2 else ""
-    log_det = np.linalg.slogdet(matrix)[1]
-    return _VectorPrecision("pq", [(letters + "pq", matrix)], [], [], log_det_constant=log_det)
-
-
-def _gamma_letters(name, factor, n_features, rows):
-    """Letters of the copies of a `Gamma` factor, and whether each entry of a vector has its own."""
-    lead = factor.lead
-    whole = rows.letters_of(lead)
-    entries = rows.letters_of(lead[:-1]) if lead[-1:] == (n_features,) else None
-    if whole is None and entries is None:
-        raise ValueError(
-            f"{name!r} has copies {lead}, expected none or one for each of {rows}, or (..., "
-            f"{n_features}) with one for each entry."
-        )
-    if whole is not None and entries is not None:
-        raise ValueError(
-            f"the copies {lead} of {name!r} may belong to the vectors or to their {n_features} entries: give "
-            "it copies of both, or a copy of the vector's factor more."
-        )
-    return (whole, False) if entries is None else (entries + "p", True)
-
-
-def vector_normal_terms(rows, constant, parts, precision):
-    """Terms of sum_n w_n [log|L| / 2 - P log(2 pi) / 2 - r_n' L r_n / 2], r_n a constant plus the parts.
-
-    Parameters
-    ----------
-    rows : Rows
-    constant : ndarray of shape (n, P)
-    parts : list of _VectorPart
-    precision : _VectorPrecision
-        L.
-    """
-    n, (first, second), chosen = rows.letters, precision.pair, rows.chosen
-    log_density = precision.log_det_constant - constant.shape[-1] * LOG_2_PI
-    terms = [Term(0.5 * np.sum(rows.weights * log_density))]
-    if precision.log_det:
-        half = n, 0.5 * precision.log_det_factor * rows.coefficients
-        terms.append(row_term([half], [*chosen, *precision.log_det], None))
-    left, right = (n + first, constant), (n + second, constant)
-    products = [([("", np.array(-0.5)), left, right], [], {})]
-    for place, part in enumerate(parts):
-        value = f"{part.name}.value", part.lead + second
-        outer = f"{part.name}.outer", part.lead + precision.pair
-        products.append(([("", np.array(-part.sign)), left], [value], part.at))
-        products.append(([("", np.array(-0.5))], [outer], part.at))
-        for other in parts[:place]:
-            if other.name == part.name:
-                raise ValueError(f"{part.name!r} occurs twice in a normal density of vectors.")
-            others = f"{other.name}.value", other.lead + first
-            sign = "", np.array(-part.sign * other.sign)
-            products.append(([sign], [value, others], {**part.at, **other.at}))
-    for coefficients, moments, at in products:
-        known = [(n, rows.coefficients), *precision.coefficients, *coefficients]
-        terms.append(row_term(known, [*chosen, *moments, *precision.value], at))
-    return terms
 
 
 def normal_likelihood(
@@ -421,16 +130,8 @@ def normal_likelihood(
     array([0.14, 0.96])
     """
     values = data_rows(y)
-    constant, parts = predictor(mean)
-    residual = values - spread("the known part of the mean", constant, values.shape)
-
-    def build(factors, rows):
-        own = [linear_part(factors, part, -1.0, rows) for part in parts]
-        of_precision = number_precision(factors, precision, precision_at, rows)
-        return normal_terms(rows, residual, own, of_precision)
-
     text = described("normal_likelihood", values, mean=mean, precision=precision)
-    return likelihood(text, len(values), weights, given, build)
+    return _likelihood(text, values, mean, precision, precision_at, weights, given)
 
 
 def multivariate_normal_likelihood(
@@ -470,17 +171,21 @@ def multivariate_normal_likelihood(
     multivariate_normal_likelihood(array(5, 2), mean='mu', precision='Lambda')
     """
     values = data_rows(X, n_axes=2)
-    constant, parts = predictor(mean)
-    residual = values - spread("the known part of the mean", constant, values.shape)
-
-    def build(factors, rows):
-        n_features = values.shape[1]
-        own = [vector_part(factors, part, -1.0, n_features, rows) for part in parts]
-        of_precision = vector_precision(factors, precision, n_features, rows)
-        return vector_normal_terms(rows, residual, own, of_precision)
-
     text = described("multivariate_normal_likelihood", values, mean=mean, precision=precision)
-    return likelihood(text, len(values), weights, given, build)
+    return _likelihood(text, values, mean, precision, None, weights, given)
+
+
+def _likelihood(text, values, mean, precision, precision_at, weights, given):
+    constant, parts = _predictor(mean)
+    residual = values - broadcast("the known part of the mean", constant, values.shape)
+    parts = [(-1.0, part) for part in parts]
+    return likelihood(
+        text,
+        len(values),
+        weights,
+        given,
+        lambda factors, rows: _normal_terms(factors, rows, residual, parts, precision, precision_at),
+    )
 
 
 def normal_prior(
@@ -522,24 +227,244 @@ def normal_prior(
 
     def build(factors):
         factor = required_factor(factors, name, UnivariateNormal, MultivariateNormal)
-        if is_of(factor.family, MultivariateNormal):
-            return _vector_prior(factors, name, factor, mean, precision)
-        rows = Rows(factor.lead or (1,), np.ones(factor.lead or (1,)))
-        constant, parts = predictor(mean)
-        own = [linear_part(factors, Linear(name), 1.0, rows)]
-        own += [linear_part(factors, part, -1.0, rows) for part in parts]
-        residual = -spread(f"the mean of {name!r}", constant, rows.shape)
-        of_precision = number_precision(factors, precision, None, rows)
-        return normal_terms(rows, residual, own, of_precision)
+        is_vector = is_of(factor.family, MultivariateNormal)
+        shape = factor.lead or (() if is_vector else (1,))
+        entries = (factor.family.n_features,) if is_vector else ()
+        constant, parts = _predictor(mean)
+        residual = -broadcast(f"the mean of {name!r}", constant, (*shape, *entries))
+        parts = [(1.0, Linear(name)), *((-1.0, part) for part in parts)]
+        return _normal_terms(factors, Rows(shape, np.ones(shape)), residual, parts, precision)
 
     return Density(described("normal_prior", name, mean=mean, precision=precision), build)
 
 
-def _vector_prior(factors, name, factor, mean, precision):
-    rows, n_features = Rows(factor.lead, np.ones(factor.lead)), factor.family.n_features
-    constant, parts = predictor(mean)
-    own = [vector_part(factors, Linear(name), 1.0, n_features, rows)]
-    own += [vector_part(factors, part, -1.0, n_features, rows) for part in parts]
-    residual = -spread(f"the mean of {name!r}", constant, (*rows.shape, n_features))
-    of_precision = vector_precision(factors, precision, n_features, rows)
-    return vector_normal_terms(rows, residual, own, of_precision)
+def _predictor(mean):
+    """The constant, and the `Linear` parts, of a mean: number, array, name, `Linear` or a list of these."""
+    # A list of numbers alone stands for an array.
+    is_list = isinstance(mean, list | tuple) and any(isinstance(item, str | Linear) for item in mean)
+    constant, parts = 0.0, []
+    for item in mean if is_list else [mean]:
+        if isinstance(item, str):
+            parts.append(Linear(item))
+        elif isinstance(item, Linear):
+            parts.append(item)
+        else:
+            constant = constant + floats("the known part of the mean", item)
+    return constant, parts
+
+
+def _normal_terms(factors, rows, constant, parts, precision, precision_at=None):
+    """The terms of a normal density.
+
+    Parameters
+    ----------
+    factors : dict, name -> Factor
+    rows : Rows
+    constant : ndarray of shape (rows...) or (rows..., P)
+        Of the residual.
+    parts : list of (float, Linear)
+        Signs and parts of the residual.
+    precision : str, or array-like
+    precision_at : int array-like, or None
+        The copy of the precision that every row has.
+    """
+    n, chosen, entries = rows.letters, rows.chosen, constant.shape[len(rows.shape) :]
+    if entries:
+        precision = _of_vectors(factors, precision, entries[0], rows)
+        parts = [_vector_part(factors, *part, precision.pair, entries[0], rows) for part in parts]
+    else:
+        precision = _of_numbers(factors, precision, precision_at, rows)
+        parts = [_number_part(factors, *part, rows) for part in parts]
+    log_density = precision.log_det_constant - np.prod(entries) * LOG_2_PI
+    terms = [Term(0.5 * np.sum(rows.weights * log_density))]
+    if precision.log_det:
+        half = n, 0.5 * precision.log_det_factor * rows.coefficients
+        terms.append(row_term([half], [*chosen, *precision.log_det], precision.at))
+    left, right = ((n + letter, constant) for letter in precision.pair)
+    products = [(-0.5, [left, right], [], {})]
+    for place, part in enumerate(parts):
+        products.append((-1.0, [left, part.design(1)], [part.value(1)], part.at))
+        products.append((-0.5, [part.design(0), part.design(1)], [part.second], part.at))
+        for other in parts[:place]:
+            if other.name == part.name:
+                raise ValueError(
+                    f"{part.name!r} occurs twice in a normal density: its copies would need a joint factor."
+                )
+            designs, values = [other.design(0), part.design(1)], [part.value(1), other.value(0)]
+            products.append((-1.0, designs, values, {**part.at, **other.at}))
+    for factor, coefficients, moments, at in products:
+        known = [(n, factor * rows.coefficients), *precision.known, *coefficients]
+        terms.append(row_term(known, [*chosen, *moments, *precision.value], {**precision.at, **at}))
+    return terms
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One part of a residual, sign times design times the variable of a normal factor.
+
+    Attributes
+    ----------
+    name : str
+    coefficient : ndarray
+        Sign times design.
+    rows : str
+        Letters of the rows in the design, of which a vector of coefficients has an entry more each.
+    has_entries : bool
+        Whether the design has these.
+    statistic : str
+        "factor.statistic" of the variable.
+    lead : str
+        Letters of the factor's copies.
+    second : (statistic, letters)
+        The second moments.
+    pair : tuple of str
+        Letters of the variable's entries on the two sides of L.
+    at : dict
+        Positions of the factor's copies.
+    """
+
+    name: str
+    coefficient: np.ndarray
+    rows: str
+    has_entries: bool
+    statistic: str
+    lead: str
+    second: tuple
+    pair: tuple
+    at: dict
+
+    def design(self, side):
+        """The design on a side of L, with its letters."""
+        return self.rows + self.pair[side] * self.has_entries, self.coefficient
+
+    def value(self, side):
+        """The variable on a side of L, with its letters."""
+        return self.statistic, self.lead + self.pair[side]
+
+
+def _number_part(factors, sign, linear, rows):
+    """The `_Part` of a residual that is a number."""
+    factor = required_factor(factors, linear.name, UnivariateNormal, MultivariateNormal, GaussianChain)
+    family, name = factor.family, linear.name
+    is_vector = is_of(family, MultivariateNormal)
+    if not isinstance(family, GaussianChain):
+        lead, at = rows.lead(name, factor.lead, linear.at)
+    elif factor.lead or linear.at is not None or (family.n_steps,) != rows.shape:
+        raise ValueError(
+            f"the chain {name!r} has {family.n_steps} steps and copies {factor.lead}, expected one "
+            f"step for each of {rows}. Rows that are missing are those of weight 0."
+        )
+    else:
+        lead, at = "n", {}
+    coefficient, letters = np.array(sign), ""
+    if linear.design is not None:
+        expected = (*rows.shape, family.n_features) if is_vector else rows.shape
+        coefficient = sign * numbers(f"the design of {name!r}", linear.design, expected)
+        letters = rows.letters
+    elif is_vector:
+        raise ValueError(
+            f"{name!r} is a vector of {family.n_features} coefficients: give it a design (n, P)."
+        )
+    value, second = list(family.statistics)[:2]
+    pair = ("p", "q") if is_vector else ("", "")
+    moments = f"{name}.{second}", lead + "".join(pair)
+    return _Part(name, coefficient, letters, is_vector, f"{name}.{value}", lead, moments, pair, at)
+
+
+def _vector_part(factors, sign, linear, pair, n_features, rows):
+    """The `_Part` of a residual that is a vector."""
+    name, factor = linear.name, required_factor(factors, linear.name, MultivariateNormal)
+    if linear.design is not None:
+        raise ValueError(f"{name!r} is part of the mean of a vector, in which it has no design.")
+    _require_features(name, factor, n_features)
+    lead, at = rows.lead(name, factor.lead, linear.at)
+    moments = f"{name}.outer", lead + "".join(pair)
+    return _Part(name, np.array(sign), "", False, f"{name}.value", lead, moments, pair, at)
+
+
+def _require_features(name, factor, n_features):
+    if factor.family.n_features != n_features:
+        raise ValueError(
+            f"{name!r} has {factor.family.n_features} features, expected {n_features} as the vectors."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Precision:
+    """The precision L of a number or a vector, known or a factor.
+
+    Attributes
+    ----------
+    pair : tuple of str
+        Letters of the entries that it stands between.
+    known : list of (letters, ndarray)
+        What is known of it.
+    value, log_det : list of (statistic, letters)
+        What is not, and a statistic that is summed to the logarithm of its determinant,
+    log_det_factor : float
+        times this number.
+    log_det_constant : float or ndarray
+        The logarithm of the determinant of what is known, for all rows or for every row.
+    at : dict
+        Positions of the factor's copies.
+    """
+
+    pair: tuple
+    known: list
+    value: list
+    log_det: list
+    log_det_factor: float = 1.0
+    log_det_constant: "float | np.ndarray" = 0.0
+    at: dict = field(default_factory=dict)
+
+
+def _of_numbers(factors, precision, at, rows):
+    """The `_Precision` of numbers, from numbers or the name of a factor."""
+    if not isinstance(precision, str):
+        known = broadcast("the precision", precision, rows.shape, above=0.0)
+        return _Precision(("", ""), [(rows.letters, known)], [], [], log_det_constant=np.log(known))
+    factor = required_factor(factors, precision, Gamma)
+    letters, positions = rows.lead(precision, factor.lead, at)
+    value, log = (f"{precision}.value", letters), (f"{precision}.log", letters)
+    return _Precision(("", ""), [], [value], [log], at=positions)
+
+
+def _of_vectors(factors, precision, n_features, rows):
+    """The `_Precision` of vectors, from numbers or the name of a factor."""
+    if not isinstance(precision, str):
+        matrix, square = numbers("the precision", precision), (n_features, n_features)
+        if matrix.ndim == 0:
+            matrix = matrix * np.eye(n_features)
+        if matrix.shape not in (square, (*rows.shape, *square)):
+            raise ValueError(
+                f"the precision has shape {matrix.shape}, expected a number, a matrix {square}, or a matrix "
+                f"for each of {rows}. Numbers for the entries of a vector are the matrix np.diag(numbers)."
+            )
+        matrix = positive_definite("the precision", matrix, n_features)
+        known = (rows.letters if matrix.ndim > 2 else "") + "pq", matrix
+        return _Precision(("p", "q"), [known], [], [], log_det_constant=np.linalg.slogdet(matrix)[1])
+    factor = required_factor(factors, precision, Gamma, Wishart)
+    lead = factor.lead
+    if is_of(factor.family, Wishart):
+        _require_features(precision, factor, n_features)
+        letters, _ = rows.lead(precision, lead, None)
+        value, log_det = (f"{precision}.value", letters + "pq"), (f"{precision}.log_det", letters)
+        return _Precision(("p", "q"), [], [value], [log_det])
+    # Copies of a gamma factor belong to the vectors, or each entry of a vector has its own.
+    letters = rows.letters_of(lead)
+    of_entries = rows.letters_of(lead[:-1]) if lead[-1:] == (n_features,) else None
+    if letters is None and of_entries is None:
+        raise ValueError(
+            f"{precision!r} has copies {lead}, expected none or one for each of {rows}, or (..., "
+            f"{n_features}) with one for each entry."
+        )
+    if letters is not None and of_entries is not None:
+        raise ValueError(
+            f"the copies {lead} of {precision!r} may belong to the vectors or to their {n_features} entries: "
+            "give it copies of both, or a copy of the vector's factor more."
+        )
+    log_det_factor = float(n_features)
+    if of_entries is not None:
+        letters, log_det_factor = of_entries + "p", 1.0
+    value, log = (f"{precision}.value", letters), (f"{precision}.log", letters)
+    return _Precision(("p", "p"), [], [value], [log], log_det_factor)

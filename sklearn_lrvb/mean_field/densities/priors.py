@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from sklearn_lrvb.exponential_families import Beta, Categorical, Dirichlet, Gamma, GaussianChain, Wishart
-from sklearn_lrvb.mean_field.arguments import numbers, positive_definite, spread
+from sklearn_lrvb.mean_field.arguments import broadcast, numbers, positive_definite
 from sklearn_lrvb.mean_field.densities.density import Density, described, member_terms, required_factor
 from sklearn_lrvb.mean_field.densities.normal import LOG_2_PI
 from sklearn_lrvb.mean_field.term import Term
@@ -52,17 +52,12 @@ def gamma_prior(name: str, shape: ArrayLike, rate: "ArrayLike | str") -> Density
 
     def build(factors):
         factor, of_rate = required_factor(factors, name, Gamma), required_factor(factors, rate, Gamma)
-        shapes = spread("shape", shape, factor.lead)
-        letters = "abcdef"[: len(factor.lead)]
-        if of_rate.lead not in ((), factor.lead):
-            raise ValueError(
-                f"{rate!r} has copies {of_rate.lead}, expected none or {factor.lead} as {name!r}."
-            )
-        of_rate_letters = letters if of_rate.lead else ""
+        shapes = broadcast("shape", shape, factor.lead)
+        letters, letters_of_rate = _letters_of_copies(name, factor, rate, of_rate)
         return [
             Term(shapes - 1.0, f"{name}.log"),
-            Term(shapes, f"{rate}.log", subscripts=f"{letters},{of_rate_letters}"),
-            Term(-1.0, f"{name}.value", f"{rate}.value", subscripts=f",{letters},{of_rate_letters}"),
+            Term(shapes, f"{rate}.log", subscripts=f"{letters},{letters_of_rate}"),
+            Term(-1.0, f"{name}.value", f"{rate}.value", subscripts=f",{letters},{letters_of_rate}"),
             Term(-np.sum(gammaln(shapes))),
         ]
 
@@ -206,35 +201,25 @@ def random_walk_prior(
     def build(factors):
         factor = required_factor(factors, name, GaussianChain)
         n_steps, n_chains = factor.family.n_steps, factor.n_members
-        letters = "abcdef"[: len(factor.lead)]
         n_moves = n_chains * (n_steps - 1.0)
+        if isinstance(precision, str):
+            of = required_factor(factors, precision, Gamma)
+            letters, letters_of_precision = _letters_of_copies(name, factor, precision, of)
+            known, value, axes = 1.0, [f"{precision}.value"], f",{letters_of_precision}"
+            log = Term(np.full(of.lead, 0.5 * n_moves / of.n_members), f"{precision}.log")
+        else:
+            letters, known, value, axes = "abcdef"[: len(factor.lead)], precision, [], ""
+            log = Term(0.5 * n_moves * np.log(precision))
         squares = np.r_[memory**2, np.full(n_steps - 2, 1.0 + memory**2), 1.0]
         first = np.eye(1, n_steps)[0]
-        terms = [
+        return [
             Term(-0.5 * start_precision * first, f"{name}.square", subscripts=f"t,{letters}t"),
             Term(start_precision * start_mean * first, f"{name}.value", subscripts=f"t,{letters}t"),
             Term(0.5 * n_chains * (np.log(start_precision) - LOG_2_PI - start_precision * start_mean**2)),
             Term(-0.5 * n_moves * LOG_2_PI),
-        ]
-        if not isinstance(precision, str):
-            return [
-                *terms,
-                Term(0.5 * n_moves * np.log(precision)),
-                Term(-0.5 * precision * squares, f"{name}.square", subscripts=f"t,{letters}t"),
-                Term(precision * memory, f"{name}.product", subscripts=f",{letters}t"),
-            ]
-        of = required_factor(factors, precision, Gamma)
-        if of.lead not in ((), factor.lead):
-            raise ValueError(
-                f"{precision!r} has copies {of.lead}, expected none or {factor.lead} as {name!r}."
-            )
-        own = letters if of.lead else ""
-        log = np.full(of.lead, 0.5 * n_moves / of.n_members)
-        return [
-            *terms,
-            Term(log, f"{precision}.log"),
-            Term(-0.5 * squares, f"{name}.square", f"{precision}.value", subscripts=f"t,{letters}t,{own}"),
-            Term(memory, f"{name}.product", f"{precision}.value", subscripts=f",{letters}t,{own}"),
+            log,
+            Term(-0.5 * known * squares, f"{name}.square", *value, subscripts=f"t,{letters}t{axes}"),
+            Term(known * memory, f"{name}.product", *value, subscripts=f",{letters}t{axes}"),
         ]
 
     return Density(text, build)
@@ -278,24 +263,16 @@ def categorical_prior(name: str, probabilities: "str | ArrayLike", *, at: ArrayL
     def build(factors):
         factor = required_factor(factors, name, Categorical)
         of = required_factor(factors, probabilities, Dirichlet)
-        letters = "abcdef"[: len(factor.lead)]
+        statistics = f"{name}.indicator", f"{probabilities}.log"
         if at is not None:
-            return [
-                Term(
-                    1.0,
-                    f"{name}.indicator",
-                    f"{probabilities}.log",
-                    subscripts=",nk,nk",
-                    at={probabilities: at},
-                )
-            ]
+            return [Term(1.0, *statistics, subscripts=",nk,nk", at={probabilities: at})]
         if of.lead not in ((), factor.lead):
             raise ValueError(
                 f"{probabilities!r} has copies {of.lead} and {name!r} {factor.lead}: say by at=... which of "
                 f"them every copy of {name!r} has."
             )
-        own = letters if of.lead else ""
-        return [Term(1.0, f"{name}.indicator", f"{probabilities}.log", subscripts=f",{letters}k,{own}k")]
+        letters = "abcdef"[: len(factor.lead)]
+        return [Term(1.0, *statistics, subscripts=f",{letters}k,{letters if of.lead else ''}k")]
 
     return Density(text, build)
 
@@ -307,3 +284,13 @@ def _of_categories(known, family):
             f"there are numbers for {known.shape[-1]} categories, expected {family.n_categories}."
         )
     return known
+
+
+def _letters_of_copies(name, factor, other_name, other):
+    """Letters of the copies of a factor, and of another one with none or one for each of them."""
+    letters = "abcdef"[: len(factor.lead)]
+    if other.lead not in ((), factor.lead):
+        raise ValueError(
+            f"{other_name!r} has copies {other.lead}, expected none or {factor.lead} as {name!r}."
+        )
+    return letters, letters if other.lead else ""
