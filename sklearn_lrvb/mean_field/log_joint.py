@@ -6,8 +6,8 @@ loop over the terms that have the factor, never over copies, and terms of a few 
 derivatives are in the means of these sums: natural parameters do not depend on the copy's own weight.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -16,50 +16,43 @@ from scipy import sparse
 from sklearn_lrvb.mean_field.bound_term import aligned, axes_of, index_type
 from sklearn_lrvb.mean_field.coupling import Coupling
 
+_MOST_ENTRIES = 64  # Largest number of monomials of a term,
+_LARGEST_FACTOR = 2048  # and of parameters of a factor, so that the vector of all stays short.
 
-@dataclass(frozen=True)
+
 class LogJoint:
     """E_q log p(x, theta) of independent factors.
 
-    Attributes
+    Parameters
     ----------
     factors : dict, name -> Factor
     terms : tuple of BoundTerm
         The log joint is their sum.
+
+    Attributes
+    ----------
+    factors, terms
+        As given.
+    coupled : dict, name -> set
+        Names of the factors that share a term with each.
     """
 
-    factors: dict
-    terms: tuple
-
-    @cached_property
-    def _short_and_long_terms(self):
-        """Terms that are computed as monomials, and those that are not."""
-        short, long = [], []
-        for term in self.terms:
-            (short if is_short(term, self.factors) else long).append(term)
-        return short, long
-
-    @property
-    def _long_terms(self):
-        return self._short_and_long_terms[1]
-
-    @cached_property
-    def _monomials(self):
-        return Monomials(self.factors, self._short_and_long_terms[0])
-
-    @cached_property
-    def _terms_of(self):
-        """The long terms that have a factor, each with its argument: dict, name -> list."""
-        terms = {name: [] for name in self.factors}
-        for term in self._long_terms:
+    def __init__(self, factors, terms):
+        self.factors, self.terms = factors, terms
+        self._weighted = [name for name, factor in factors.items() if factor.weights is not None]
+        self.coupled = {name: set() for name in factors}
+        self._long_terms, self._terms_of, short = [], {name: [] for name in factors}, []
+        for term in terms:
+            names = {argument.factor for argument in term.arguments}
+            for name in names:
+                self.coupled[name] |= names - {name}
+            if is_short(term, factors):
+                short.append(term)
+                continue
+            self._long_terms.append(term)
             for argument in term.arguments:
-                terms[argument.factor].append((term, argument))
-        return terms
-
-    @cached_property
-    def starts(self):
-        """Start of every factor's statistics in the flat vector of the model: dict."""
-        return self.starts_among(self.factors)
+                self._terms_of[argument.factor].append((term, argument))
+        self._monomials = Monomials(factors, short)
 
     def starts_among(self, names):
         """Start of every factor's statistics where those of the named factors follow each other: dict."""
@@ -68,96 +61,67 @@ class LogJoint:
 
     def has(self, name, statistic):
         """Whether a statistic occurs in a term."""
-        wanted = name, statistic
         arguments = (argument for term in self.terms for argument in term.arguments)
-        return any((argument.factor, argument.statistic) == wanted for argument in arguments)
-
-    @cached_property
-    def coupled(self):
-        """Names of the factors that share a term with each: dict, name -> set."""
-        coupled = {name: set() for name in self.factors}
-        for term in self.terms:
-            names = {argument.factor for argument in term.arguments}
-            for name in names:
-                coupled[name] |= names - {name}
-        return coupled
+        return any((argument.factor, argument.statistic) == (name, statistic) for argument in arguments)
 
     def _counted(self, means):
-        """Means of sums over the members that copies stand for: dict, name -> ndarray."""
+        """Means of sums over the members that copies stand for, and a function that reads an argument's."""
         counted = {name: self.factors[name].counted(means[name]) for name in self._weighted if name in means}
-        return {**means, **counted} if counted else means
-
-    @cached_property
-    def _weighted(self):
-        """Names of the factors whose copies have weights."""
-        return [name for name, factor in self.factors.items() if factor.weights is not None]
-
-    def _reader(self, means):
-        """Function from an argument of a term to the means of its entries."""
-        return lambda argument: argument.read(self.factors[argument.factor], means[argument.factor])
+        means = {**means, **counted}
+        return means, lambda argument: argument.read(self.factors[argument.factor], means[argument.factor])
 
     def value(self, means):
         """E_q log p(x, theta) in nats, a float."""
-        means = self._counted(means)
-        read = self._reader(means)
+        means, read = self._counted(means)
         long = sum(term.derivative(read, ())[1] for term in self._long_terms)
         return float(long + self._monomials.value(means))
 
     def natural_parameters(self, means, name):
         """eta_j = d E_q log p / d m_j (paper, Equation 3), in the factor's shape."""
-        means = self._counted(means)
-        factor, read = self.factors[name], self._reader(means)
+        means, read = self._counted(means)
+        factor = self.factors[name]
         natural = np.zeros(factor.shape)
         for term, argument in self._terms_of[name]:
             argument.add(factor, natural, term.derivative(read, (argument,))[1])
         self._monomials.add_natural_parameters(means, name, natural)
         return natural
 
-    def n_hessian_entries(self, names, others):
-        """Largest number of entries of H, between two sets of factors, that are not zero."""
-        return sum(
-            prod(axes_of(pair).values()) for term in self.terms for pair in _pairs(term, names, others)
-        )
+    def n_hessian_entries(self, names):
+        """Largest number of entries of H among some factors that are not zero."""
+        return sum(prod(axes_of(pair).values()) for term in self.terms for pair in _pairs(term, names))
 
-    def hessian(self, means, names=None):
-        """H (paper, Equation 18) of the named factors, a sparse array; it is zero within one factor.
+    def hessian(self, means, names):
+        """H (paper, Equation 18) of the named factors, one after the other, a sparse array (d, d).
 
-        Parameters
-        ----------
-        means : dict, name -> ndarray
-        names : sequence of str, default=None
-            Factors, the statistics of which follow each other in this order. None means all.
+        It is zero within one factor.
         """
-        means = self._counted(means)
-        starts, read = self.starts_among(self.factors if names is None else names), self._reader(means)
-        size = sum(self.factors[name].size for name in starts)
+        means, read = self._counted(means)
+        starts, size = self.starts_among(names), sum(self.factors[name].size for name in names)
         entries = list(self._monomials.hessian_entries(means, starts))
         for term in self._long_terms:
-            for pair in _pairs(term, starts, starts):
+            for pair in _pairs(term, names):
                 letters, derivative = term.derivative(read, pair)
-                shape = tuple(axes_of(pair).values())
                 rows, columns = (
                     argument.aligned_positions(self.factors[argument.factor], letters, size)
                     + index_type(size)(starts[argument.factor])
                     for argument in pair
                 )
-                entries.append(
-                    [np.broadcast_to(part, shape).reshape(-1) for part in (rows, columns, derivative)]
-                )
+                shape = tuple(axes_of(pair).values())
+                entries.append([np.broadcast_to(of, shape).reshape(-1) for of in (rows, columns, derivative)])
         return _symmetric(entries, size)
 
     def couplings(self, means, names, others):
         """H between each of some factors, which share no term, and others: dict, name -> `Coupling`."""
-        means = self._counted(means)
+        means, read = self._counted(means)
         starts, size = self.starts_among([*names, *others]), sum(self.factors[name].size for name in names)
         n_others = sum(self.factors[other].size for other in others)
         short = _symmetric(list(self._monomials.hessian_entries(means, starts)), size + n_others)
-        short, of_others, read = short[:size, size:], self.starts_among(others), self._reader(means)
+        short, of_others = short[:size, size:], self.starts_among(others)
         couplings = {}
         for name in names:
-            own = short[starts[name] : starts[name] + self.factors[name].size]
+            rows = short[starts[name] : starts[name] + self.factors[name].size]
             terms = [term for term, _ in self._terms_of[name]]
-            couplings[name] = Coupling(self.factors, name, of_others, own, terms, read)
+            couplings[name] = Coupling(self.factors, name, of_others, rows, terms, read)
         return couplings
 
 
@@ -179,21 +143,9 @@ def _symmetric(entries, size):
     return upper + upper.T
 
 
-def _pairs(term, names, others):
-    """Pairs of arguments of a term, one of the factors ``names`` and one of the others, each pair once."""
-    return [
-        (first, second)
-        for i, first in enumerate(term.arguments)
-        for j, second in enumerate(term.arguments)
-        if i != j
-        and first.factor in names
-        and second.factor in others
-        and (i < j or first.factor not in others)
-    ]
-
-
-_MOST_ENTRIES = 64  # Largest number of monomials of a term,
-_LARGEST_FACTOR = 2048  # and of parameters of a factor, so that the vector of all stays short.
+def _pairs(term, names):
+    """Pairs of arguments of a term that are statistics of some factors, each pair once."""
+    return combinations([argument for argument in term.arguments if argument.factor in names], 2)
 
 
 def is_short(term, factors):

@@ -15,8 +15,6 @@ from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import Categorical
 from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.linear_response import IndefiniteInformationError
-from sklearn_lrvb.linear_response.definite_system import NotPositiveDefiniteError
-from sklearn_lrvb.linear_response.observed_information import indefinite_information_error
 from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters, value_and_jacobian
 from sklearn_lrvb.mean_field.factor import Factor, entry_label
 from sklearn_lrvb.mean_field.log_joint import LogJoint
@@ -28,7 +26,7 @@ from sklearn_lrvb.mean_field.quantities import (
     resolve_quantity,
     resolve_single,
 )
-from sklearn_lrvb.mean_field.response import UNIDENTIFIED_FROM, LinearResponse, require_memory
+from sklearn_lrvb.mean_field.response import LinearResponse, require_memory
 from sklearn_lrvb.reports import dataset, in_arviz, require_arviz, require_interval, required_pandas
 
 if TYPE_CHECKING:
@@ -107,7 +105,7 @@ class MeanFieldPosterior:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Labels of all statistics, such as "mu.value[0]" or "z.indicator[3,1]", factor by factor."""
-        return self._labels(self.factors)
+        return tuple(np.concatenate([factor.labels(name) for name, factor in self.factors.items()]))
 
     def mean(self, statistic: str) -> NDArray[np.float64]:
         """Mean of one statistic under q.
@@ -213,25 +211,21 @@ class MeanFieldPosterior:
         """
         _check_method(method)
         require_count("n_draws", n_draws)
-        names = self._drawn(names, method)
-        rng = check_random_state(random_state)
-        natural = self.natural_parameters
-        if method == "mean_field":
-            return {name: self.factors[name].family.sample(natural[name], n_draws, rng) for name in names}
-        quantities = [coordinates(name, self.factors[name], natural[name]) for name in names]
-        self._require_matrix(quantities, "covariance")
-        self._warn_if_far()
-        covariance = self._linear_response.covariance(quantities)
-        flat = [of.name for of in quantities if not np.all(self._linear_response.is_identified(of))]
-        if flat:
-            raise ValueError(
-                f"{flat[0]!r} changes along a flat direction of the log joint (see flat_directions), and has "
-                f"no finite variance. Leave it out of names, or add a prior that fixes the direction."
-            )
+        names = self._factors_to_draw(names, method)
+        rng, natural = check_random_state(random_state), self.natural_parameters
+        if method == "lrvb":
+            quantities = [coordinates(name, self.factors[name], natural[name]) for name in names]
+            covariance = self._covariance(quantities, method)
+            flat = [of.name for of in quantities if self._linear_response.is_flat([of]).any()]
+            if flat:
+                raise ValueError(
+                    f"{flat[0]!r} changes along a flat direction of the log joint (see flat_directions), and "
+                    "has no finite variance. Leave it out of names, or add a prior that fixes the direction."
+                )
         draws = {name: self.factors[name].family.sample(natural[name], n_draws, rng) for name in names}
-        return correlated_draws(quantities, natural, draws, covariance)
+        return draws if method == "mean_field" else correlated_draws(quantities, natural, draws, covariance)
 
-    def _drawn(self, names, method):
+    def _factors_to_draw(self, names, method):
         """The names of the factors to draw, each once."""
         if names is None:
             without = Categorical if method == "lrvb" else ()
@@ -294,16 +288,13 @@ class MeanFieldPosterior:
         """
         require_arviz()
         draws = self.sample(n_draws, random_state, method=method, names=names)
-        axes = {
-            name: tuple(f"{name}_{axis}" for axis in range(draw.ndim - 1)) for name, draw in draws.items()
+        axes = {name: [f"{name}_{axis}" for axis in range(of.ndim - 1)] for name, of in draws.items()}
+        variables = {name: (tuple(axes[name]), of) for name, of in draws.items()}
+        coords = {
+            axis: np.arange(size)
+            for name, of in draws.items()
+            for axis, size in zip(axes[name], of.shape[1:], strict=True)
         }
-        variables = {name: (axes[name], draw) for name, draw in draws.items()}
-        sizes = {
-            axis: size
-            for name, draw in draws.items()
-            for axis, size in zip(axes[name], draw.shape[1:], strict=True)
-        }
-        coords = {axis: np.arange(size) for axis, size in sizes.items()}
         return in_arviz({"posterior": dataset(variables, coords, is_drawn=True)})
 
     # V, H and the covariances that follow from them.
@@ -377,7 +368,7 @@ class MeanFieldPosterior:
         """
         self._require_matrix([resolve_quantity(name, self.factors) for name in self.factors], "Hessian")
         counts = np.concatenate([of.counted(np.ones(of.shape)).ravel() for of in self.factors.values()])
-        hessian = self.log_joint.hessian(self.mean_parameters).toarray()
+        hessian = self.log_joint.hessian(self.mean_parameters, self.factors).toarray()
         hessian *= counts
         hessian *= counts[:, None]
         return hessian
@@ -460,17 +451,21 @@ class MeanFieldPosterior:
         if not statistics:
             raise ValueError(f"Name the statistics to report; all are {', '.join(self._all_statistics)}.")
         quantities = [resolve_quantity(text, self.factors) for text in statistics]
+        covariance = self._covariance(quantities, method)
+        if method == "lrvb":
+            flat = self._linear_response.is_flat(quantities)
+            self._warn_of_flat(flat)
+            covariance[flat, :] = covariance[:, flat] = np.nan
+        return covariance
+
+    def _covariance(self, quantities, method):
+        """Covariance of quantities, one after the other, also along flat directions: (d, d)."""
         self._require_matrix(quantities, "covariance")
         if method == "lrvb":
             self._warn_if_far()
-            covariance = self._linear_response.covariance(quantities)
-            flat = self._unidentified(quantities)
-            covariance[flat, :] = covariance[:, flat] = np.nan
-            return covariance
-        size = sum(len(quantity.positions) for quantity in quantities)
-        covariance = np.zeros((size, size))
-        blocks = own_covariances(quantities, self.natural_parameters, Quantity.covariance)
-        for part, other, block in blocks:
+            return self._linear_response.covariance(quantities)
+        covariance = np.zeros(2 * (sum(len(quantity.positions) for quantity in quantities),))
+        for part, other, block in own_covariances(quantities, self.natural_parameters, Quantity.covariance):
             covariance[part, other] = block
         return covariance
 
@@ -525,7 +520,9 @@ class MeanFieldPosterior:
         if method == "lrvb":
             self._warn_if_far()
             variance = self._linear_response.variances(quantity)
-            variance[self._unidentified([quantity])] = np.nan
+            flat = self._linear_response.is_flat([quantity])
+            self._warn_of_flat(flat)
+            variance[flat] = np.nan
         else:
             variance = quantity.variances(self.natural_parameters[quantity.name])
         # Round-off can make the variance of a constant statistic negative.
@@ -586,29 +583,20 @@ class MeanFieldPosterior:
         if not statistics:
             raise ValueError(f"Name the function's arguments; all are {', '.join(self._all_statistics)}.")
         quantities = [resolve_single(text, self.factors) for text in statistics]
-        self._require_matrix(quantities, "covariance")
-        means = [np.array(self.mean(text)) for text in statistics]
-        deviations = [
-            np.sqrt(np.maximum(quantity.variances(self.natural_parameters[quantity.name]), 0.0))
-            for quantity in quantities
-        ]
-        for text, mean, deviation in zip(statistics, means, deviations, strict=True):
-            if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(deviation))):
+        means, deviations = [np.array(self.mean(text)) for text in statistics], []
+        for text, mean, quantity in zip(statistics, means, quantities, strict=True):
+            variances = quantity.variances(self.natural_parameters[quantity.name])
+            if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(variances))):
                 raise ValueError(f"The mean or the variance of {text!r} is infinite under q.")
-        deviations = [
-            deviation.reshape(quantity.shape)
-            for quantity, deviation in zip(quantities, deviations, strict=True)
-        ]
+            deviations.append(np.sqrt(np.maximum(variances, 0.0)).reshape(quantity.shape))
+        self._require_matrix(quantities, "covariance")
         value, jacobian = value_and_jacobian(function, means, deviations)
+        covariance = jacobian @ self._covariance(quantities, method) @ jacobian.T
         if method == "lrvb":
-            self._warn_if_far()
-            covariance = jacobian @ self._linear_response.covariance(quantities) @ jacobian.T
-            flat = self._changes_along_flat(
-                quantities, jacobian, np.concatenate([d.ravel() for d in deviations])
-            )
+            scaled = jacobian * np.concatenate([deviation.ravel() for deviation in deviations])
+            flat = self._linear_response.is_flat(quantities, scaled)
+            self._warn_of_flat(flat)
             covariance[flat, :] = covariance[:, flat] = np.nan
-        else:
-            covariance = jacobian @ self.covariance(*statistics, method="mean_field") @ jacobian.T
         std = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(value.shape)
         return FunctionOfParameters(value, std, covariance)
 
@@ -668,7 +656,12 @@ class MeanFieldPosterior:
 
         end = norm.ppf(0.5 + 0.5 * interval)
         parts = []
-        for text in statistics or self._variables:
+        variables = [
+            f"{name}.{factor.family.variable}"
+            for name, factor in self.factors.items()
+            if not isinstance(factor.family, Categorical)
+        ]
+        for text in statistics or variables:
             quantity = resolve_single(text, self.factors)
             mean = np.ravel(self.mean(text)).astype(float)
             sd, mean_field_sd = (np.ravel(self.std(text, method)) for method in ("lrvb", "mean_field"))
@@ -684,15 +677,6 @@ class MeanFieldPosterior:
             parts.append(pd.DataFrame(columns, quantity.labels()))
         return PosteriorSummary(pd.concat(parts))
 
-    @property
-    def _variables(self):
-        """Names of the variables of all factors that are not categories."""
-        return [
-            f"{name}.{factor.family.variable}"
-            for name, factor in self.factors.items()
-            if not isinstance(factor.family, Categorical)
-        ]
-
     def __repr__(self) -> str:
         factors = ", ".join(f"{name}: {factor}" for name, factor in self.factors.items())
         state = "converged" if self.converged else "not converged"
@@ -706,38 +690,27 @@ class MeanFieldPosterior:
     @cached_property
     def _linear_response(self):
         distance = self._mean_field_decrement
-        response = LinearResponse(self.log_joint, self.natural_parameters, self.mean_parameters)
-        try:
-            response.factor(flat_below=_FLAT_MARGIN * distance if distance <= _FLAT_FROM else None)
-        except NotPositiveDefiniteError as error:
-            raise self._unstable(response, error) from None
-        return response
-
-    def _unidentified(self, quantities):
-        """Which entries of quantities change along flat directions, with a warning where some do."""
-        response = self._linear_response
-        if not response.n_flat:
-            return np.zeros(sum(len(quantity.positions) for quantity in quantities), dtype=bool)
-        flat = np.concatenate([~response.is_identified(quantity) for quantity in quantities])
-        self._warn_of_flat(flat)
-        return flat
-
-    def _changes_along_flat(self, quantities, jacobian, deviations):
-        """The same of functions of quantities: (m, n) -> bool (m,)."""
-        response = self._linear_response
-        if not response.n_flat:
-            return np.zeros(len(jacobian), dtype=bool)
-        along = np.concatenate([response.along_flat(quantity) for quantity in quantities])
-        scaled = jacobian * deviations
-        flat = np.linalg.norm(scaled @ along, axis=1) > UNIDENTIFIED_FROM * np.linalg.norm(scaled, axis=1)
-        self._warn_of_flat(flat)
-        return flat
+        flat_below = _FLAT_MARGIN * distance if distance <= _FLAT_FROM else None
+        remedies = [
+            "q is a saddle point, for example two components that coincide: start elsewhere, or try several "
+            "random starts (n_init=10).",
+            "The log joint is flat or improper along this direction: add the missing prior, or check "
+            "the signs.",
+        ]
+        if not self.converged:
+            remedies.insert(0, f"Coordinate ascent stopped early ({self.n_iter} sweeps): raise max_iter.")
+        if self.lost_precision is not None:
+            remedies.append(self.lost_precision)
+        return LinearResponse(
+            self.log_joint, self.natural_parameters, self.mean_parameters, flat_below, remedies
+        )
 
     def _warn_of_flat(self, flat):
-        response = self._linear_response
+        """Warn where some of the answers, (n,), change along flat directions."""
         if flat.any():
+            n_flat = self._linear_response.n_flat
             largest = np.argsort(-np.linalg.norm(self.flat_directions, axis=0))[:4]
-            number = f"{response.n_flat} direction" + ("s" if response.n_flat > 1 else "")
+            number = f"{n_flat} direction" + ("s" if n_flat > 1 else "")
             warn_caller(
                 f"The log joint is flat along {number} of q, for example a rotation, to the precision of the "
                 f"fit (tol): {', '.join(self.names[i] for i in largest)}, ... (see flat_directions). "
@@ -752,32 +725,8 @@ class MeanFieldPosterior:
         In mean-field standard deviations of all statistics, in the order of `names`. They are left out of the
         linear response: what changes along them has the standard deviation nan.
         """
-        response = self._linear_response
         everything = [resolve_quantity(name, self.factors) for name in self.factors]
-        return np.concatenate([response.along_flat(quantity) for quantity in everything]).T
-
-    def _labels(self, names):
-        return tuple(np.concatenate([self.factors[name].labels(name) for name in names]))
-
-    def _unstable(self, response, error):
-        """The solver's error in terms of the model: the statistics concerned, and the remedies."""
-        remedies = [
-            "q is a saddle point, for example two components that coincide: start elsewhere, or try several "
-            "random starts (n_init=10).",
-            "The log joint is flat or improper along this direction: add the missing prior, or check "
-            "the signs.",
-        ]
-        if not self.converged:
-            remedies.insert(0, f"Coordinate ascent stopped early ({self.n_iter} sweeps): raise max_iter.")
-        if self.lost_precision is not None:
-            remedies.append(self.lost_precision)
-        return indefinite_information_error(
-            error.smallest_eigenvalue,
-            error.direction,
-            subject="q",
-            remedies=remedies,
-            names=self._labels(response.joint),
-        )
+        return self._linear_response.along_flat(everything).T
 
     # Distance to the optimum.
 
@@ -791,7 +740,7 @@ class MeanFieldPosterior:
 
         `fit` warns of it. Where it is not looked for, `std` and `covariance` raise an error.
         """
-        if self.log_joint.n_hessian_entries(self.factors, self.factors) > _CHECKED_UP_TO:
+        if self.log_joint.n_hessian_entries(self.factors) > _CHECKED_UP_TO:
             return None
         try:
             self._linear_response  # noqa: B018
