@@ -62,16 +62,16 @@ plt.show()
 # %%
 # Which shape?
 # ------------
-# The same estimate of the evidence, of every covariance type.
+# The same bound, of all labellings, of every covariance type.
 fits = {
     (kind, k): clone(mixture).set_params(covariance_type=kind, n_components=k).fit(X)
     for kind in types
     for k in numbers
 }
-print(f"{'log evidence':<14}" + "".join(f"{f'K = {k}':>10}" for k in numbers))
+print(f"{'bound + log K!':<14}" + "".join(f"{f'K = {k}':>10}" for k in numbers))
 for kind in types:
-    evidence = (fits[kind, k].lower_bound_ + lgamma(k + 1) for k in numbers)
-    print(f"{kind:<14}" + "".join(f"{value:>10.1f}" for value in evidence))
+    bounds = (fits[kind, k].lower_bound_ + lgamma(k + 1) for k in numbers)
+    print(f"{kind:<14}" + "".join(f"{value:>10.1f}" for value in bounds))
 
 # %%
 # By cross-validation: five fits of each

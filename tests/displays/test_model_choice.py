@@ -47,9 +47,9 @@ def test_scores_are_those_of_the_fits(compared):
     assert np.any(display.n_occupied < display.n_components)
 
 
-def test_the_evidence_counts_the_copies_of_an_optimum(compared):
+def test_all_labellings_are_the_copies_of_an_optimum(compared):
     _, _, display = compared
-    gained = display.scores["evidence"] - display.scores["lower_bound"]
+    gained = display.scores["all_labellings"] - display.scores["lower_bound"]
     for k, n_occupied, log_copies in zip(display.n_components, display.n_occupied, gained, strict=True):
         # empty components are all alike: exchanging them leaves the posterior as it is
         components = [*range(n_occupied), *["empty"] * (k - n_occupied)]
@@ -90,7 +90,7 @@ def test_the_tables_carry_the_numbers(compared):
         "K",
         "occupied",
         "lower bound",
-        "log evidence",
+        "all labellings",
         "leave-one-out",
         "difference",
     ]
@@ -174,9 +174,11 @@ def test_criteria_are_those_that_apply():
     flat = ModelChoiceDisplay.from_estimator(mixture({"prior": "flat"}), X, **options)
     assert list(flat.scores) == ["leave_one_out"]
     assert flat.axes_.shape == (1, 1)
-    with pytest.raises(ValueError, match=r"'evidence' is undefined, since components are not exchangeable"):
-        ModelChoiceDisplay.from_estimator(mixture({}), X, criteria=["evidence"], **options)
-    for criterion in ("evidence", "lower_bound"):
+    with pytest.raises(
+        ValueError, match=r"'all_labellings' is undefined, since components are not exchangeable"
+    ):
+        ModelChoiceDisplay.from_estimator(mixture({}), X, criteria=["all_labellings"], **options)
+    for criterion in ("all_labellings", "lower_bound"):
         with pytest.raises(ValueError, match=f"'{criterion}' is undefined, since prior='flat'"):
             ModelChoiceDisplay.from_estimator(mixture({"prior": "flat"}), X, criteria=[criterion], **options)
 
@@ -192,8 +194,11 @@ def test_criteria_are_those_that_apply():
         ({"n_components": [0, 1]}, "n_components must list"),
         ({"n_components": [True]}, "n_components must list"),
         ({"n_components": [121]}, "n_components goes up to 121, more than the 120 rows of X"),
-        ({"criteria": ["bic"]}, "criteria must list one or more of lower_bound, evidence, leave_one_out"),
-        ({"criteria": "evidence"}, "criteria must list"),
+        (
+            {"criteria": ["bic"]},
+            "criteria must list one or more of lower_bound, all_labellings, leave_one_out",
+        ),
+        ({"criteria": "all_labellings"}, "criteria must list"),
         ({"criteria": []}, "criteria must list"),
     ],
 )
