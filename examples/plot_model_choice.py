@@ -52,8 +52,8 @@ mixture = LRVBGaussianMixture(
 # How many?
 # ---------
 # The display fits a mixture for each number of components. Above is the bound and, with
-# the logarithm of K! added, an estimate of the evidence (printed and drawn as the
-# evidence). Below is the leave-one-out score, which says how well each mixture predicts
+# the logarithm of K! added, an estimate of the evidence (printed and drawn as
+# that of all labellings). Below is the leave-one-out score, which says how well each mixture predicts
 # a wine that it has not seen; it comes from the same fits, and its bars are one
 # standard error of the difference from the best.
 choice = ModelChoiceDisplay.from_estimator(mixture, X, n_components=numbers)

@@ -22,7 +22,6 @@ from sklearn_lrvb.displays.axes import (
     wrapped,
 )
 from sklearn_lrvb.displays.selection import (
-    check_probability,
     checked_components,
     checked_features,
     coordinates,
@@ -32,6 +31,7 @@ from sklearn_lrvb.displays.selection import (
 )
 from sklearn_lrvb.gaussian_mixture.arguments import checked_weights
 from sklearn_lrvb.gaussian_mixture.given_rows import require_table
+from sklearn_lrvb.reports import require_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ class ComponentDisplay:
     """Components of a mixture over one, two or more features, with credible regions of their means.
 
     In the plane of two features, thin lines are the components, at two standard deviations; filled ellipses
-    are the regions in which their means lie with probability `level`, from the LRVB covariance. Over one
+    are the regions in which their means lie with probability `interval`, from the LRVB covariance. Over one
     feature, lines are the densities of the components, times their weights, and that of the mixture; they
     are filled over the credible intervals of the means, and rows become a histogram. A corner plot of three
     and more features has a panel for every pair, and on its diagonal one for every feature.
@@ -91,11 +91,8 @@ class ComponentDisplay:
     labels : ndarray of shape (n_samples,), default=None
         The most probable component of each row; needed with `points`.
 
-    xlabel, ylabel : str, default='x0', 'x1'
-        Labels of the axes where there is one panel.
-
     feature_names : list of str, default=None
-        Names of the features on the axes of a corner plot; None means x0, x1 and so on.
+        Names of the features, which label the axes; None means x0, x1 and so on.
 
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows in histograms; None means once each.
@@ -157,8 +154,6 @@ class ComponentDisplay:
         counts: NDArray,
         points: NDArray | None = None,
         labels: NDArray | None = None,
-        xlabel: str = "x0",
-        ylabel: str = "x1",
         feature_names: list[str] | None = None,
         sample_weight: NDArray | None = None,
     ) -> None:
@@ -170,8 +165,6 @@ class ComponentDisplay:
         self.counts = counts
         self.points = points
         self.labels = labels
-        self.xlabel = xlabel
-        self.ylabel = ylabel
         self.feature_names = feature_names or [f"x{p}" for p in range(means.shape[1])]
         self.sample_weight = sample_weight
 
@@ -182,7 +175,7 @@ class ComponentDisplay:
         X: ArrayLike | None = None,
         *,
         features: Sequence[int | str] | None = None,
-        level: float = 0.95,
+        interval: float = 0.95,
         components: Sequence[int] | None = None,
         min_count: float = 0.5,
         sample_weight: ArrayLike | None = None,
@@ -205,7 +198,7 @@ class ComponentDisplay:
             and three or more (up to 12) have a corner plot. Components are drawn by their marginal
             distributions. None means the first two, or the only one.
 
-        level : float, default=0.95
+        interval : float, default=0.95
             Posterior probability of the credible regions, between 0 and 1.
 
         components : list of int, default=None
@@ -233,20 +226,24 @@ class ComponentDisplay:
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
         ValueError
-            If `features`, `level`, `components`, `min_count` or `X` are invalid, or the fit is no
+            If `features`, `interval`, `components`, `min_count` or `X` are invalid, or the fit is no
             strict optimum and so has no posterior covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
-        check_probability("level", level)
+        require_interval(interval)
         counts, names = expected_counts(estimator), feature_names(estimator)
         checked_components(components, counts, min_count)
-        chosen = _checked_choice(features, names)
+        chosen = checked_features(range(min(2, len(names))) if features is None else features, names)
+        if len(chosen) > _MOST_FEATURES:
+            raise ValueError(
+                f"A corner plot of {len(chosen)} features has {len(chosen) * (len(chosen) + 1) // 2} panels, "
+                f"too small to read: choose at most {_MOST_FEATURES}."
+            )
         require_table(X, cls.__name__)
         labels = None if X is None else estimator.predict(X)
         if sample_weight is not None and X is None:
             raise ValueError("sample_weight goes with X: pass the rows too.")
-        names = [names[p] for p in chosen]
         display = cls(
             means=estimator.means_[:, chosen],
             covariances=_component_covariances(estimator)[:, chosen][:, :, chosen],
@@ -256,14 +253,12 @@ class ComponentDisplay:
             counts=counts,
             points=None if X is None else coordinates(estimator, X, chosen),
             labels=labels,
-            xlabel=names[0],
-            ylabel=names[1] if len(names) > 1 else "density",
-            feature_names=names,
+            feature_names=[names[p] for p in chosen],
             sample_weight=None if labels is None else checked_weights(sample_weight, labels),
         )
         return display.plot(
             ax=ax,
-            level=level,
+            interval=interval,
             components=components,
             min_count=min_count,
             scatter_kw=scatter_kw,
@@ -274,7 +269,7 @@ class ComponentDisplay:
         self,
         ax: Axes | None = None,
         *,
-        level: float = 0.95,
+        interval: float = 0.95,
         components: Sequence[int] | None = None,
         min_count: float = 0.5,
         scatter_kw: dict[str, Any] | None = None,
@@ -287,7 +282,7 @@ class ComponentDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure. The panels of a corner plot take the place of the axes.
 
-        level : float, default=0.95
+        interval : float, default=0.95
             Posterior probability of the credible regions, between 0 and 1.
 
         components : list of int, default=None
@@ -307,57 +302,60 @@ class ComponentDisplay:
         Raises
         ------
         ValueError
-            If `level`, `components` or `min_count` are invalid, or if a corner plot is to be drawn on an
+            If `interval`, `components` or `min_count` are invalid, or if a corner plot is to be drawn on an
             `ax` that has no place in a grid of subplots.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
-        check_probability("level", level)
+        require_interval(interval)
         shown = checked_components(components, self.counts, min_count)
+        styles = _styles(self.counts < min_count)
         n_shown = self.means.shape[1]
         is_corner = n_shown > 2
         inches = max(_CORNER_INCHES, _LEAST_PANEL_INCHES * n_shown)
-        figsize = (inches, inches) if is_corner else None
-        self.ax_, self.axes_, _ = panel_grid(ax, (n_shown, n_shown) if is_corner else (1, 1), figsize)
+        shape, figsize = ((n_shown, n_shown), (inches, inches)) if is_corner else ((1, 1), None)
+        self.ax_, self.axes_, _ = panel_grid(ax, shape, figsize)
         self.figure_ = self.ax_.figure
-        styles = _styles(self.counts < min_count)
         self.points_: list[PathCollection] = []
         self.histograms_: list[Polygon] = []
         self.mixture_densities_: list[Line2D] = []
-        drawn = []
+        drawn: dict[int, list] = {k: [] for k in shown}
         for place, panel in np.ndenumerate(self.axes_):
             row, column = place if is_corner else (n_shown - 1, 0)
             if column > row:
                 panel.remove()
                 self.axes_[place] = None
             elif column == row:
-                drawn.append(self._draw_feature(panel, row, shown, styles, level, hist_kw or {}))
+                self._draw_rows_over(panel, row, hist_kw or {})
+                self._draw_densities(panel, row, interval, styles, drawn)
             else:
-                drawn.append(self._draw_plane(panel, (column, row), shown, styles, level, scatter_kw or {}))
-        parts = ({k: [panel[k][i] for panel in drawn] for k in shown} for i in range(3))
-        if not is_corner:
-            parts = ({k: only for k, (only,) in part.items()} for part in parts)
-        self.components_, self.credible_regions_, self.numbers_ = parts
+                self._draw_rows_in(panel, [column, row], styles, scatter_kw or {})
+                self._draw_ellipses(panel, [column, row], interval, styles, drawn)
+        parts = ({k: [of[i] for of in panels] for k, panels in drawn.items()} for i in range(3))
         if is_corner:
             self._join_panels()
         else:
-            label_axes(self.ax_, self.xlabel, self.ylabel)
-        self.legend_ = self._draw_legend(shown, styles, level)
+            parts = ({k: only for k, (only,) in part.items()} for part in parts)
+            label_axes(self.ax_, *[*self.feature_names, "density"][:2])
+        self.components_, self.credible_regions_, self.numbers_ = parts
+        self.legend_ = self._draw_legend(shown, styles, interval)
         return self
 
-    # Panels. Each returns what it drew of every component: dict of int to (component, region, number).
-
-    def _draw_plane(self, panel, plane, shown, styles, level, scatter_kw):
-        """Draw rows and ellipses in the plane of two features."""
+    def _draw_rows_in(self, panel, plane, styles, scatter_kw):
+        """Draw the rows in the plane of two features, by their components."""
         from matplotlib.collections import PathCollection
 
-        if self.points is not None:
-            for k in np.unique(self.labels):
-                style = {"color": styles[k]["color"], "marker": styles[k]["marker"]}
-                style = styled(PathCollection, {"s": 14, "alpha": 0.5, "linewidth": 0, **style}, scatter_kw)
-                self.points_.append(panel.scatter(*self.points[self.labels == k][:, plane].T, **style))
-        radius, drawn, square = np.sqrt(chi2.ppf(level, df=2)), {}, np.ix_(plane, plane)
-        for k in shown:
-            mean, color = self.means[k, list(plane)], styles[k]["color"]
+        if self.points is None:
+            return
+        for k in np.unique(self.labels):
+            style = {"color": styles[k]["color"], "marker": styles[k]["marker"]}
+            style = styled(PathCollection, {"s": 14, "alpha": 0.5, "linewidth": 0, **style}, scatter_kw)
+            self.points_.append(panel.scatter(*self.points[self.labels == k][:, plane].T, **style))
+
+    def _draw_ellipses(self, panel, plane, interval, styles, drawn):
+        """Draw components, regions of their means and numbers, and append all three to those drawn."""
+        radius, square = np.sqrt(chi2.ppf(interval, df=2)), np.ix_(plane, plane)
+        for k in drawn:
+            mean, color = self.means[k, plane], styles[k]["color"]
             outline = {"fill": False, "edgecolor": color, "linewidth": 1.2, "zorder": 2}
             outline["linestyle"] = styles[k]["linestyle"]
             filled = {"facecolor": color, "edgecolor": "black", "linewidth": 0.8, "alpha": 0.9, "zorder": 3}
@@ -365,51 +363,50 @@ class ComponentDisplay:
             region = _ellipse(mean, self.mean_covariances[k][square], radius, **filled)
             panel.add_patch(component)
             panel.add_patch(region)
-            drawn[k] = (component, region, _write_number(panel, k, mean))
+            drawn[k].append((component, region, _write_number(panel, k, mean)))
         panel.autoscale_view()
-        return drawn
 
-    def _draw_feature(self, panel, feature, shown, styles, level, hist_kw):
-        """Draw the rows' histogram, densities, and credible intervals of the means over one feature."""
-        means = self.means[:, feature]
+    def _draw_rows_over(self, panel, feature, hist_kw):
+        """Draw the rows' histogram over one feature."""
+        if self.points is None:
+            return
+        is_seen = ~np.isnan(self.points[:, feature])
+        rows = self.points[is_seen, feature]
+        weights = None if self.sample_weight is None else self.sample_weight[is_seen]
+        # Rice's rule. Those that look at the scatter of the rows make billions of bins where one is far out.
+        n_bins = min(math.ceil(2.0 * len(rows) ** (1 / 3)), _MOST_BINS)
+        style = {"bins": n_bins, "color": "0.85", "histtype": "stepfilled", "zorder": 0, **hist_kw}
+        *_, (histogram, *_) = panel.hist(rows, density=True, weights=weights, **style)
+        self.histograms_.append(histogram)
+
+    def _draw_densities(self, panel, feature, interval, styles, drawn):
+        """Draw densities over one feature, filled over the intervals of means, and append as in a plane."""
+        shown, means = list(drawn), self.means[:, feature]
         deviations = np.sqrt(self.covariances[:, feature, feature])
-        ends = np.concatenate(
-            [means[shown] - 3.5 * deviations[shown], means[shown] + 3.5 * deviations[shown]]
-        )
-        if self.points is not None:
-            is_seen = ~np.isnan(self.points[:, feature])
-            rows = self.points[is_seen, feature]
-            weights = None if self.sample_weight is None else self.sample_weight[is_seen]
-            style = {
-                "bins": _n_bins(len(rows)),
-                "color": "0.85",
-                "histtype": "stepfilled",
-                "zorder": 0,
-                **hist_kw,
-            }
-            *_, (histogram, *_) = panel.hist(rows, density=True, weights=weights, **style)
-            self.histograms_.append(histogram)
-            ends = np.concatenate([ends, [rows.min(), rows.max()]])
-        grid = _grid(ends, means[shown], deviations[shown])
+        reach = means[shown] + 3.5 * deviations[shown] * np.array([[-1.0], [1.0]])
+        rows = [] if self.points is None else self.points[:, feature]
+        ends = np.concatenate([reach.ravel(), rows])
+        low, high = np.nanmin(ends), np.nanmax(ends)
+        # Densities are drawn over the whole range, and finely about every component.
+        about = means[shown, None] + deviations[shown, None] * np.linspace(-4.0, 4.0, 81)
+        grid = np.unique(np.concatenate([np.linspace(low, high, 200), about.ravel()]))
+        grid = grid[(low <= grid) & (grid <= high)]
         densities = self.weights[:, None] * norm.pdf(grid, means[:, None], deviations[:, None])
         (line,) = panel.plot(grid, densities.sum(axis=0), color="black", linewidth=1.0, zorder=2)
         self.mixture_densities_.append(line)
-        half_widths = np.sqrt(chi2.ppf(level, df=1) * self.mean_covariances[:, feature, feature])
-        drawn = {}
+        half_widths = np.sqrt(chi2.ppf(interval, df=1) * self.mean_covariances[:, feature, feature])
         for k in shown:
-            color = styles[k]["color"]
-            style = {"color": color, "linestyle": styles[k]["linestyle"], "linewidth": 1.4}
-            (component,) = panel.plot(grid, densities[k], zorder=3, **style)
-            within = np.linspace(means[k] - half_widths[k], means[k] + half_widths[k], 41)
+            style = {key: styles[k][key] for key in ("color", "linestyle")}
+            (component,) = panel.plot(grid, densities[k], linewidth=1.4, zorder=3, **style)
+            within = means[k] + half_widths[k] * np.linspace(-1.0, 1.0, 41)
             under = self.weights[k] * norm.pdf(within, means[k], deviations[k])
-            filled = {"facecolor": color, "edgecolor": "black", "linewidth": 0.5, "alpha": 0.5, "zorder": 1}
+            filled = {"edgecolor": "black", "linewidth": 0.5, "alpha": 0.5, "zorder": 1}
             corners = np.append(within, within[[-1, 0]]), np.append(under, [0.0, 0.0])
-            (region,) = panel.fill(*corners, **filled)
+            (region,) = panel.fill(*corners, facecolor=styles[k]["color"], **filled)
             number = _write_number(panel, k, (means[k], densities[k].max()))
-            drawn[k] = (component, region, number)
-        panel.set_xlim(ends.min(), ends.max())
+            drawn[k].append((component, region, number))
+        panel.set_xlim(low, high)
         panel.set_ylim(bottom=0.0)
-        return drawn
 
     def _join_panels(self):
         """Give the panels of a corner plot common axes, and label the outer ones."""
@@ -435,7 +432,7 @@ class ComponentDisplay:
             if column == 0 and row > 0:
                 panel.set_ylabel(wrapped(self.feature_names[row], inches), fontsize="small")
 
-    def _draw_legend(self, shown, styles, level):
+    def _draw_legend(self, shown, styles, interval):
         """Draw the legend: each component's weight, and what lines and filled areas are."""
         from matplotlib.lines import Line2D
 
@@ -446,7 +443,7 @@ class ComponentDisplay:
             handles.append(Line2D([], [], color="0.3", linewidth=1.2, label=radius))
         if self.mixture_densities_:
             handles.append(Line2D([], [], color="black", linewidth=1.0, label="density of the mixture"))
-        label = f"{100 * level:g} % {'interval' if is_line else 'region'} of its mean"
+        label = f"{100 * interval:g} % {'interval' if is_line else 'region'} of its mean"
         handles.append(Line2D([], [], linestyle="none", label=label, **(_BAND if is_line else _REGION)))
         if not is_corner:
             return draw_legend(self.ax_, "beside", handles=handles)
@@ -465,19 +462,6 @@ class ComponentDisplay:
             f"{type(self).__name__}: {len(shown)} of {len(self.counts)} components "
             f"({', '.join(map(str, shown))}) over {in_words(self.feature_names)}; {rows}"
         )
-
-
-def _checked_choice(features, names):
-    """The numbers of the features to draw."""
-    if features is None:
-        return list(range(min(2, len(names))))
-    chosen = checked_features(features, names)
-    if len(chosen) > _MOST_FEATURES:
-        raise ValueError(
-            f"A corner plot of {len(chosen)} features has {len(chosen) * (len(chosen) + 1) // 2} panels, too "
-            f"small to read: choose at most {_MOST_FEATURES}."
-        )
-    return chosen
 
 
 def _styles(empty):
@@ -507,21 +491,6 @@ def _write_number(panel, component, place):
         path_effects=[withStroke(linewidth=2.5, foreground="white")],
         zorder=5,
     )
-
-
-def _n_bins(n_rows):
-    """Number of a histogram's bins, by Rice's rule but not too many.
-
-    Rules that look at the spread of the rows make billions of bins where one row is far out.
-    """
-    return min(math.ceil(2.0 * n_rows ** (1 / 3)), _MOST_BINS)
-
-
-def _grid(ends, means, deviations):
-    """Places at which densities are drawn: over the whole range, and fine about every component."""
-    about = means[:, None] + deviations[:, None] * np.linspace(-4.0, 4.0, 81)
-    grid = np.unique(np.concatenate([np.linspace(ends.min(), ends.max(), 200), about.ravel()]))
-    return grid[(ends.min() <= grid) & (grid <= ends.max())]
 
 
 def _ellipse(mean, covariance, radius, **style):

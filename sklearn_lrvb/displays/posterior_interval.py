@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_lrvb.displays.axes import draw_legend, panel_grid, panel_width, styled, wrapped
 from sklearn_lrvb.displays.parameter_entries import all_entries, row_and_column
 from sklearn_lrvb.displays.selection import (
-    check_probability,
     checked_components,
     expected_counts,
     feature_names,
     is_list,
 )
 from sklearn_lrvb.gaussian_mixture.arguments import checked_targets
+from sklearn_lrvb.reports import require_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -255,7 +255,7 @@ class PosteriorIntervalDisplay:
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         targets = checked_targets(target)
-        check_probability("interval", interval)
+        require_interval(interval)
         chosen = checked_components(components, expected_counts(estimator), min_count)
         _check_methods(methods)
         uncertainty = estimator._uncertainty

@@ -1,7 +1,7 @@
 """Features and components, by number or by name: what users may pass, and what it stands for."""
 
 from collections.abc import Collection, Mapping, Set
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 
@@ -85,12 +85,6 @@ def checked_components(components, counts, min_count):
 def coordinates(estimator, X, features):
     """Columns of rows in memory, NaN where values are missing: (n_samples, n)."""
     return given_rows(estimator, X).X[:, features].astype(np.float64)
-
-
-def check_probability(name, value):
-    """Raise ValueError unless the value is a number between 0 and 1."""
-    if not isinstance(value, Real) or not 0 < value < 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
 
 
 def _is_index(value, size):

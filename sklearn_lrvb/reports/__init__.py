@@ -1,9 +1,83 @@
 """Tables of posterior means and standard deviations, and containers of draws, for all models.
 
-pandas and ArviZ are imported where they are asked for: they are not among the library's dependencies.
+pandas, ArviZ and xarray, which every ArviZ brings, are imported where they are asked for: they are not among
+the library's dependencies. `posterior_summary` is a file of its own, because its table is a pandas class.
 """
 
-from sklearn_lrvb.reports.arviz_containers import dataset, in_arviz, require_arviz
-from sklearn_lrvb.reports.requirements import require_interval, required_pandas
+import importlib.util
+from numbers import Real
+
+import numpy as np
 
 __all__ = ["dataset", "in_arviz", "require_arviz", "require_interval", "required_pandas"]
+
+
+def required_pandas(method):
+    """The module pandas, for a method that returns a data frame.
+
+    Raises
+    ------
+    ImportError
+        It is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError(
+            f"{method} returns a pandas DataFrame and needs pandas: pip install pandas"
+        ) from None
+    return pd
+
+
+def require_interval(interval):
+    """Raise a ValueError unless ``interval`` is the probability of a credible interval."""
+    if not isinstance(interval, Real) or not 0.0 < interval < 1.0:
+        raise ValueError(
+            f"interval must be a probability above 0 and below 1, such as 0.95, got {interval!r}."
+        )
+
+
+def require_arviz():
+    """Raise ImportError where no ArviZ is installed."""
+    if not _is_installed("arviz_base") and not _is_installed("arviz"):
+        raise ImportError('to_arviz needs ArviZ: pip install "sklearn-lrvb[arviz]"')
+
+
+def _is_installed(name):
+    return importlib.util.find_spec(name) is not None
+
+
+def in_arviz(groups):
+    """Groups in the container of the installed ArviZ.
+
+    Parameters
+    ----------
+    groups : dict of xarray.Dataset, by name
+
+    Returns
+    -------
+    data : xarray.DataTree where arviz-base is installed; otherwise arviz.InferenceData
+    """
+    if _is_installed("arviz_base"):
+        import xarray as xr
+
+        return xr.DataTree.from_dict(groups)
+    import arviz
+
+    return arviz.InferenceData(**groups)
+
+
+def dataset(variables, coords, is_drawn=False):
+    """xarray.Dataset of variables (axes, values); drawn ones are those of one chain."""
+    import xarray as xr
+
+    from sklearn_lrvb import __version__
+
+    if is_drawn:
+        n_draws = len(next(iter(variables.values()))[1])
+        coords = {"chain": [0], "draw": np.arange(n_draws), **coords}
+        variables = {
+            name: (("chain", "draw", *axes), values[None]) for name, (axes, values) in variables.items()
+        }
+    attributes = {"inference_library": "sklearn-lrvb", "inference_library_version": __version__}
+    return xr.Dataset(variables, coords, attributes)

@@ -39,7 +39,7 @@ def assert_ellipse(patch, mean, covariance):
 @pytest.mark.parametrize("features", [(0, 1), (1, 0)])
 def test_ellipses_are_the_covariances(covariance_type, features):
     estimator = of_type(covariance_type)
-    display = ComponentDisplay.from_estimator(estimator, X, features=features, level=0.8)
+    display = ComponentDisplay.from_estimator(estimator, X, features=features, interval=0.8)
     plane = np.ix_(features, features)
     components = dense({"covariance_type": covariance_type}, estimator.covariances_)
     means = estimator.get_posterior_covariance("means").reshape(2, 2, 2, 2)
@@ -52,7 +52,7 @@ def test_ellipses_are_the_covariances(covariance_type, features):
 
 def test_a_credible_region_holds_its_probability_of_the_posterior():
     estimator = of_type("full")
-    display = ComponentDisplay.from_estimator(estimator, level=0.9)
+    display = ComponentDisplay.from_estimator(estimator, interval=0.9)
     draws = np.random.default_rng(0).multivariate_normal(
         estimator.means_.ravel(), estimator.get_posterior_covariance("means"), size=20_000
     )
@@ -139,9 +139,9 @@ def test_bad_levels_components_and_rows_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             ComponentDisplay.from_estimator(of_type("full"), **options)
-    for level in (0.0, 1.0, 95):
-        with pytest.raises(ValueError, match="level must lie between 0 and 1"):
-            ComponentDisplay.from_estimator(of_type("full"), level=level)
+    for interval in (0.0, 1.0, 95):
+        with pytest.raises(ValueError, match="interval must be a probability above 0 and below 1"):
+            ComponentDisplay.from_estimator(of_type("full"), interval=interval)
     with pytest.raises(ValueError, match="X has 3 features"):
         ComponentDisplay.from_estimator(of_type("full"), np.ones((4, 3)))
 
@@ -157,7 +157,7 @@ def drawn_curve(line):
 @each_covariance_type
 def test_over_one_feature_lines_are_densities(covariance_type):
     estimator = of_type(covariance_type)
-    display = ComponentDisplay.from_estimator(estimator, X, features=["x1"], level=0.8)
+    display = ComponentDisplay.from_estimator(estimator, X, features=["x1"], interval=0.8)
     variances = np.einsum("kpp->kp", dense({"covariance_type": covariance_type}, estimator.covariances_))[
         :, 1
     ]

@@ -186,7 +186,7 @@ def test_options_reach_the_intervals():
     ("options", "message"),
     [
         ({"target": "mean"}, "target must be one of log_weights, means"),
-        ({"interval": 95}, "interval must lie between 0 and 1, got 95"),
+        ({"interval": 95}, "interval must be a probability above 0 and below 1, such as 0.95, got 95"),
         (
             {"methods": ["hmc"]},
             r"methods must list one or more of lrvb, mean_field, importance, gibbs, got \['hmc'\]",
