@@ -1,16 +1,16 @@
-"""Ascent of the lower bound: coordinate ascent, its acceleration, and Newton's method.
+"""The climb of a fit: from one start or several to the optimum of the lower bound.
 
-All three change the sufficient statistics s of q. EM(s) are the statistics after one sweep. Newton's step
-towards s = EM(s) is R^-1 M^-1 (EM(s) - s) in the current frames, M being the observed information of linear
-response. The Newton decrement is the distance to the optimum in posterior standard deviations, and half its
-square the lower bound that is still to be gained.
+`Starts` runs an `Ascent` from every start; a `Fit` is a state on the way, with the rules of when to stop.
+Sweeps, accelerated sweeps and Newton's steps all change the sufficient statistics s of q. EM(s) are the
+statistics after one sweep. Newton's step towards s = EM(s) is R^-1 M^-1 (EM(s) - s) in the current frames, M
+being the observed information of linear response. The Newton decrement is the distance to the optimum in
+posterior standard deviations, and half its square the lower bound that is still to be gained.
 
-Accelerated sweeps cost one sweep each and come within round-off of a stationary point. A few matrix-vector
-products then verify a strict optimum; where forming and factoring M is cheaper than these products, it is
-factored instead. Newton's steps are taken before that where they cost less than the sweeps still to go.
-
-Moves between optima (`moves`, `search`) interrupt the ascent; each is made only if it raises the lower bound.
-`acceleration` proposes the accelerated sweeps. `Starts` runs an `Ascent` from several starts.
+Accelerated sweeps (`acceleration`) cost one sweep each and come within round-off of a stationary point. A few
+matrix-vector products then verify a strict optimum; where forming and factoring M is cheaper than these
+products, it is factored instead. Newton's steps are taken before that where they cost less than the sweeps
+still to go. Moves between optima (`moves`, `search`) interrupt the ascent; each is made only if it raises the
+lower bound.
 """
 
 from collections.abc import Callable
@@ -43,128 +43,10 @@ from sklearn_lrvb.linear_response.observed_information import Definiteness
 
 _SHARE_FINISHED = 1 / 2  # Share of the starts after the first that are run to the end.
 
-
-@dataclass(frozen=True)
-class Starts:
-    """Runs a fit from several starts.
-
-    Attributes
-    ----------
-    ascent : Ascent
-    accelerated : bool, whether Newton's method and acceleration are used, or plain sweeps alone
-    progress : Progress
-    """
-
-    ascent: object
-    accelerated: bool
-    progress: object
-
-    def best(self, starts):
-        """The state with the highest lower bound.
-
-        The first start is run to the end, as it would be alone. The others are tried for a few steps, and
-        the better half of them is run to the end; with plain sweeps all of them are, as in scikit-learn. So
-        the result is never worse than that of the first.
-
-        Parameters
-        ----------
-        starts : sequence of callables (Ascent) -> Fit, the state before the first step
-
-        Returns
-        -------
-        fit : Fit
-
-        Raises
-        ------
-        DegenerateComponentError
-            Where all starts fail: the error of the last one.
-        """
-        failures = []
-
-        def attempted(number, run):
-            self.progress.start(number)
-            try:
-                return run()
-            except DegenerateComponentError as error:
-                self.progress.fail(error)
-                failures.append(error)
-                return None
-
-        first, *others = enumerate(starts)
-        ends, tried = [attempted(first[0], lambda: self._finished(first[1]))], []
-        for number, start in others:
-            if self.progress.is_stopped:
-                break
-            if self.accelerated:
-                fit = attempted(number, lambda start=start: self._tried(start))
-                tried += [(number, fit)] if fit is not None else []
-            else:
-                ends.append(attempted(number, lambda start=start: self._finished(start)))
-        n_ends = 1 + ceil(_SHARE_FINISHED * len(others))
-        for number, fit in sorted(tried, key=lambda one: -one[1].lower_bound):
-            if self.progress.is_stopped or sum(end is not None for end in ends) == n_ends:
-                self.progress.drop(number, fit)
-            else:
-                ends.append(attempted(number, lambda fit=fit: self._finished(lambda ascent: fit)))
-        ends = [end for end in ends if end is not None]
-        if not ends:
-            raise failures[-1]
-        return max(ends, key=lambda fit: fit.lower_bound)
-
-    def better_of(self, best, start, name):
-        """The better of a finished state and of one more start.
-
-        The start is tried, and run to the end if its lower bound is the higher one by then; with plain sweeps
-        it is run to the end in any case.
-
-        Parameters
-        ----------
-        best : Fit
-        start : callable (Ascent) -> Fit, the state before the first step
-        name : str, how the start is reported
-
-        Returns
-        -------
-        fit : Fit
-        """
-        if self.progress.is_stopped:
-            return best
-        self.progress.start(name)
-        try:
-            if self.accelerated:
-                other = self._tried(start)
-                if other.lower_bound <= best.lower_bound:
-                    self.progress.drop(name, other)
-                    return best
-                other = self._finished(lambda ascent: other)
-            else:
-                other = self._finished(start)
-        except DegenerateComponentError as error:
-            self.progress.fail(error)
-            return best
-        return max(best, other, key=lambda fit: fit.lower_bound)
-
-    def _tried(self, start):
-        """The state after a few steps from a start."""
-        fit = self._climbed(start, self.ascent.trial)
-        self.progress.pause(fit)
-        return fit
-
-    def _finished(self, start):
-        """The state at the end of the climb from a start."""
-        to_end = self.ascent.newton if self.accelerated else self.ascent.coordinate_ascent
-        fit = self._climbed(start, to_end)
-        self.progress.end(fit)
-        return fit
-
-    def _climbed(self, start, climb):
-        """The state at the end of a climb, or where a callback stopped it."""
-        try:
-            fit = start(self.ascent)
-            return fit if fit.stopped else climb(fit)
-        except ClimbStopped as stop:
-            return stop.fit
-
+# Steps after which a start is compared with the others (`Starts`), and distance from the fixed point, in
+# mean-field standard deviations, below which it is compared earlier.
+_TRIAL_STEPS = 20
+_TRIAL_DISTANCE = 0.1
 
 # A fit starts with plain sweeps. It makes at least the first number of them, because early sweeps gain most,
 # and at most the second number before larger steps are tried.
@@ -179,17 +61,19 @@ _FIRST_SWEEPS_BEFORE_MOVES = 15
 # regime of one optimum. From further out, larger steps may end in another optimum than sweeps do.
 _LOCAL_REGIME_SHIFT = 0.03
 
+# Steps after which moves are tried again. Every 5 or 20 steps made no difference over 219 fits.
+_STEPS_BETWEEN_MOVES = 10
+_SWEEPS_AFTER_A_MOVE = 2
+# Sweeps within which a move must have raised the bound that may lower it at first: a merge that loses little,
+# or a split whose halves were fitted to a sample of the rows.
+_SWEEPS_ON_TRIAL = 5
+
 # A step that lowers the bound is tried at this many lengths, each half the last, before a sweep replaces it.
 _MAX_HALVINGS = 5
 
 # Newton steps, and accelerated sweeps under the flat prior, may not leave a component with less than this
 # share of its rows: the quadratic model of the bound is not valid so far out.
 _MIN_SHARE_KEPT = 0.1
-
-# Steps after which a start is compared with the others (`Starts`), and distance from the fixed point, in
-# mean-field standard deviations, below which it is compared earlier.
-_TRIAL_STEPS = 20
-_TRIAL_DISTANCE = 0.1
 
 # Number of products that verify a strict optimum in most fits: where a matrix costs less, it is formed.
 _PRODUCTS_OF_A_PROBE = 8
@@ -212,17 +96,478 @@ _ROUND_OFF = 1e-14
 # The same where the E-step works in one frame for all components, at the largest amplification allowed.
 _LARGEST_ROUND_OFF = MAX_AMPLIFICATION * np.finfo(float).eps
 
-# Steps after which moves are tried again. Every 5 or 20 steps made no difference over 219 fits.
-_STEPS_BETWEEN_MOVES = 10
-_SWEEPS_AFTER_A_MOVE = 2
-# Sweeps within which a move must have raised the bound that may lower it at first: a merge that loses little,
-# or a split whose halves were fitted to a sample of the rows.
-_SWEEPS_ON_TRIAL = 5
+
+class Starts:
+    """Runs a fit from several starts.
+
+    Parameters
+    ----------
+    ascent : Ascent
+    accelerated : bool, whether Newton's method and acceleration are used, or plain sweeps alone
+    progress : Progress
+    """
+
+    def __init__(self, ascent, accelerated, progress):
+        self.ascent, self._accelerated, self._progress = ascent, accelerated, progress
+        self._failure = None  # The error of the last start that failed.
+
+    def best(self, starts):
+        """The state with the highest lower bound.
+
+        The first start is run to the end, as it would be alone. The others are tried for a few steps, and
+        the better half of them is run to the end; with plain sweeps all of them are, as in scikit-learn. So
+        the result is never worse than that of the first.
+
+        Parameters
+        ----------
+        starts : sequence of callables (Ascent) -> Fit, the state before the first step
+
+        Returns
+        -------
+        fit : Fit
+
+        Raises
+        ------
+        DegenerateComponentError
+            Where all starts fail: the error of the last one.
+        """
+        ends, tried = [self._run(0, starts[0])], []
+        for number, start in enumerate(starts[1:], 1):
+            if self._progress.is_stopped:
+                break
+            if self._accelerated:
+                tried.append((number, self._run(number, start, is_trial=True)))
+            else:
+                ends.append(self._run(number, start))
+        tried = [(number, fit) for number, fit in tried if fit is not None]
+        ends = [fit for fit in ends if fit is not None]
+        n_ends = 1 + ceil(_SHARE_FINISHED * (len(starts) - 1))
+        for number, fit in sorted(tried, key=lambda one: -one[1].lower_bound):
+            if self._progress.is_stopped or len(ends) == n_ends:
+                self._progress.drop(number, fit)
+                continue
+            end = self._run(number, lambda ascent, fit=fit: fit)
+            if end is not None:
+                ends.append(end)
+        if not ends:
+            raise self._failure
+        return max(ends, key=lambda fit: fit.lower_bound)
+
+    def better_of(self, best, start, name):
+        """The better of a finished state and of one more start.
+
+        The start is tried, and run to the end if its lower bound is the higher one by then; with plain sweeps
+        it is run to the end in any case.
+
+        Parameters
+        ----------
+        best : Fit
+        start : callable (Ascent) -> Fit, the state before the first step
+        name : str, how the start is reported
+
+        Returns
+        -------
+        fit : Fit
+        """
+        if self._progress.is_stopped:
+            return best
+        if self._accelerated:
+            tried = self._run(name, start, is_trial=True)
+            if tried is not None and tried.lower_bound <= best.lower_bound:
+                self._progress.drop(name, tried)
+            if tried is None or tried.lower_bound <= best.lower_bound:
+                return best
+            end = self._run(name, lambda ascent: tried)
+        else:
+            end = self._run(name, start)
+        return best if end is None else max(best, end, key=lambda fit: fit.lower_bound)
+
+    def _run(self, name, start, is_trial=False):
+        """The state at the end of the climb from a start, or where a callback stops it; None if it fails."""
+        ascent = self.ascent
+        to_end = ascent.newton if self._accelerated else ascent.coordinate_ascent
+        climb = ascent.trial if is_trial else to_end
+        self._progress.start(name)
+        try:
+            fit = start(ascent)
+            fit = fit if fit.stopped else climb(fit)
+        except ClimbStopped as stop:
+            fit = stop.fit
+        except DegenerateComponentError as error:
+            self._progress.fail(error)
+            self._failure = error
+            return None
+        report = self._progress.pause if is_trial else self._progress.end
+        report(fit)
+        return fit
+
+
+class ClimbStopped(Exception):
+    """Ends a climb at a state because a callback asked for it."""
+
+    def __init__(self, fit):
+        super().__init__("A callback stopped the fit.")
+        self.fit = replace(fit, stopped=True)
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """The rows to fit and the rules of the fit.
+
+    Attributes
+    ----------
+    rows : CentredRows
+    tol : float
+        Lower bound still to be gained (`newton`), or gained by the last sweep (`coordinate_ascent`), below
+        which the fit has converged.
+    max_iter : int, largest number of steps, sweeps and Newton steps alike
+    on_step : callable(Fit) -> bool, called after every step; `ClimbStopped` is raised where it is true
+    moves : Moves or None, which moves between optima `newton` may make
+    on_move : callable(n_iter, name), called after every move
+    """
+
+    rows: object
+    tol: float
+    max_iter: int
+    on_step: Callable = lambda fit: False
+    moves: Moves | None = None
+    on_move: Callable = lambda n_iter, name: None
+
+    # The start and the end of a fit; in the space that the rows span (`row_span`) they are others.
+
+    def start_from(self, responsibilities, prior):
+        """The state before the first step, after an M-step from given responsibilities.
+
+        Parameters
+        ----------
+        responsibilities : array or sparse array (n_samples, n_components)
+        prior : MixturePrior
+        """
+        return self.start(posterior_from_responsibilities(self.rows, prior, responsibilities))
+
+    def start(self, posterior, path=()):
+        """The state before the first step.
+
+        Parameters
+        ----------
+        posterior : VariationalPosterior
+        path : sequence of float
+            Lower bounds of an earlier fit. They are kept if that fit ended at this posterior.
+        """
+        result = e_step(self.rows, posterior)
+        fit = Fit(posterior, result, (result.lower_bound,))
+        if path and abs(path[-1] - fit.lower_bound) <= fit.round_off():
+            path = path[-_MAX_FIRST_SWEEPS - 1 :]  # As many as make first sweeps unnecessary.
+            fit = replace(fit, path=path, n_before=len(path) - 1)
+        return fit
+
+    def rows_of(self, fit):
+        """The rows in the coordinates of a state."""
+        return self.rows
+
+    def ended(self, fit):
+        """The state at the end of the fit, as it is reported: in the coordinates of X."""
+        return fit
+
+    # The climbs: by plain sweeps, by everything there is, and a few steps of the latter.
+
+    def coordinate_ascent(self, fit):
+        """Sweeps until the last one changes the lower bound by less than ``tol``, or is not accepted."""
+        while fit.n_iter < self.max_iter and not fit.converged:
+            before, fit = fit, self._sweep(fit)
+            if fit.posterior is before.posterior:
+                break
+            change = fit.e_step_result.lower_bound - before.lower_bound
+            fit = replace(fit, converged=bool(abs(change) < self.tol))
+        return fit
+
+    def newton(self, fit):
+        """Sweeps, accelerated sweeps, and Newton steps where they pay, to the optimum up to round-off.
+
+        Where the moves include a search, the ascent from each of its moves may take ``max_iter`` steps.
+        """
+        fit, acceleration = self._first_sweeps(fit)
+        try:
+            fit = self._climb(fit, acceleration)
+        except DegenerateComponentError:
+            # Under an improper prior the bound rises without limit as a component empties. Sweeps may stop at
+            # an optimum on the way where larger steps run on.
+            at_optimum = self.coordinate_ascent(fit)
+            fit = self._climb(replace(at_optimum, converged=False), Acceleration())
+        while self.moves is not None and self.moves.searches and fit.finished:
+            moved = self._searched(fit)
+            if moved is None:
+                break
+            try:
+                fit = replace(self, max_iter=moved.n_iter + self.max_iter)._climb(moved, Acceleration())
+            except DegenerateComponentError:  # The optimum before the search stands.
+                break
+        return fit
+
+    def trial(self, fit):
+        """A few steps of `newton`, enough to compare the optima that several starts lead to."""
+        acceleration, moves_were_tried = Acceleration(), False
+        try:
+            while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > _TRIAL_DISTANCE:
+                if not fit.is_in_local_regime:
+                    fit = self._sweep(fit, in_order=True)
+                elif not moves_were_tried:
+                    moves_were_tried = True
+                    fit = self._moved(fit) or fit
+                else:
+                    acceleration.record(fit.distance)
+                    fit = self._accelerated_sweep(fit, acceleration)
+            return self._moved(fit) or fit
+        except DegenerateComponentError:  # `newton` will handle it, if this start is continued.
+            return fit
+
+    # The phases of `newton`.
+
+    def _first_sweeps(self, fit):
+        """The state in the local regime, and the acceleration from there.
+
+        Moves are tried on the way: components that share one cluster may exchange rows for many sweeps, which
+        gain as much each time.
+        """
+        acceleration, next_try = Acceleration(), _FIRST_SWEEPS_BEFORE_MOVES
+        while fit.n_iter < self.max_iter and not fit.is_in_local_regime:
+            if fit.n_steps >= next_try:
+                next_try, moved = np.inf, self._moved(fit)
+                if moved is not None:
+                    fit, acceleration, next_try = moved, Acceleration(), 0
+                    continue
+            if fit.n_steps >= _MIN_FIRST_SWEEPS:
+                acceleration.record(fit.distance)
+            fit = self._sweep(fit, in_order=True)
+        return fit, acceleration
+
+    def _climb(self, fit, acceleration):
+        """Accelerated sweeps up to their fixed point; Newton steps there, and earlier where they pay.
+
+        Moves are tried at the start, every few steps, at the fixed point, and at the end.
+        """
+        last_tried = -np.inf  # Step at which moves were tried last.
+        while fit.n_iter < self.max_iter:
+            if not fit.finished:
+                acceleration.record(fit.distance)
+            has_stalled = acceleration.has_stalled() and fit.gain <= fit.round_off()
+            at_fixed_point = fit.finished or has_stalled or fit.distance < FIXED_POINT_TOLERANCE
+            if fit.n_iter - last_tried >= (1 if at_fixed_point else _STEPS_BETWEEN_MOVES):
+                last_tried, moved = fit.n_iter, self._moved(fit, at_fixed_point)
+                if moved is not None:
+                    fit, acceleration, last_tried = moved, Acceleration(), -np.inf
+                    continue
+            if fit.finished:
+                return fit
+            if at_fixed_point:
+                fit = self._finished(fit) if self._seems_optimum(fit) else self._newton_steps(fit)
+                acceleration = Acceleration()
+                continue
+            solver, price = None, np.inf
+            if acceleration.outlasts(1.0):  # Otherwise the price would take longer than what it could save.
+                by_solver = self._solver_costs(fit).newton_costs()
+                solver = min(by_solver, key=by_solver.get)
+                price = by_solver[solver] / sweep_cost(self.rows, fit.posterior.structure)
+            if acceleration.outlasts(price):
+                fit, acceleration = self._newton_steps(fit, solver, price * fit.gain), Acceleration()
+            else:
+                fit = self._accelerated_sweep(fit, acceleration)
+        # The Newton decrement is at least the distance, so that from further out there is nothing to verify.
+        if fit.finished or not fit.is_within(self.tol, fit.distance):
+            return fit
+        fit = fit.with_information(self.rows)
+        if fit.is_within(self.tol, fit.decrement):
+            fit = fit.probed()
+            fit = replace(fit, converged=fit.is_definite, finished=fit.is_definite)
+        return fit
+
+    def _newton_steps(self, fit, solver=None, gain_of_sweeps=None):
+        """Newton steps to the end, or until sweeps gain more for the same cost.
+
+        Sweeps gain more in two cases. M may be indefinite, and a Newton step gain less than the sweeps of the
+        same cost. Or M is definite, but the decrement falls no faster than by sweeps: while a component
+        empties, for example, every Newton step merely halves its count.
+
+        Parameters
+        ----------
+        fit : Fit
+        solver : str or None, of the observed information; None is the default one
+        gain_of_sweeps : float or None
+            Lower bound that sweeps gain at the cost of a step. None where they have nothing left to gain, so
+            that Newton's method alone can reach the end.
+        """
+        least_gain, slow = -np.inf, np.inf
+        if gain_of_sweeps is not None:
+            least_gain, slow = gain_of_sweeps, _SLOW_CONTRACTION
+        last_decrement = np.inf  # At the start of the last step, if M was definite there.
+        while fit.n_iter < self.max_iter:
+            fit = fit.with_information(self.rows, solver)
+            if fit.is_at_end(last_decrement, self.tol):
+                fit = fit.probed()
+                away = None if fit.is_definite else self._escaped(fit)
+                return self._finished(fit) if away is None else away
+            if fit.is_definite and fit.decrement > slow * last_decrement:
+                break
+            before, fit = fit, self._along(fit, fit.direction, -fit.round_off()) or self._sweep(fit)
+            last_decrement = before.decrement if before.is_definite else np.inf
+            if not before.is_definite and fit.gain < least_gain:
+                break
+        return fit
+
+    def _solver_costs(self, fit):
+        return estimated_costs(self.rows, fit.posterior.structure, fit.e_step_result)
+
+    def _seems_optimum(self, fit):
+        """Whether a few products verify that the end of the sweeps is a strict optimum.
+
+        False where sweeps have stalled short of their fixed point, and where the products leave it undecided
+        or would cost more than a factorization. No product is needed where every assignment is certain and
+        every value there, so that no information is missing.
+        """
+        if fit.distance > FIXED_POINT_TOLERANCE:
+            return False
+        if not (fit.e_step_result.n_alternatives or self.rows.has_holes):
+            return True
+        n_products = self._solver_costs(fit).products_for_a_matrix()
+        if n_products < _PRODUCTS_OF_A_PROBE:
+            return False
+        information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver="matrix_free")
+        return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
+
+    def _finished(self, fit):
+        """The same state at the end of the fit, converged unless negative curvature was met there."""
+        if not fit.n_iter:  # The fit started at its end. Verifying that counts as a step.
+            fit = self._stayed(fit)
+        return replace(fit, converged=fit.is_definite, finished=True)
+
+    # Moves between optima.
+
+    def _moved(self, fit, at_fixed_point=False):
+        """The state after the first proposed move that raises the lower bound, and a few sweeps; or None."""
+        if self.moves is None or fit.n_iter >= self.max_iter:
+            return None
+        moved = self._first_risen(fit, self.moves.proposals(self.rows, fit, at_fixed_point))
+        for _ in range(0 if moved is None else _SWEEPS_AFTER_A_MOVE):
+            if moved.n_iter < self.max_iter:
+                moved = self._sweep(moved, in_order=True)
+        return moved
+
+    def _searched(self, fit):
+        """The state after the first split, or trial merge, that raises the lower bound; or None."""
+        if fit.posterior.n_components == 1:
+            return None
+        search = Search(self.rows, fit)
+        n_sweeps = _SWEEPS_ON_TRIAL if search.is_of_a_sample else 0
+        moved = self._first_risen(fit, search.splits(), n_sweeps)
+        return moved or self._first_risen(fit, search.trial_merges(), _SWEEPS_ON_TRIAL)
+
+    def _first_risen(self, fit, moves, n_sweeps=0):
+        """The state after the first move that raises the bound, together with some sweeps; or None."""
+        moves = iter(moves)
+        while True:
+            try:
+                move = next(moves, None)
+                if move is None:
+                    return None
+                posterior = self.moves.in_order(move.posterior)
+                for _ in range(n_sweeps):
+                    posterior = posterior.m_step(e_step(self.rows, posterior).moments)
+                moved = self._risen(fit, posterior, fit.round_off())
+            except DegenerateComponentError:
+                # The move leads to no posterior, or the generator of moves failed. In the latter case it has
+                # ended, and the next round finds no move.
+                continue
+            if moved is not None:
+                self.on_move(moved.n_iter, move.name)
+                return moved
+
+    # Single steps.
+
+    def _sweep(self, fit, in_order=False):
+        """The state after a plain sweep, or the same state where the lower bound falls.
+
+        In exact arithmetic no sweep lowers the bound. A fall by more than round-off, amplified by whitening,
+        shows that the M-step has lost the digits that decide.
+
+        Parameters
+        ----------
+        fit : Fit
+        in_order : bool, whether components are left in their best order, if moves may act
+        """
+        posterior = fit.next_posterior
+        if in_order and self.moves is not None:
+            posterior = self.moves.in_order(posterior)
+        result = e_step(self.rows, posterior)
+        # The comparisons are written so that NaN is a fall.
+        if not result.lower_bound >= fit.lower_bound - fit.round_off():
+            # So much is far from reached in most fits, and takes longer to compute.
+            relative = _LARGEST_ROUND_OFF + np.finfo(float).eps * fit.posterior.amplification
+            if not result.lower_bound >= fit.lower_bound - fit.round_off(relative):
+                return self._stayed(fit)
+        return self._accepted(fit, posterior, result)
+
+    def _accelerated_sweep(self, fit, acceleration):
+        """A step of the acceleration; a plain sweep where none is proposed, or where it lowers the bound."""
+        try:
+            posterior = acceleration.proposal(fit.posterior, fit.next_posterior)
+            if posterior is None:
+                return self._sweep(fit)
+            # Emptying a component in one step is safe under a proper prior, irreversible under the flat one.
+            is_rejected = posterior.prior.flat and fit.loses_most_rows(posterior)
+            moved = None if is_rejected else self._risen(fit, posterior, -fit.round_off())
+        except DegenerateComponentError:
+            moved = None
+        if moved is None:
+            acceleration.reject()
+            return self._sweep(fit)
+        acceleration.accept()
+        return moved
+
+    def _along(self, fit, step, least_gain):
+        """The state after a step, or the largest of some fractions of it, that gains enough; or None."""
+        for halving in range(_MAX_HALVINGS):
+            try:
+                posterior = fit.posterior.after_step(0.5**halving * step)
+            except DegenerateComponentError:
+                continue
+            moved = None if fit.loses_most_rows(posterior) else self._risen(fit, posterior, least_gain)
+            if moved is not None:
+                return moved
+        return None
+
+    def _escaped(self, fit):
+        """The state after a step along the eigenvector of a negative eigenvalue of M, or None."""
+        eigenvalue, eigenvector = fit.information.smallest_eigenvalue()
+        if eigenvalue > -_NEGATIVE_CURVATURE:
+            return None
+        away = fit.information.complete.solve_root_transposed(eigenvector[:, None])[:, 0]
+        return self._along(fit, away, fit.round_off())
+
+    def _risen(self, fit, posterior, least_gain):
+        """The state at a posterior; None where the lower bound gains less than that there."""
+        result = e_step(self.rows, posterior)
+        rises = result.lower_bound >= fit.lower_bound + least_gain
+        return self._accepted(fit, posterior, result) if rises else None
+
+    def _accepted(self, fit, posterior, result):
+        """The state at a posterior; a fall of the lower bound by round-off is recorded as no change."""
+        lower_bound = max(fit.lower_bound, result.lower_bound)
+        return self._reported(Fit(posterior, result, (*fit.path, lower_bound), fit.n_before))
+
+    def _stayed(self, fit):
+        """The same state after a step that was not accepted."""
+        return self._reported(replace(fit, path=(*fit.path, fit.lower_bound)))
+
+    def _reported(self, fit):
+        """The state after a step, which is the last one where a callback asks for that."""
+        if self.on_step(fit):
+            raise ClimbStopped(fit)
+        return fit
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A state of the fit.
+    """A state of the fit, and the rules of when to go on in another way or to stop.
 
     Attributes
     ----------
@@ -285,6 +630,48 @@ class Fit:
         """The posterior after a sweep."""
         return self.posterior.m_step(self.e_step_result.moments)
 
+    def round_off(self, relative=_ROUND_OFF):
+        """Differences of the lower bound below this are not significant."""
+        return relative * (abs(self.lower_bound) + self.e_step_result.moments.counts.sum())
+
+    @property
+    def is_in_local_regime(self):
+        """Whether sweeps gain less and less, and move the components little relative to their size.
+
+        Larger steps from further out would end in another optimum than sweeps do, which is worse as often as
+        it is better. One component has one optimum, and a fit whose sweeps gain nothing is at one.
+        """
+        if self.posterior.n_components == 1 or (self.n_steps and self.gain <= self.round_off()):
+            return True
+        if self.n_steps < _MIN_FIRST_SWEEPS or self.n_steps >= _MAX_FIRST_SWEEPS:
+            return self.n_steps >= _MAX_FIRST_SWEEPS
+        gains_less = self.gain < self.path[-2] - self.path[-3]
+        return gains_less and self.distance < _LOCAL_REGIME_SHIFT * np.sqrt(
+            self.e_step_result.moments.counts.sum()
+        )
+
+    def is_at_end(self, last_decrement, tol):
+        """Whether the decrement is as small as it gets, given that before the last Newton step."""
+        at_fixed_point = self.distance < FIXED_POINT_TOLERANCE
+        if self.decrement < (_ACCEPTED_DECREMENT if at_fixed_point else _LEAST_DECREMENT):
+            return True
+        has_stalled = self.decrement > 0.5 * last_decrement and self.gain <= self.round_off()
+        return has_stalled and self.is_within(tol, self.decrement)
+
+    def is_within(self, tol, distance):
+        """Whether half the square of a distance from the optimum is below ``tol``, or below round-off."""
+        return 0.5 * distance**2 < max(tol, self.round_off())
+
+    def with_information(self, rows, solver=None):
+        """The same state with the information, the step and the decrement at its posterior."""
+        if self.information is not None:
+            return self
+        information = observed_information(rows, self.posterior, self.e_step_result, solver=solver)
+        direction, decrement, definiteness = information.newton_step(self.residual)
+        return replace(
+            self, information=information, direction=direction, decrement=decrement, definiteness=definiteness
+        )
+
     @property
     def is_definite(self):
         """Whether M is positive definite, as far as was seen: no negative curvature was met."""
@@ -296,457 +683,12 @@ class Fit:
             return replace(self, definiteness=Definiteness.INDEFINITE)
         return self
 
+    def loses_most_rows(self, posterior):
+        """Whether a component loses most of its rows in one step, to a given posterior.
 
-class ClimbStopped(Exception):
-    """Ends a climb at a state because a callback asked for it."""
-
-    def __init__(self, fit):
-        super().__init__("A callback stopped the fit.")
-        self.fit = replace(fit, stopped=True)
-
-
-@dataclass(frozen=True)
-class Ascent:
-    """The rows to fit and the rules of the fit.
-
-    Attributes
-    ----------
-    rows : CentredRows
-    tol : float
-        Lower bound still to be gained (`newton`), or gained by the last sweep (`coordinate_ascent`), below
-        which the fit has converged.
-    max_iter : int, largest number of steps, sweeps and Newton steps alike
-    on_step : callable(Fit) -> bool, called after every step; `ClimbStopped` is raised where it is true
-    moves : Moves or None, which moves between optima `newton` may make
-    on_move : callable(n_iter, name), called after every move
-    """
-
-    rows: object
-    tol: float
-    max_iter: int
-    on_step: Callable = lambda fit: False
-    moves: Moves | None = None
-    on_move: Callable = lambda n_iter, name: None
-
-    def start_from(self, responsibilities, prior):
-        """The state before the first step, after an M-step from given responsibilities.
-
-        Parameters
-        ----------
-        responsibilities : array or sparse array (n_samples, n_components)
-        prior : MixturePrior
+        Under a proper prior only occupied components are considered: the count of an empty one comes from the
+        tail of its density, and may change by any factor.
         """
-        return self.start(posterior_from_responsibilities(self.rows, prior, responsibilities))
-
-    def start(self, posterior, path=()):
-        """The state before the first step.
-
-        Parameters
-        ----------
-        posterior : VariationalPosterior
-        path : sequence of float
-            Lower bounds of an earlier fit. They are kept if that fit ended at this posterior.
-        """
-        result = e_step(self.rows, posterior)
-        fit = Fit(posterior, result, (result.lower_bound,))
-        if path and abs(path[-1] - fit.lower_bound) <= self._round_off(fit):
-            path = path[-_MAX_FIRST_SWEEPS - 1 :]  # As many as make first sweeps unnecessary.
-            fit = replace(fit, path=path, n_before=len(path) - 1)
-        return fit
-
-    def rows_of(self, fit):
-        """The rows in the coordinates of a state; `row_span` has others than those of X."""
-        return self.rows
-
-    def ended(self, fit):
-        """The state at the end of the fit, as it is reported: in the coordinates of X."""
-        return fit
-
-    def _accepted(self, fit, posterior, result):
-        """The state at a posterior; a fall of the lower bound by round-off is recorded as no change."""
-        lower_bound = max(fit.lower_bound, result.lower_bound)
-        return self._reported(Fit(posterior, result, (*fit.path, lower_bound), fit.n_before))
-
-    def _reported(self, fit):
-        """The state after a step, which is the last one where a callback asks for that."""
-        if self.on_step(fit):
-            raise ClimbStopped(fit)
-        return fit
-
-    def _sweep(self, fit, posterior=None):
-        """The state after a plain sweep, or the same state where the lower bound falls.
-
-        In exact arithmetic no sweep lowers the bound. A fall by more than round-off shows that the M-step has
-        lost the digits that decide.
-
-        Parameters
-        ----------
-        fit : Fit
-        posterior : VariationalPosterior, where the sweep ends; by default ``fit.next_posterior``
-        """
-        posterior = fit.next_posterior if posterior is None else posterior
-        result = e_step(self.rows, posterior)
-        # The comparisons are written so that NaN is a fall.
-        fell = not result.lower_bound >= fit.lower_bound - self._round_off(fit)
-        if fell and not result.lower_bound >= fit.lower_bound - self._largest_round_off(fit):
-            return self._stayed(fit)
-        return self._accepted(fit, posterior, result)
-
-    def _stayed(self, fit):
-        """The same state after a step that was not accepted."""
-        return self._reported(replace(fit, path=(*fit.path, fit.lower_bound)))
-
-    def _sweep_in_order(self, fit):
-        """A sweep that leaves the components in their best order, if moves may act."""
-        return self._sweep(fit, None if self.moves is None else self.moves.in_order(fit.next_posterior))
-
-    def coordinate_ascent(self, fit):
-        """Sweeps until the last one changes the lower bound by less than ``tol``, or is not accepted."""
-        while fit.n_iter < self.max_iter and not fit.converged:
-            before, fit = fit, self._sweep(fit)
-            if fit.posterior is before.posterior:
-                break
-            change = fit.e_step_result.lower_bound - before.lower_bound
-            fit = replace(fit, converged=bool(abs(change) < self.tol))
-        return fit
-
-    def newton(self, fit):
-        """Sweeps, accelerated sweeps, and Newton steps where they pay, to the optimum up to round-off.
-
-        Where the moves include a search, the ascent from each of its moves may take ``max_iter`` steps.
-        """
-        fit = self._to_first_optimum(fit)
-        while self.moves is not None and self.moves.searches and fit.finished:
-            moved = self._searched(fit)
-            if moved is None:
-                break
-            try:
-                fit = replace(self, max_iter=moved.n_iter + self.max_iter)._ascend(moved, Acceleration())
-            except DegenerateComponentError:  # The optimum before the search stands.
-                break
-        return fit
-
-    def _to_first_optimum(self, fit):
-        """The end of the ascent before any search: an optimum, or the state after ``max_iter`` steps."""
-        fit, acceleration = self._first_sweeps(fit)
-        try:
-            return self._ascend(fit, acceleration)
-        except DegenerateComponentError:
-            # Under an improper prior the bound rises without limit as a component empties. Sweeps may stop at
-            # an optimum on the way where larger steps run on.
-            at_optimum = self.coordinate_ascent(fit)
-            return self._ascend(replace(at_optimum, converged=False), Acceleration())
-
-    def _first_sweeps(self, fit):
-        """The state in the local regime, and the acceleration from there.
-
-        Moves are tried on the way: components that share one cluster may exchange rows for many sweeps, which
-        gain as much each time.
-        """
-        acceleration, next_try = Acceleration(), _FIRST_SWEEPS_BEFORE_MOVES
-        while fit.n_iter < self.max_iter and not self._in_local_regime(fit):
-            if fit.n_steps >= next_try:
-                next_try, moved = np.inf, self._moved(fit)
-                if moved is not None:
-                    fit, acceleration, next_try = moved, Acceleration(), 0
-                    continue
-            if fit.n_steps >= _MIN_FIRST_SWEEPS:
-                acceleration.record(fit.distance)
-            fit = self._sweep_in_order(fit)
-        return fit, acceleration
-
-    def _in_local_regime(self, fit):
-        """Whether sweeps gain less and less, and move the components little relative to their size.
-
-        Larger steps from further out would end in another optimum than sweeps do, which is worse as often as
-        it is better. One component has one optimum, and a fit whose sweeps gain nothing is at one.
-        """
-        if fit.posterior.n_components == 1 or (fit.n_steps and fit.gain <= self._round_off(fit)):
-            return True
-        if fit.n_steps < _MIN_FIRST_SWEEPS or fit.n_steps >= _MAX_FIRST_SWEEPS:
-            return fit.n_steps >= _MAX_FIRST_SWEEPS
-        gains_less = fit.gain < fit.path[-2] - fit.path[-3]
-        return gains_less and fit.distance < _LOCAL_REGIME_SHIFT * np.sqrt(self.rows.total_weight)
-
-    def trial(self, fit):
-        """A few steps of `newton`, enough to compare the optima that several starts lead to."""
-        acceleration, moves_were_tried = Acceleration(), False
-        try:
-            while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > _TRIAL_DISTANCE:
-                if not self._in_local_regime(fit):
-                    fit = self._sweep_in_order(fit)
-                elif not moves_were_tried:
-                    moves_were_tried = True
-                    fit = self._moved(fit) or fit
-                else:
-                    acceleration.record(fit.distance)
-                    fit = self._accelerated_sweep(fit, acceleration)
-            return self._moved(fit) or fit
-        except DegenerateComponentError:  # `newton` will handle it, if this start is continued.
-            return fit
-
-    def _ascend(self, fit, acceleration):
-        """Accelerated sweeps up to their fixed point; Newton steps there, and earlier where they pay.
-
-        Moves are tried at the start, every few steps, at the fixed point, and at the end.
-        """
-        last_tried = -np.inf  # step at which moves were tried last
-        while fit.n_iter < self.max_iter:
-            if not fit.finished:
-                acceleration.record(fit.distance)
-            at_fixed_point = fit.finished or self._is_at_fixed_point(fit, acceleration)
-            if fit.n_iter - last_tried >= (1 if at_fixed_point else _STEPS_BETWEEN_MOVES):
-                last_tried = fit.n_iter
-                moved = self._moved(fit, at_fixed_point)
-                if moved is not None:
-                    fit, acceleration, last_tried = moved, Acceleration(), -np.inf
-                    continue
-            if fit.finished:
-                break
-            fit, acceleration = self._next_step(fit, acceleration, at_fixed_point)
-        return fit if fit.finished else self._at_last_step(fit)
-
-    def _at_last_step(self, fit):
-        """The state after ``max_iter`` steps, converged if it is within ``tol`` of an optimum."""
-        # The Newton decrement is at least the distance, so that from further out there is nothing to verify.
-        if not self._is_within_tol(fit, fit.distance):
-            return fit
-        fit = self.with_information(fit)
-        if not self._is_within_tol(fit, fit.decrement):
-            return fit
-        fit = fit.probed()
-        return replace(fit, converged=fit.is_definite, finished=fit.is_definite)
-
-    def _is_at_fixed_point(self, fit, acceleration):
-        """Whether sweeps have converged, or have stalled without a significant gain."""
-        return fit.distance < FIXED_POINT_TOLERANCE or (
-            acceleration.has_stalled() and fit.gain <= self._round_off(fit)
-        )
-
-    def _next_step(self, fit, acceleration, at_fixed_point):
-        """The state after one sweep, after Newton's steps or at the end; and the acceleration from there."""
-        if at_fixed_point and self._seems_optimum(fit):
-            return self._finished(fit), acceleration
-        if at_fixed_point:
-            return self._newton_phase(fit), Acceleration()
-        if acceleration.outlasts(1.0):  # Otherwise the price of Newton's step would cost more than it saves.
-            by_solver = self._solver_costs(fit).newton_costs()
-            solver = min(by_solver, key=by_solver.get)
-            price = by_solver[solver] / sweep_cost(self.rows, fit.posterior.structure)
-            if acceleration.outlasts(price):
-                return self._newton_phase(fit, solver, price * fit.gain), Acceleration()
-        return self._accelerated_sweep(fit, acceleration), acceleration
-
-    def _moved(self, fit, at_fixed_point=False):
-        """The state after the first proposed move that raises the lower bound, and a few sweeps; or None."""
-        if self.moves is None or fit.n_iter >= self.max_iter:
-            return None
-        moved = self._first_accepted(fit, self.moves.proposals(self.rows, fit, at_fixed_point))
-        return None if moved is None else self._swept_after_a_move(moved)
-
-    def _first_accepted(self, fit, moves, n_sweeps=0):
-        """The state after the first move that raises the bound, together with some sweeps; or None."""
-        moves = iter(moves)
-        while True:
-            try:
-                move = next(moves, None)
-                moved = None if move is None else self._after_move(fit, move, n_sweeps)
-            except DegenerateComponentError:
-                # The move leads to no posterior, or the generator of moves failed. In the latter case it has
-                # ended, and the next round finds no move.
-                continue
-            if move is None or moved is not None:
-                return moved
-
-    def _after_move(self, fit, move, n_sweeps):
-        """The state after a move and some sweeps, or None where the lower bound has not risen by then."""
-        posterior = self.moves.in_order(move.posterior)
-        result = e_step(self.rows, posterior)
-        for _ in range(n_sweeps):
-            posterior = posterior.m_step(result.moments)
-            result = e_step(self.rows, posterior)
-        if not result.lower_bound > fit.lower_bound + self._round_off(fit):
-            return None
-        moved = self._accepted(fit, posterior, result)
-        self.on_move(moved.n_iter, move.name)
-        return moved
-
-    def _swept_after_a_move(self, fit):
-        for _ in range(_SWEEPS_AFTER_A_MOVE):
-            if fit.n_iter < self.max_iter:
-                fit = self._sweep_in_order(fit)
-        return fit
-
-    def _searched(self, fit):
-        """The state after the first split, or trial merge, that raises the lower bound; or None."""
-        if fit.posterior.n_components == 1:
-            return None
-        search = Search(self.rows, fit)
-        n_sweeps = _SWEEPS_ON_TRIAL if search.is_of_a_sample else 0
-        moved = self._first_accepted(fit, search.splits(), n_sweeps)
-        return moved or self._first_accepted(fit, search.trial_merges(), _SWEEPS_ON_TRIAL)
-
-    def _accelerated_sweep(self, fit, acceleration):
-        """A step of the acceleration; a plain sweep where none is proposed, or where it lowers the bound."""
-        try:
-            posterior = acceleration.proposal(fit.posterior, fit.next_posterior)
-            if posterior is None:
-                return self._sweep(fit)
-            # Emptying a component in one step is safe under a proper prior, irreversible under the flat one.
-            is_rejected = posterior.prior.flat and _loses_most_rows(fit.posterior, posterior)
-            moved = None if is_rejected else self._evaluated(fit, posterior)
-        except DegenerateComponentError:
-            moved = None
-        if moved is None:
-            acceleration.reject()
-            return self._sweep(fit)
-        acceleration.accept()
-        return moved
-
-    def _solver_costs(self, fit):
-        return estimated_costs(self.rows, fit.posterior.structure, fit.e_step_result)
-
-    def _seems_optimum(self, fit):
-        """Whether a few products verify that the end of the sweeps is a strict optimum.
-
-        False where sweeps have stalled short of their fixed point, and where the products leave it undecided
-        or would cost more than a factorization. No product is needed where every assignment is certain and
-        every value there, so that no information is missing.
-        """
-        if fit.distance > FIXED_POINT_TOLERANCE:
-            return False
-        if not (fit.e_step_result.n_alternatives or self.rows.has_holes):
-            return True
-        n_products = self._solver_costs(fit).products_for_a_matrix()
-        if n_products < _PRODUCTS_OF_A_PROBE:
-            return False
-        information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver="matrix_free")
-        return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
-
-    def _newton_phase(self, fit, solver=None, gain_of_sweeps=None):
-        """Newton steps to the end, or until sweeps gain more for the same cost.
-
-        Sweeps gain more in two cases. M may be indefinite, and a Newton step gain less than the sweeps of the
-        same cost. Or M is definite, but the decrement falls no faster than by sweeps: while a component
-        empties, for example, every Newton step merely halves its count.
-
-        Parameters
-        ----------
-        fit : Fit
-        solver : str or None, of the observed information; None is the default one
-        gain_of_sweeps : float or None
-            Lower bound that sweeps gain at the cost of a step. None where they have nothing left to gain, so
-            that Newton's method alone can reach the end.
-        """
-        least_gain, slow = -np.inf, np.inf
-        if gain_of_sweeps is not None:
-            least_gain, slow = gain_of_sweeps, _SLOW_CONTRACTION
-        last_decrement = np.inf  # At the start of the last step, if M was definite there.
-        while fit.n_iter < self.max_iter and not fit.finished:
-            fit = self.with_information(fit, solver)
-            if self._is_at_end(fit, last_decrement):
-                return self._confirm_optimum(fit)
-            if not fit.is_definite:
-                fit, last_decrement = self._newton_step(fit), np.inf
-                if fit.gain < least_gain:
-                    break
-            elif fit.decrement > slow * last_decrement:
-                break
-            else:
-                fit, last_decrement = self._newton_step(fit), fit.decrement
-        return fit
-
-    def _is_at_end(self, fit, last_decrement):
-        """Whether the decrement is as small as it gets."""
-        at_fixed_point = fit.distance < FIXED_POINT_TOLERANCE
-        if fit.decrement < (_ACCEPTED_DECREMENT if at_fixed_point else _LEAST_DECREMENT):
-            return True
-        has_stalled = fit.decrement > 0.5 * last_decrement and fit.gain <= self._round_off(fit)
-        return has_stalled and self._is_within_tol(fit, fit.decrement)
-
-    def _confirm_optimum(self, fit):
-        """The end of the fit at a strict optimum; at a saddle, the state after a step that escapes it."""
-        is_optimum = fit.probed().is_definite
-        moved = None if is_optimum else self._escape_saddle(fit)
-        return self._finished(fit, is_optimum) if moved is None else moved
-
-    def _finished(self, fit, converged=True):
-        if not fit.n_iter:  # The fit started at its end. Verifying that counts as a step.
-            fit = self._stayed(fit)
-        return replace(fit, converged=converged, finished=True)
-
-    def _escape_saddle(self, fit):
-        """The state after a step along the eigenvector of a negative eigenvalue, or None."""
-        information = fit.information
-        eigenvalue, eigenvector = information.smallest_eigenvalue()
-        if eigenvalue > -_NEGATIVE_CURVATURE:
-            return None
-        away = information.complete.solve_root_transposed(eigenvector[:, None])[:, 0]
-        for halving in range(_MAX_HALVINGS):
-            moved = self._after_step(fit, 0.5**halving * away)
-            if moved is not None and moved.gain > self._round_off(fit):
-                return moved
-        return None
-
-    def with_information(self, fit, solver=None):
-        """The same state with the information, the step and the decrement at its posterior."""
-        if fit.information is not None:
-            return fit
-        information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver=solver)
-        direction, decrement, definiteness = information.newton_step(fit.residual)
-        return replace(
-            fit,
-            information=information,
-            direction=direction,
-            decrement=decrement,
-            definiteness=definiteness,
-        )
-
-    def _is_within_tol(self, fit, distance):
-        """Whether half the square of a distance from the optimum is below ``tol``, or below round-off."""
-        return 0.5 * distance**2 < max(self.tol, self._round_off(fit))
-
-    def _round_off(self, fit):
-        """Differences of the lower bound below this are not significant."""
-        return _ROUND_OFF * (abs(fit.lower_bound) + self.rows.total_weight)
-
-    def _largest_round_off(self, fit):
-        """Falls of the lower bound below this may be due to round-off, amplified by whitening.
-
-        It is far from reached in most fits, and takes longer than `_round_off`.
-        """
-        relative = _LARGEST_ROUND_OFF + np.finfo(float).eps * fit.posterior.amplification
-        return relative * (abs(fit.lower_bound) + self.rows.total_weight)
-
-    def _newton_step(self, fit):
-        """One safeguarded Newton step; a sweep where no fraction of it raises the lower bound."""
-        for halving in range(_MAX_HALVINGS):
-            moved = self._after_step(fit, 0.5**halving * fit.direction)
-            if moved is not None:
-                return moved
-        return self._sweep(fit)
-
-    def _after_step(self, fit, coefficients):
-        """The state after a step; None where it is infeasible, too long, or lowers the bound."""
-        try:
-            posterior = fit.posterior.after_step(coefficients)
-        except DegenerateComponentError:
-            return None
-        return None if _loses_most_rows(fit.posterior, posterior) else self._evaluated(fit, posterior)
-
-    def _evaluated(self, fit, posterior):
-        """The state at a posterior; None where the lower bound is lower there."""
-        result = e_step(self.rows, posterior)
-        if not result.lower_bound >= fit.lower_bound - self._round_off(fit):
-            return None
-        return self._accepted(fit, posterior, result)
-
-
-def _loses_most_rows(before, after):
-    """Whether a component loses most of its rows in one step.
-
-    Under a proper prior only occupied components are considered: the count of an empty one comes from the
-    tail of its density, and may change by any factor.
-    """
-    is_considered = before.prior.flat | occupied(before.counts)
-    return np.any(is_considered & (after.counts < _MIN_SHARE_KEPT * before.counts))
+        counts = self.posterior.counts
+        is_considered = self.posterior.prior.flat | occupied(counts)
+        return np.any(is_considered & (posterior.counts < _MIN_SHARE_KEPT * counts))

@@ -147,14 +147,14 @@ def test_a_degenerate_move_does_not_hide_those_after_it():
     rows, fit = state(PROPER[0])
     ascent = Ascent(rows, 1e-3, 100, moves=OfGivenPosteriors())
     void, sweep = Move("void", None), Move("sweep", fit.next_posterior)
-    assert ascent._first_accepted(fit, [void, sweep, void]).posterior is fit.next_posterior
-    assert ascent._first_accepted(fit, [void, void]) is None
+    assert ascent._first_risen(fit, [void, sweep, void]).posterior is fit.next_posterior
+    assert ascent._first_risen(fit, [void, void]) is None
 
     def nothing_to_propose():
         raise DegenerateComponentError("no state")
         yield
 
-    assert ascent._first_accepted(fit, nothing_to_propose()) is None
+    assert ascent._first_risen(fit, nothing_to_propose()) is None
 
 
 def test_a_degenerate_deletion_does_not_hide_the_moves_after_it(monkeypatch):

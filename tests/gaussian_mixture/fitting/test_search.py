@@ -182,7 +182,7 @@ def test_a_prior_mean_far_away_does_not_hide_a_split():
 
 def test_an_optimum_stands_where_the_climb_after_it_fails(monkeypatch):
     model = {**PROPER[0], "moves": "search", "init_params": merged_start([0, 1, 2, 2]), "tol": 1e-3}
-    climb, ends = Ascent._ascend, []
+    climb, ends = Ascent._climb, []
 
     def failing_later(ascent, fit, acceleration):
         if ends:
@@ -191,7 +191,7 @@ def test_an_optimum_stands_where_the_climb_after_it_fails(monkeypatch):
         return ends[-1]
 
     higher = mixture(model, 5).fit(four_blobs())
-    monkeypatch.setattr(Ascent, "_ascend", failing_later)
+    monkeypatch.setattr(Ascent, "_climb", failing_later)
     found = mixture(model, 5).fit(four_blobs())
     assert found.converged_
     assert found.lower_bound_ == ends[0].lower_bound < higher.lower_bound_
