@@ -190,7 +190,7 @@ class PosteriorCopula:
     """
 
     def __init__(self, targets, information):
-        self._targets = targets
+        self.targets = targets
         self._posterior = targets.posterior
         self._information = information
 
@@ -246,7 +246,7 @@ class PosteriorCopula:
     def mean_scale(self):
         """The diagonal of S, (K, P)."""
         posterior, structure = self._posterior, self._structure
-        own = np.square(self._deviations[self._targets["means"].coordinates()])
+        own = np.square(self._deviations[self.targets["means"].coordinates()])
         own = own.reshape(posterior.centred_means.shape)
         student = structure.precision_factors.mean_excess_factor(posterior.effective_degrees_of_freedom)
         student = structure.layout.per_component(student)[:, None]
@@ -281,7 +281,7 @@ class PosteriorCopula:
     @cached_property
     def logit_deviations(self):
         """Standard deviations of the logits by linear response, one for every break of the stick."""
-        root = self._information.covariance_root(self._targets["weights"].coordinates())
+        root = self._information.covariance_root(self.targets["weights"].coordinates())
         explained = np.square(root @ self.logit_jacobian).sum(axis=0)
         return np.sqrt(explained + np.square(self.logit_excess_root).sum(axis=0))
 
@@ -308,7 +308,7 @@ class PosteriorCopula:
     @cached_property
     def _precision_deviations(self):
         """Standard deviations of precisions in their own frames, (S, ...)."""
-        structure, coordinates = self._posterior.structure, self._targets["precisions"].coordinates()
+        structure, coordinates = self._posterior.structure, self.targets["precisions"].coordinates()
         deviations = self._deviations[coordinates].reshape(
             structure.layout.n_precision_groups, structure.n_quadratic
         )
@@ -347,26 +347,15 @@ class CopulaDensity:
         draws : ParameterDraws, the copula's draws of these
         """
         logits, _, changes = self._copula.split(responses)
-        squares = np.square(self.standardized(responses)).sum(axis=1)
+        # Of the standard normal variables e with g = Root e.
+        squares = np.square(solve_triangular(self.root, responses.T, lower=True)).sum(axis=0)
         log_derivatives = self._log_derivatives(logits, draws).sum(axis=1)
         log_derivatives += self._copula.random_factors.log_derivatives(changes, draws.factors)
         return self._log_constant - 0.5 * squares - log_derivatives
 
-    def standardized(self, responses):
-        """Standard normal variables e with g = Root e: (n, n_responses) -> (n, n_responses)."""
-        return solve_triangular(self.root, responses.T, lower=True).T
-
-    def in_standard_deviations(self, slopes):
-        """Root' of derivatives in g: derivatives in e, (n, n_responses)."""
-        return slopes @ self.root
-
     def covariances_with(self, functionals):
         """Sigma_g a of linear functionals a' g: (d, n_responses) -> (d, n_responses)."""
         return (functionals @ self.root) @ self.root.T
-
-    def precision_times(self, vectors):
-        """Sigma_g^-1 of vectors: (n, n_responses) -> (n, n_responses)."""
-        return cho_solve((self.root, True), vectors.T).T
 
     def inflations(self, deviations, n_directions):
         """Largest variances, in units of those of independent responses.
@@ -421,7 +410,28 @@ class CopulaDensity:
         of_linear = copula.mean_scale * of_scaled_means
         n_draws = len(responses)
         slopes = np.hstack([of_logits, of_linear.reshape(n_draws, -1), of_quadratic.reshape(n_draws, -1)])
-        return slopes + self.precision_times(responses)
+        return slopes + cho_solve((self.root, True), responses.T).T
+
+    def scores(self, target, responses):
+        """First-order changes of a target, by its name, under responses, in standard deviations: (n, d).
+
+        They are standard normal under the copula.
+        """
+        scale = np.sqrt(np.square(self._changes(target, self.root.T)).sum(axis=0))
+        return self._changes(target, responses) / np.where(scale > 0, scale, np.inf)
+
+    def _changes(self, name, responses):
+        """First-order changes of a flat target, (n, d)."""
+        copula, target = self._copula, self._copula.targets[name]
+        logits, others = np.split(responses, [copula.n_breaks], axis=1)
+        if target.block == "intercept":
+            a, b = copula.beta_parameters
+            share = a / (a + b)
+            weights = copula.targets.posterior.prior.weights
+            changes = weights.log_weights(logits * (1.0 - share), -logits * share)
+            return changes @ target.log_weight_jacobian.T
+        no_intercepts = np.zeros((len(responses), self._structure.n_components))
+        return target.responses(np.hstack([no_intercepts, others]))
 
 
 def _response_covariance(copula, structure, covariance):
@@ -431,39 +441,3 @@ def _response_covariance(copula, structure, covariance):
     of_logits = jacobian.T @ own @ jacobian + copula.logit_excess_root.T @ copula.logit_excess_root
     crossed = jacobian.T @ mixed
     return np.block([[of_logits, crossed], [crossed.T, covariance[n_components:, n_components:]]])
-
-
-class LinearScores:
-    """First-order changes of targets under responses g, in standard deviations.
-
-    Parameters
-    ----------
-    copula : PosteriorCopula
-    density : CopulaDensity, of the same copula
-    targets : Targets
-    """
-
-    def __init__(self, copula, density, targets):
-        self._copula = copula
-        self._density = density
-        self._targets = targets
-
-    def __call__(self, target, responses):
-        """Scores of a flat target, standard normal under the copula: (n, n_responses) -> (n, d)."""
-        scale = np.sqrt(np.square(self._changes(target, self._density.root.T)).sum(axis=0))
-        return self._changes(target, responses) / np.where(scale > 0, scale, np.inf)
-
-    def _changes(self, name, responses):
-        """First-order changes of a flat target, (n, d)."""
-        target, n_breaks = self._targets[name], self._copula.n_breaks
-        if target.block == "intercept":
-            return self._log_weight_changes(responses[:, :n_breaks]) @ target.log_weight_jacobian.T
-        n_components = self._targets.posterior.n_components
-        coefficients = np.hstack([np.zeros((len(responses), n_components)), responses[:, n_breaks:]])
-        return target.responses(coefficients)
-
-    def _log_weight_changes(self, logits):
-        """Changes of log pi by those of the logits, (n, B) -> (n, K)."""
-        a, b = self._copula.beta_parameters
-        share = a / (a + b)
-        return self._targets.posterior.prior.weights.log_weights(logits * (1.0 - share), -logits * share)

@@ -31,7 +31,7 @@ Every copy has parameters of its own. What is estimated from the copies therefor
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -85,34 +85,25 @@ def log_likelihood_of_draws(rows, parameters):
     parameters : DrawnParameters
     """
     by_row = np.empty((rows.n_samples, len(parameters.draws)))
-    log_weights = parameters.log_shares
-    for batch, draws in _draws_in_batches(parameters):
-        likelihood = _ByRow(parameters.posterior, draws, log_weights[batch])
-        rows.write(likelihood, by_row[:, batch], likelihood.numbers_per_row)
+    for batch, likelihood in _in_batches(parameters, parameters.log_shares):
+        rows.write(likelihood.by_row, by_row[:, batch], likelihood.numbers_per_row)
     return by_row.T
 
 
 def log_likelihood(rows, parameters):
-    """Log likelihood of all rows together under every draw, (n_draws,).
-
-    Parameters
-    ----------
-    rows : CentredRows
-    parameters : DrawnParameters
-    """
+    """Log likelihood of all rows together under every draw, (n_draws,)."""
+    batches_of_draws = _in_batches(parameters, parameters.log_weights)
     return np.concatenate(
-        [
-            _total(rows, _Sums(parameters.posterior, draws, parameters.log_weights[batch]))
-            for batch, draws in _draws_in_batches(parameters)
-        ]
+        [rows.total(likelihood.sums, likelihood.numbers_per_row) for _, likelihood in batches_of_draws]
     )
 
 
 def log_likelihood_and_moments(rows, parameters):
     """Log likelihood (n_draws,), and sums of responsibility times the monomials (n_draws, K, F)."""
+    batches_of_draws = _in_batches(parameters, parameters.log_weights)
     parts = [
-        _total(rows, _Moments(parameters.posterior, draws, parameters.log_weights[batch]))
-        for batch, draws in _draws_in_batches(parameters)
+        rows.total(likelihood.sums_and_moments, likelihood.numbers_per_row)
+        for _, likelihood in batches_of_draws
     ]
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
@@ -129,31 +120,25 @@ def moments_of_random_assignments(rows, parameters, seed):
     seed : int
         The same seed gives the same assignments, whatever the blocks of rows.
     """
-    parts = []
-    for batch, draws in _draws_in_batches(parameters):
-        log_weights = parameters.log_weights[batch]
-        moments = _AssignedMoments(parameters.posterior, draws, log_weights, batch.start, seed)
-        parts.append(_total(rows, moments))
-    return np.concatenate(parts)
+    return np.concatenate(
+        [
+            rows.total(partial(likelihood.assigned_moments, seed, batch.start), likelihood.numbers_per_row)
+            for batch, likelihood in _in_batches(parameters, parameters.log_weights)
+        ]
+    )
 
 
-def _total(rows, function):
-    return rows.total(function, function.numbers_per_row)
-
-
-def _draws_in_batches(parameters):
-    """Slices of the draws whose polynomials fit into memory, and the draws."""
+def _in_batches(parameters, log_weights):
+    """Yield slices of the draws whose polynomials fit into memory, and their `LikelihoodOfDraws`."""
     bytes_each = 2 * 8 * parameters.posterior.structure.n_coefficients * DRAWS_OF_STREAM
     n_streams = -(-len(parameters.draws) // DRAWS_OF_STREAM)
-    whole = [
-        slice(batch.start * DRAWS_OF_STREAM, batch.stop * DRAWS_OF_STREAM)
-        for batch in batches(n_streams, bytes_each)
-    ]
-    return [(batch, parameters.draws[batch]) for batch in whole]
+    for streams in batches(n_streams, bytes_each):
+        batch = slice(streams.start * DRAWS_OF_STREAM, streams.stop * DRAWS_OF_STREAM)
+        yield batch, LikelihoodOfDraws(parameters.posterior, parameters.draws[batch], log_weights[batch])
 
 
 class LikelihoodOfDraws:
-    """A function of a block of rows, by the log densities of its rows under some draws.
+    """The log densities of rows under some draws, and functions of a block by way of them.
 
     Parameters
     ----------
@@ -213,6 +198,53 @@ class LikelihoodOfDraws:
                 hidden.add_log_densities(log_densities)
             yield batch, RowsUnderDraws(monomials, hidden), log_densities
 
+    def by_row(self, block, out):
+        """Write the log likelihood of each row, as often as it counts: (n, n_draws)."""
+        for batch, _, log_densities in self.in_batches(block):
+            out[:, batch] = block.weighted(_normalized(log_densities)[1]).T
+
+    def sums(self, block):
+        """The log likelihood of a block, (n_draws,)."""
+        normalized = (_normalized(log_densities)[1] for _, _, log_densities in self.in_batches(block))
+        return np.concatenate([block.weighted(log_likelihood).sum(axis=1) for log_likelihood in normalized])
+
+    def sums_and_moments(self, block):
+        """The log likelihood (n_draws,) and the weighted sums of the monomials (n_draws, K, F) of a block."""
+        sums, moments = [], []
+        for _, rows, log_densities in self.in_batches(block):
+            total, log_likelihood = _normalized(log_densities)
+            log_densities *= block.weighted(1.0 / total)
+            sums.append(block.weighted(log_likelihood).sum(axis=1))
+            moments.append(rows.sums(log_densities))
+        return np.concatenate(sums), np.concatenate(moments)
+
+    def assigned_moments(self, seed, first, block):
+        """Sums of the monomials over randomly assigned rows of a block; the first draw has a number."""
+        return np.concatenate(
+            [
+                rows.assigned_sums(log_densities, block, UniformStream(seed, first + batch.start))
+                for batch, rows, log_densities in self.in_batches(block)
+            ]
+        )
+
+    def completed(self, block, uniforms, normals):
+        """Rows with drawn hidden values, measured from the origin: (n_draws, P, n).
+
+        Parameters
+        ----------
+        block : RowBlock, with holes
+        uniforms : (n_draws, n), by which components are drawn
+        normals : (n_draws, P, n), standard normal numbers by which values are drawn
+        """
+        posterior, parts = self._posterior, []
+        maps = posterior.structure.dense(posterior.covariance_cholesky)
+        for batch, rows, log_densities in self.in_batches(block):
+            assigned = assigned_once(exponentials(log_densities)[0], uniforms[batch])
+            coordinates = maps[:, None] @ rows.completed(normals[batch])
+            coordinates += posterior.centred_means[:, None, :, None]
+            parts.append(np.einsum("kdn,kdpn->dpn", assigned, coordinates))
+        return np.concatenate(parts)
+
 
 @dataclass(frozen=True)
 class RowsUnderDraws:
@@ -254,55 +286,6 @@ class RowsUnderDraws:
             total = total + self.hidden.drawn_sums(assigned, normals)
             counts += assigned
         return total + _sums_of(self.monomials, counts)
-
-
-class _ByRow(LikelihoodOfDraws):
-    """The log likelihood of each row, written to (n, n_draws)."""
-
-    def __call__(self, block, out):
-        for batch, _, log_densities in self.in_batches(block):
-            out[:, batch] = block.weighted(_normalized(log_densities)[1]).T
-
-
-class _Sums(LikelihoodOfDraws):
-    """The log likelihood of a block, (n_draws,)."""
-
-    def __call__(self, block):
-        return np.concatenate(
-            [
-                block.weighted(_normalized(log_densities)[1]).sum(axis=1)
-                for _, _, log_densities in self.in_batches(block)
-            ]
-        )
-
-
-class _Moments(LikelihoodOfDraws):
-    """The log likelihood (n_draws,) and the weighted sums of the monomials (n_draws, K, F) of a block."""
-
-    def __call__(self, block):
-        sums, moments = [], []
-        for _, rows, log_densities in self.in_batches(block):
-            total, log_likelihood = _normalized(log_densities)
-            log_densities *= block.weighted(1.0 / total)
-            sums.append(block.weighted(log_likelihood).sum(axis=1))
-            moments.append(rows.sums(log_densities))
-        return np.concatenate(sums), np.concatenate(moments)
-
-
-class _AssignedMoments(LikelihoodOfDraws):
-    """Sums of the monomials over randomly assigned rows of a block, (n_draws, K, F)."""
-
-    def __init__(self, posterior, draws, log_weights, first, seed):
-        super().__init__(posterior, draws, log_weights)
-        self._first, self._seed = first, seed
-
-    def __call__(self, block):
-        return np.concatenate(
-            [
-                rows.assigned_sums(log_densities, block, UniformStream(self._seed, self._first + batch.start))
-                for batch, rows, log_densities in self.in_batches(block)
-            ]
-        )
 
 
 def _normalized(log_densities):
@@ -498,38 +481,14 @@ def imputations(rows, parameters, random_state, tracked=untracked):
             for _ in copies[batch]
         ]
         uniforms, normals = map(np.stack, zip(*numbers, strict=True))
-        completed = _Completed(parameters.posterior, parameters.draws[batch], parameters.log_weights[batch])
+        completed = LikelihoodOfDraws(
+            parameters.posterior, parameters.draws[batch], parameters.log_weights[batch]
+        )
         for block in rows.map(lambda block: block, completed.numbers_per_row):
             if block.holes is not None:
                 numbers = block.numbers - rows.first
-                drawn = completed(block, uniforms[:, numbers], normals[:, numbers].swapaxes(1, 2))
+                drawn = completed.completed(block, uniforms[:, numbers], normals[:, numbers].swapaxes(1, 2))
                 own = copies[batch, numbers]
                 drawn = (drawn + rows.origin[:, None]).swapaxes(1, 2)
                 copies[batch, numbers] = np.where(np.isnan(own), drawn.astype(own.dtype), own)
     return copies
-
-
-class _Completed(LikelihoodOfDraws):
-    """The rows of a block with drawn hidden values, measured from the origin, (n_draws, P, n)."""
-
-    def __call__(self, block, uniforms, normals):
-        """Draw components and hidden values.
-
-        Parameters
-        ----------
-        block : RowBlock, with holes
-        uniforms : (n_draws, n), by which components are drawn
-        normals : (n_draws, P, n), standard normal numbers by which values are drawn
-        """
-        parts = []
-        for batch, rows, log_densities in self.in_batches(block):
-            assigned = assigned_once(exponentials(log_densities)[0], uniforms[batch])
-            parts.append(self._in_coordinates(rows.completed(normals[batch]), assigned))
-        return np.concatenate(parts)
-
-    def _in_coordinates(self, whitened, assigned):
-        """Rows in the frame of the component to which each is assigned: (K, d, P, n), (K, d, n)."""
-        posterior = self._posterior
-        maps = posterior.structure.dense(posterior.covariance_cholesky)
-        coordinates = maps[:, None] @ whitened + posterior.centred_means[:, None, :, None]
-        return np.einsum("kdn,kdpn->dpn", assigned, coordinates)

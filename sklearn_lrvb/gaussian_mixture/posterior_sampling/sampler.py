@@ -25,7 +25,6 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import compl
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import (
     CopulaDensity,
     DrawnParameters,
-    LinearScores,
     ParameterDraws,
     PosteriorCopula,
 )
@@ -94,11 +93,6 @@ class PosteriorSampler:
         """`CopulaDensity`, which needs a matrix of all parameters."""
         self._source.require_size(self._source.size, "The density of draws")
         return CopulaDensity(self.copula, self.posterior, self._information.covariance())
-
-    @cached_property
-    def scores(self):
-        """`LinearScores`."""
-        return LinearScores(self.copula, self.density, self._targets)
 
     def parameters(self, draws):
         """The parameters that draws stand for: DrawnParameters."""
@@ -185,7 +179,7 @@ class PosteriorSampler:
         draws = WeightedDraws(
             self.parameters(ParameterDraws.concatenated(draws)),
             weights.weights,
-            lambda target: self.scores(target, responses),
+            lambda target: self.density.scores(target, responses),
         )
         return draws, weights
 
@@ -419,5 +413,5 @@ def mean_shifts(sampler, rows, random_state, targets):
     log_ratios = log_joint - sampler.density.log_density(responses, draws)
     slopes = sampler.density.slopes_of_log_ratio(responses, draws, *slopes)
     by_pair = sampler.density.covariances_with(0.5 * (slopes[:_N_PAIRS] + slopes[_N_PAIRS:]))
-    scores = np.concatenate([sampler.scores(target, by_pair) for target in targets], axis=1)
+    scores = np.concatenate([sampler.density.scores(target, by_pair) for target in targets], axis=1)
     return scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(_N_PAIRS), log_ratios
