@@ -149,7 +149,7 @@ def test_newton_steps_are_the_same(covariance_type, factorization, prior, X, rng
         np.testing.assert_allclose(inside.decrement, outside.decrement, rtol=1e-7)
         smallest = [fit.information.smallest_eigenvalue()[0] for fit in (inside, outside)]
         np.testing.assert_allclose(*smallest, rtol=1e-6)
-        moved = [fit.posterior.after_step(0.25 * fit.direction) for fit in (inside, outside)]
+        moved = [fit.posterior.after_step(0.05 * fit.direction) for fit in (inside, outside)]
         expanded = span.expanded(moved[0])
         np.testing.assert_allclose(moved[0].counts, moved[1].counts, rtol=1e-7)
         np.testing.assert_allclose(expanded.centred_means, moved[1].centred_means, rtol=1e-7, atol=1e-7)
