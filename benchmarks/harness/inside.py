@@ -96,7 +96,7 @@ def lrvb_std(mixture, group):
 
 def mean_field_std(mixture, group):
     """Standard deviations of the mean-field posterior, in the same order."""
-    return mixture._uncertainty.flat_mean_field_std(group)
+    return mixture._uncertainty.flat_std(group, "mean_field")
 
 
 def _uncached(posterior):

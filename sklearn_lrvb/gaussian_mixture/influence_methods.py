@@ -19,10 +19,8 @@ from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
 from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import (
-    InfluenceFunctions,
     influence_of_rows,
-    write_influence,
-    write_weight_influence_of_few_rows,
+    weight_influence_of_few_rows,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
     are_rough,
@@ -39,8 +37,6 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
 # Most refits that one call makes: so many that their sweeps go through this many rows at a time, but at least
 # the second number, however many rows there are.
 _ROWS_OF_REFITS, _LEAST_REFITS = 200_000, 25
-
-_INFLUENCE_OF = {"location": InfluenceFunctions.gradients, "weight": InfluenceFunctions.values}
 
 
 class InfluenceMethods(FittedAttributes):
@@ -115,34 +111,20 @@ class InfluenceMethods(FittedAttributes):
         entries = parameters.flat_indices()
         shape = *entries.shape, *self._axes_of(perturb)
         if not rows.is_in_memory:
-            batches = uncertainty.coefficients(target)
-            return self._influence_in_parts(rows, batches, _INFLUENCE_OF[perturb], shape, entries, out)
+            return self._influence_in_parts(rows, target, perturb, shape, out)
         shape = rows.n_samples, *shape
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
-        if perturb == "weight" and rows.n_samples < parameters.size:
 
-            def write(tracked):
-                write_weight_influence_of_few_rows(rows, uncertainty, parameters, out, entries, tracked)
-        else:
-            part, posterior = _INFLUENCE_OF[perturb], uncertainty.fitted.posterior
+        def question(tracked):
+            if perturb == "weight" and rows.n_samples < parameters.size:
+                return weight_influence_of_few_rows(rows, uncertainty, parameters, entries, out, tracked)
+            functions = uncertainty.influence_functions(target, tracked=tracked)
+            return influence_of_rows(rows, functions, perturb, entries, out, tracked)
 
-            def write(tracked):
-                batches = uncertainty.coefficients(target, tracked=tracked)
-                write_influence(rows, posterior, batches, part, out, entries, tracked)
+        return self._reported("influence", question)
 
-        self._reported("influence", write)
-        return out
-
-    def _influence_in_parts(self, rows, batches, part, shape, entries, out):
-        """What `write_influence` says of rows in parts: lazily where these are on Dask.
-
-        Parameters
-        ----------
-        rows : PartedRows
-        batches, part, entries : as in `write_influence`
-        shape : tuple of int, of the result for one row
-        out : as in `influence`
-        """
+    def _influence_in_parts(self, rows, target, perturb, shape, out):
+        """`influence` of rows in parts: lazily where these are on Dask. The shape is that for one row."""
         if out is not None and rows.is_lazy:
             raise ValueError(
                 "out is for rows in memory or in batches. Of rows on Dask the result is lazy: leave out, and "
@@ -150,13 +132,12 @@ class InfluenceMethods(FittedAttributes):
             )
         if out is not None:
             checked_output(out, (rows.n_given, *shape))
+        uncertainty = self._uncertainty
         function = functools.partial(
             influence_of_rows,
-            posterior=self._uncertainty.fitted.posterior,
-            batches=list(batches),
-            part=part,
-            shape=shape,
-            entries=entries,
+            batches=list(uncertainty.influence_functions(target)),
+            perturb=perturb,
+            entries=uncertainty.map[target].flat_indices(),
         )
         return rows.each(function, shape) if out is None else rows.each_into(out, function)
 
@@ -169,15 +150,12 @@ class InfluenceMethods(FittedAttributes):
         rows, parameters = self._rows(X, uncertainty.fitted), uncertainty.map[target]
         combination = np.zeros((1, parameters.size))
         combination[0, parameters.flat_indices()[index]] = 1.0
-        out = np.empty((rows.n_samples, 1, *self._axes_of(perturb)))
 
-        def write(tracked):
-            batches = uncertainty.coefficients_of_combinations(target, combination, tracked)
-            posterior, part = uncertainty.fitted.posterior, _INFLUENCE_OF[perturb]
-            write_influence(rows, posterior, batches, part, out, tracked=tracked)
+        def question(tracked):
+            functions = uncertainty.influence_functions(target, combination, tracked=tracked)
+            return influence_of_rows(rows, functions, perturb, np.array(0), tracked=tracked)
 
-        self._reported("influence", write)
-        return out[:, 0]
+        return self._reported("influence", question)
 
     def leverage(self, X: ArrayLike) -> NDArray[np.float64]:
         """How much each row raises its own score; divided by the number of parameters, Cook's distance.

@@ -172,20 +172,19 @@ def _of_difference(deviation, other, correlation):
     return np.square(deviation) + np.square(other) - 2.0 * correlation * crossed
 
 
-def covariance_margins(target, information, unit_batches):
+def covariance_margins(target, information):
     """Margins of the covariances by linear response, or under q itself.
 
     Parameters
     ----------
     target : Covariances
     information : object with ``covariance_root`` (`targets.covariance`)
-    unit_batches : list of slices, the units whose responses are in memory at once
 
     Returns
     -------
     CovarianceMargins
     """
-    parts = [_margins_of_units(target, information, units) for units in unit_batches]
+    parts = [_margins_of_units(target, information, units) for units in target.unit_batches()]
     plus, minus = (
         _Variances(
             np.concatenate([getattr(part, side).shape for part in parts]),

@@ -53,6 +53,7 @@ class Target(ABC):
     entry_name : str, the beginning of an entry's label, such as "mean"
     block : {"intercept", "linear", "quadratic"}, the coefficients on which the target depends
     n_feature_axes : {0, 1, 2}, number of features that index an entry of a component
+    n_units, width : int, number of units, and of the coefficients of each
     couples_units : bool, whether entries depend on the coefficients of other units than their own
     quantile : function of `special_functions`, the family of credible intervals (`margins`)
     """
@@ -67,6 +68,12 @@ class Target(ABC):
     def __init__(self, posterior, origin):
         self.posterior = posterior
         self.origin = origin
+        self.structure = structure = posterior.structure
+        self.n_units, self.width = {
+            "intercept": (structure.n_components, 1),
+            "linear": (structure.n_components, structure.n_features),
+            "quadratic": (structure.layout.n_precision_groups, structure.n_quadratic),
+        }[self.block]
 
     # Methods that every target defines.
 
@@ -99,31 +106,7 @@ class Target(ABC):
     @property
     def size(self):
         """Number of flat entries, d; one for every coefficient unless a target says otherwise."""
-        return self.n_coordinates
-
-    @property
-    def n_coordinates(self):
-        """Number of coefficients on which the target depends."""
-        return self.n_units * self._width
-
-    @property
-    def n_units(self):
-        """Number of components, or of precision groups."""
-        return self._units[0]
-
-    @property
-    def _width(self):
-        """Number of coefficients of a unit."""
-        return self._units[1]
-
-    @cached_property
-    def _units(self):
-        structure = self.posterior.structure
-        return {
-            "intercept": (structure.n_components, 1),
-            "linear": (structure.n_components, structure.n_features),
-            "quadratic": (structure.layout.n_precision_groups, structure.n_quadratic),
-        }[self.block]
+        return self.n_units * self.width
 
     def flat_value(self):
         """`value` with every entry once, (d,)."""
@@ -145,7 +128,7 @@ class Target(ABC):
         """Expected number of rows of the component, or of all that share it, of each flat entry, (d,)."""
         counts = self.posterior.counts
         if self.block == "quadratic":
-            counts = self.posterior.structure.layout.per_group(counts)
+            counts = self.structure.layout.per_group(counts)
         return np.repeat(counts, self.size // self.n_units)
 
     def informing_counts(self):
@@ -178,13 +161,22 @@ class Target(ABC):
 
     def coordinates(self, units=slice(None)):
         """Coordinates (of D) of the coefficients of some units, unit by unit."""
-        block = self.posterior.structure.layout.coefficient_blocks[self.block]
-        return np.arange(block.start, block.stop).reshape(self._units)[units].ravel()
+        block = self.structure.layout.coefficient_blocks[self.block]
+        return np.arange(block.start, block.stop).reshape(self.n_units, self.width)[units].ravel()
 
-    def unit_batches(self, n_coordinates):
-        """Slices of units with at most ``n_coordinates``, or one unit; all units where they are coupled."""
-        at_once = self.n_units if self.couples_units else max(1, n_coordinates // self._width)
+    def unit_batches(self, n_coordinates=None):
+        """Slices of units with at most ``n_coordinates``, or one unit; all units where they are coupled.
+
+        None is the number for which a root of the covariance is in memory at once.
+        """
+        n_coordinates = n_coordinates or _COORDINATES_AT_ONCE
+        at_once = self.n_units if self.couples_units else max(1, n_coordinates // self.width)
         return slices(self.n_units, at_once)
+
+    @property
+    def n_coordinates_at_once(self):
+        """Largest number of coordinates of a root in `unit_batches`."""
+        return self.unit_batches()[0].stop * self.width
 
     def responses(self, coefficients):
         """J beta of some beta: (n, D) -> (n, d)."""
@@ -199,17 +191,17 @@ class Target(ABC):
         n_units = len(range(self.n_units)[units])
         bytes_per_row = 8 * n_units * (self.posterior.n_features + 1) ** 2
         for batch in batches(len(rows), bytes_per_row):
-            yield self.response(rows[batch].reshape(-1, n_units, self._width), units)
+            yield self.response(rows[batch].reshape(-1, n_units, self.width), units)
 
     def transposed_responses(self, combinations):
         """J' of linear combinations of the flat target: (n, d) -> (D, n)."""
-        found = np.zeros((self.posterior.structure.n_coefficients, len(combinations)))
+        found = np.zeros((self.structure.n_coefficients, len(combinations)))
         entries_of_unit = self.size // self.n_units
         for units in self.unit_batches(_JACOBIAN_SIZE):
-            own = combinations[:, units.start * entries_of_unit : units.stop * entries_of_unit]
-            if own.any():
+            some = combinations[:, units.start * entries_of_unit : units.stop * entries_of_unit]
+            if some.any():
                 coordinates = self.coordinates(units)
-                found[coordinates] = self.unit_responses(np.eye(len(coordinates)), units) @ own.T
+                found[coordinates] = self.unit_responses(np.eye(len(coordinates)), units) @ some.T
         return found
 
 
@@ -268,12 +260,8 @@ class WeightTarget(Target):
         """
         if not isinstance(other, WeightTarget):
             return 0.0
-        return self._excess_per_count @ other.count_jacobian.T
-
-    @cached_property
-    def _excess_per_count(self):
-        """A C (V_pi + C)^-1, (d, K)."""
-        return self.log_weight_jacobian @ self.posterior.count_response(self.posterior.intercept_excess)
+        per_count = self.posterior.count_response(self.posterior.intercept_excess)
+        return self.log_weight_jacobian @ per_count @ other.count_jacobian.T
 
     def excess_variance(self):
         return np.diag(self.excess_with(self))
@@ -331,9 +319,8 @@ class Means(Target):
         return self.origin + self.posterior.centred_means
 
     def response(self, coefficients, units=slice(None)):
-        posterior, structure = self.posterior, self.posterior.structure
-        covariance_cholesky = structure.layout.per_component(posterior.covariance_cholesky)[units]
-        return self.flat(structure.mean_response(coefficients, covariance_cholesky))
+        covariance_cholesky = self.structure.layout.per_component(self.posterior.covariance_cholesky)[units]
+        return self.flat(self.structure.mean_response(coefficients, covariance_cholesky))
 
     def flat(self, values):
         return values.reshape(*values.shape[:-2], -1)
@@ -347,20 +334,14 @@ class Means(Target):
     def flat_index(self, component, row, column):
         return component * self.posterior.n_features + row
 
-    @property
-    def excess_scale(self):
-        """Excess of a mean's Student t over the normal variance, in units of E Sigma, (K,)."""
-        posterior = self.posterior
-        factor = posterior.structure.precision_factors.mean_excess_factor(
-            posterior.effective_degrees_of_freedom
-        )
-        return factor * (not posterior.prior.independent) / posterior.mean_precision
-
     def excess_of_components(self):
-        """Excess of every mean's covariance, (K, P, P)."""
-        posterior, structure = self.posterior, self.posterior.structure
-        covariances = structure.gram(posterior.covariance_cholesky)
-        return self.excess_scale[:, None, None] * structure.dense(covariances)
+        """Excess of every mean's Student t over the normal covariance, (K, P, P)."""
+        posterior, structure = self.posterior, self.structure
+        if posterior.prior.independent:
+            return np.zeros((self.n_units, self.width, self.width))
+        factor = structure.precision_factors.mean_excess_factor(posterior.effective_degrees_of_freedom)
+        covariances = structure.dense(structure.gram(posterior.covariance_cholesky))
+        return (factor / posterior.mean_precision)[:, None, None] * covariances
 
     def excess_with(self, other):
         return block_diag(*self.excess_of_components()) if isinstance(other, Means) else 0.0
@@ -376,32 +357,32 @@ class MatrixTarget(Target):
     n_feature_axes = 2
 
     def flat(self, values):
-        structure = self.posterior.structure
+        structure = self.structure
         return structure.unique_entries(structure.reporting.by_group(values))
 
     def shaped(self, flat):
-        structure = self.posterior.structure
+        structure = self.structure
         return structure.reporting.reported(structure.from_unique_entries(flat))
 
     def subscripts(self, feature_names):
-        structure = self.posterior.structure
+        structure = self.structure
         return structure.reporting.entry_labels(structure.entry_names(feature_names))
 
     def flat_index(self, component, row, column):
-        structure = self.posterior.structure
+        structure = self.structure
         by_group = structure.from_unique_entries(np.arange(self.size))
-        own = by_group[structure.layout.precision_group(component)].astype(np.intp)
-        if own.ndim == 2:
-            return int(own[row, column])
+        positions = by_group[structure.layout.precision_group(component)].astype(np.intp)
+        if positions.ndim == 2:
+            return int(positions[row, column])
         if row != column:
             raise ValueError(
                 f"target={self.name!r} has no entries off the diagonal under this covariance_type: feature "
                 f"must be one integer, got {(row, column)!r}."
             )
-        return int(np.broadcast_to(own, structure.n_features)[row])
+        return int(np.broadcast_to(positions, structure.n_features)[row])
 
     def on_diagonal(self):
-        structure = self.posterior.structure
+        structure = self.structure
         identities = np.broadcast_to(structure.identity, (self.n_units, *structure.identity.shape))
         return structure.unique_entries(identities) > 0
 
@@ -414,14 +395,13 @@ class Precisions(MatrixTarget):
     quantile = staticmethod(gamma_quantile)
 
     def value(self):
-        structure = self.posterior.structure
+        structure = self.structure
         maps = structure.transposed(self.posterior.whiteners)
         return structure.reporting.reported(structure.gram(maps))
 
     def response(self, coefficients, units=slice(None)):
-        structure = self.posterior.structure
-        changes = structure.precision_response(coefficients, self.posterior.whiteners[units])
-        return structure.unique_entries(changes)
+        changes = self.structure.precision_response(coefficients, self.posterior.whiteners[units])
+        return self.structure.unique_entries(changes)
 
 
 class Covariances(MatrixTarget):
@@ -431,13 +411,12 @@ class Covariances(MatrixTarget):
     entry_name = "covariance"
 
     def value(self):
-        structure = self.posterior.structure
+        structure = self.structure
         return structure.reporting.reported(structure.gram(self.posterior.covariance_cholesky))
 
     def response(self, coefficients, units=slice(None)):
-        structure = self.posterior.structure
-        changes = structure.covariance_response(coefficients, self.posterior.covariance_cholesky[units])
-        return structure.unique_entries(changes)
+        changes = self.structure.covariance_response(coefficients, self.posterior.covariance_cholesky[units])
+        return self.structure.unique_entries(changes)
 
 
 # theta, the parameters of the model, in the order of `posterior_names_` and of every covariance of theta.
@@ -494,57 +473,35 @@ class Targets:
         return [self[name] for name in PARAMETERS]
 
 
-def n_coordinates(targets):
-    """Number of coordinates of the root that `covariance` needs."""
-    return sum({target.block: target.n_coordinates for target in targets}.values())
+def joint_coordinates(targets):
+    """Coordinates (of D) of all coefficients on which some targets depend, ascending."""
+    return np.unique(np.concatenate([target.coordinates() for target in targets]))
 
 
 def covariance(targets, information):
     """Joint covariance of the flat entries of all targets, in their order: (d, d), exactly symmetric."""
-    blocks = {target.block: target.coordinates() for target in targets}
-    root = information.covariance_root(np.concatenate(list(blocks.values())))
-    stops = np.cumsum([len(coordinates) for coordinates in blocks.values()])
-    root_of = dict(zip(blocks, np.split(root, stops[:-1], axis=1), strict=True))
-    responses = np.concatenate([target.unit_responses(root_of[target.block]) for target in targets], axis=1)
+    coordinates = joint_coordinates(targets)
+    root = information.covariance_root(coordinates)
+    columns = [np.searchsorted(coordinates, target.coordinates()) for target in targets]
+    parts = [target.unit_responses(root[:, some]) for target, some in zip(targets, columns, strict=True)]
+    responses = np.concatenate(parts, axis=1)
     joint = responses.T @ responses
     stops = np.cumsum([target.size for target in targets])
-    own = [slice(stop - target.size, stop) for stop, target in zip(stops, targets, strict=True)]
+    places = [slice(stop - target.size, stop) for stop, target in zip(stops, targets, strict=True)]
     for i, j in itertools.combinations_with_replacement(range(len(targets)), 2):
         excess = targets[i].excess_with(targets[j])
-        if not np.any(excess):
-            continue
-        if i == j:
-            joint[own[i], own[i]] += symmetrized(excess)
-        else:
-            joint[own[i], own[j]] += excess
-            joint[own[j], own[i]] += excess.T
+        if i == j and np.any(excess):
+            joint[places[i], places[i]] += symmetrized(excess)
+        elif np.any(excess):
+            joint[places[i], places[j]] += excess
+            joint[places[j], places[i]] += excess.T
     return joint
-
-
-def component_covariances(means, information):
-    """Joint covariance of each component's mean, (K, P, P): the diagonal blocks of `covariance` alone."""
-    blocks = []
-    for k in range(means.n_units):
-        own = slice(k, k + 1)
-        responses = means.unit_responses(information.covariance_root(means.coordinates(own)), own)
-        blocks.append(responses.T @ responses)
-    return np.array(blocks) + means.excess_of_components()
-
-
-def unit_batches(target):
-    """Slices of the target's units whose coordinates of the root are in memory at once."""
-    return target.unit_batches(_COORDINATES_AT_ONCE)
-
-
-def n_coordinates_at_once(target):
-    """Largest number of coordinates of a root that `variance` needs."""
-    return len(target.coordinates(unit_batches(target)[0]))
 
 
 def variance(target, information):
     """Diagonal of `covariance` for one target, without the matrix, (d,)."""
     variances = []
-    for units in unit_batches(target):
+    for units in target.unit_batches():
         root = information.covariance_root(target.coordinates(units))
         batches = target.response_batches(root, units)
         variances.append(sum(np.square(responses).sum(axis=0) for responses in batches))

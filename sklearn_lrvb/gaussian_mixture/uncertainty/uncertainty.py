@@ -2,7 +2,7 @@
 
 The estimator's methods call `PosteriorUncertainty`. It solves for `targets` with the observed information M,
 which `InformationSource` keeps: the one that the fit has formed, or else one that is formed at first need, by
-the cheapest solver, from the training rows. These are kept by reference until then, and `TrainingSums` say
+the cheapest solver, from the training rows. These are kept by reference until then, and `training_sums` say
 whether they are still the same. `FitCourse` puts into words how a fit went, for messages.
 """
 
@@ -23,23 +23,24 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     estimated_costs,
     observed_information,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.influence import ResponsesOfRows, robust_covariance
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import (
+    InfluenceFunctions,
+    ResponsesOfRows,
+    robust_covariance,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import one_steps
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, covariance_margins
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
     PARAMETERS,
     Covariances,
-    component_covariances,
     covariance,
-    n_coordinates,
-    n_coordinates_at_once,
-    unit_batches,
+    joint_coordinates,
     variance,
 )
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, indefinite_information_error
 from sklearn_lrvb.linear_response.solvers import information_from_arrays
-from sklearn_lrvb.row_blocks import batches, blas_threads, untracked
+from sklearn_lrvb.row_blocks import batches, blas_threads, slices, untracked
 
 # Distance from the optimum, in posterior standard deviations, above which linear response warns of its error.
 _FAR_FROM_OPTIMUM = 0.1
@@ -92,21 +93,26 @@ class PosteriorUncertainty:
 
     # Covariances.
 
-    def covariance(self, targets, method, rows=None):
+    def covariance(self, names, method, rows=None):
         """Posterior covariance of the flat targets, (d, d).
 
         Parameters
         ----------
-        targets : sequence of str
+        names : sequence of str, of the targets
         method : {"lrvb", "mean_field", "sandwich"}
         rows : CentredRows or None, the training rows; "sandwich" needs them
         """
-        if method == "sandwich":
-            return self._robust_covariance(targets, rows)
-        targets = [self.map[name] for name in targets]
-        information = self._information(method, n_coordinates(targets), rows)
+        targets = [self.map[name] for name in names]
+        if method != "sandwich":
+            information = self._information(method, len(joint_coordinates(targets)), rows)
+            with self.source.threads():
+                return covariance(targets, information)
+        size = sum(target.size for target in targets)
+        self.source.require_size(size, "The robust covariance")
+        information = self.source.information(size, rows=rows)
+        batches = (self.influence_functions(name, information=information) for name in names)
         with self.source.threads():
-            return covariance(targets, information)
+            return robust_covariance(rows, self.fitted.posterior, itertools.chain(*batches), size)
 
     def _information(self, method, size, rows=None):
         """The inverse covariance of the coefficients, by linear response or under q itself.
@@ -122,16 +128,6 @@ class PosteriorUncertainty:
         posterior = self.fitted.posterior
         return complete_information(posterior, posterior.degrees_of_freedom)
 
-    def _robust_covariance(self, targets, rows):
-        size = sum(self.map[target].size for target in targets)
-        self.source.require_size(size, "The robust covariance")
-        information = self.source.information(size, rows=rows)
-        coefficients = itertools.chain.from_iterable(
-            self.coefficients(target, information) for target in targets
-        )
-        with self.source.threads():
-            return robust_covariance(rows, self.fitted.posterior, coefficients, size)
-
     @cached_property
     def parameter_covariance(self):
         """Covariance of theta, (D, D)."""
@@ -140,39 +136,70 @@ class PosteriorUncertainty:
     def mean_covariances(self):
         """LRVB covariance of each component's mean by itself, (K, P, P)."""
         means = self.map["means"]
-        information = self._information("lrvb", self.fitted.posterior.n_features)
+        information = self._information("lrvb", means.width)
+        covariances = means.excess_of_components()
         with self.source.threads():
-            return component_covariances(means, information)
+            for k, units in enumerate(slices(means.n_units, 1)):
+                root = information.covariance_root(means.coordinates(units))
+                responses = means.unit_responses(root, units)
+                covariances[k] += responses.T @ responses
+        return covariances
 
     # Standard deviations.
 
-    def std(self, target):
-        """LRVB standard deviations, in the shape of the attribute."""
-        return _read_only(self.map[target].shaped(self.flat_std(target)))
-
-    def flat_std(self, target, rows=None):
-        """LRVB standard deviations of a flat target, (d,).
+    def flat_std(self, name, method="lrvb", rows=None):
+        """Standard deviations of a flat target, (d,).
 
         Parameters
         ----------
-        target : str
+        name : str
+        method : {"lrvb", "mean_field"}
         rows : CentredRows or None, the training rows if the caller has them; they are checked
         """
-        if rows is not None:
-            return self._flat_std(target, "lrvb", rows)
-        if target not in self._std:
-            self._std[target] = _read_only(self._flat_std(target, "lrvb"))
-        return self._std[target]
-
-    def flat_mean_field_std(self, target):
-        """Standard deviations under q itself of a flat target, (d,)."""
-        return self._flat_std(target, "mean_field")
-
-    def _flat_std(self, name, method, rows=None):
+        is_kept = method == "lrvb" and rows is None
+        if is_kept and name in self._std:
+            return self._std[name]
         target = self.map[name]
-        information = self._information(method, n_coordinates_at_once(target), rows=rows)
+        information = self._information(method, target.n_coordinates_at_once, rows)
         with self.source.threads():
-            return np.sqrt(variance(target, information))
+            std = _read_only(np.sqrt(variance(target, information)))
+        if is_kept:
+            self._std[name] = std
+        return std
+
+    def std(self, name):
+        """LRVB standard deviations, in the shape of the attribute."""
+        return _read_only(self.map[name].shaped(self.flat_std(name)))
+
+    @cached_property
+    def parameter_std(self):
+        """Standard deviations of theta, (D,)."""
+        return _read_only(np.concatenate([self.flat_std(name) for name in PARAMETERS]))
+
+    def margins(self, name, method, rows=None):
+        """Posterior means, standard deviations and intervals of the flat entries of a target.
+
+        Parameters
+        ----------
+        name, method, rows : as in `flat_std`
+
+        Returns
+        -------
+        margins : FamilyMargins or CovarianceMargins
+        """
+        target = self.map[name]
+        if isinstance(target, Covariances):
+            information = self._information(method, target.n_coordinates_at_once, rows)
+            with self.source.threads():
+                return covariance_margins(target, information)
+        deviation = self.flat_std(name, method, rows)
+        return FamilyMargins(target.flat_value(), deviation, target.quantile, target.on_diagonal())
+
+    def require_sizes(self, names):
+        """Raise MemoryError where the standard deviations of one of these targets need too large a matrix."""
+        for name in names:
+            size = self.map[name].n_coordinates_at_once
+            self.source.require_size(size, f"The posterior covariance for the {name}")
 
     def missing_shares(self, names, rows):
         """Shares of the information on flat targets that are missing: list of (d,), (d,).
@@ -186,7 +213,7 @@ class PosteriorUncertainty:
         rows : CentredRows, the training rows; they are checked
         """
         targets = [self.map[name] for name in names]
-        size = max(map(n_coordinates_at_once, targets))
+        size = max(target.n_coordinates_at_once for target in targets)
         self.source.require_size(size, "The posterior covariance")
         complete = complete_information(self.fitted.posterior)
         observed = self.source.information(size, rows=rows)
@@ -195,47 +222,9 @@ class PosteriorUncertainty:
         with self.source.threads():
             for target in targets:
                 whole = variance(target, observed)
-                known = (variance(target, information) for information in (complete, of_labels))
-                shares.append(
-                    tuple(
-                        np.divide(whole - part, whole, out=np.zeros_like(whole), where=whole > 0)
-                        for part in known
-                    )
-                )
+                parts = np.array([variance(target, information) for information in (complete, of_labels)])
+                shares.append(np.divide(whole - parts, whole, out=np.zeros_like(parts), where=whole > 0))
         return shares
-
-    def require_sizes(self, names):
-        """Raise MemoryError where the standard deviations of one of these targets need too large a matrix."""
-        for name in names:
-            self.source.require_size(
-                n_coordinates_at_once(self.map[name]), f"The posterior covariance for the {name}"
-            )
-
-    def margins(self, name, method, rows=None):
-        """Posterior means, standard deviations and intervals of the flat entries of a target.
-
-        Parameters
-        ----------
-        name : str
-        method : {"lrvb", "mean_field"}
-        rows : CentredRows or None, the training rows if the caller has them; they are checked
-
-        Returns
-        -------
-        margins : FamilyMargins or CovarianceMargins
-        """
-        target = self.map[name]
-        if isinstance(target, Covariances):
-            information = self._information(method, n_coordinates_at_once(target), rows=rows)
-            with self.source.threads():
-                return covariance_margins(target, information, unit_batches(target))
-        deviation = self.flat_std(name, rows) if method == "lrvb" else self.flat_mean_field_std(name)
-        return FamilyMargins(target.flat_value(), deviation, target.quantile, target.on_diagonal())
-
-    @cached_property
-    def parameter_std(self):
-        """Standard deviations of theta, (D,)."""
-        return _read_only(np.concatenate([self.flat_std(target) for target in PARAMETERS]))
 
     # Rows.
 
@@ -274,23 +263,30 @@ class PosteriorUncertainty:
 
     # Coefficients of influence functions.
 
-    def coefficients(self, target, information=None, tracked=untracked):
-        """Yield rows of J M^-1, (n, D): influence functions of a flat target, batch by batch."""
-        target = self.map[target]
+    def influence_functions(self, name, combinations=None, information=None, tracked=untracked):
+        """Yield the `InfluenceFunctions` of a flat target, batch by batch; arguments as in `coefficients`."""
+        batches = self.coefficients(name, combinations, information, tracked)
+        return (InfluenceFunctions(self.fitted.posterior, coefficients) for coefficients in batches)
+
+    def coefficients(self, name, combinations=None, information=None, tracked=untracked):
+        """Yield rows of J M^-1, (n, D), of a flat target, batch by batch.
+
+        Parameters
+        ----------
+        name : str
+        combinations : array (n, d) or None, linear combinations of the target; None is every entry
+        information : ObservedInformation or None, default=None
+        tracked : Tracked, through which the batches are gone
+        """
+        target = self.map[name]
 
         def sources(batch):
+            if combinations is not None:
+                return target.transposed_responses(combinations[batch])
             return target.transposed_responses(np.eye(batch.stop - batch.start, target.size, batch.start))
 
-        return self.solutions(target.size, sources, information, tracked)
-
-    def coefficients_of_combinations(self, target, combinations, tracked=untracked):
-        """The same of linear combinations of a flat target, (n, d)."""
-        target = self.map[target]
-        return self.solutions(
-            len(combinations),
-            lambda batch: target.transposed_responses(combinations[batch]),
-            tracked=tracked,
-        )
+        n_sources = target.size if combinations is None else len(combinations)
+        return self.solutions(n_sources, sources, information, tracked)
 
     def solutions(self, n_sources, sources, information=None, tracked=untracked):
         """Yield M^-1 times sources as rows (n, D), batch by batch: the responses of the coefficients.
@@ -321,28 +317,22 @@ class InformationSource:
     rows : CentredRows or None, the training rows
     course : FitCourse, for messages
     n_jobs : int or None, threads of matrix factorizations
-    training_sums : TrainingSums, by which rows are known as those of the fit
-    decrement : float or None, default=None
-        The Newton decrement, if it is known; required with ``information`` or ``packed``.
-    information : ObservedInformation or None, default=None
-        The information at the posterior, if the fit has formed it.
-    packed : dict of ndarray or None, default=None
-        The information as its ``to_arrays`` packs it; unpacked at first need.
+    sums : (2 + P,), the `training_sums` by which rows are known as those of the fit
+    decrement : float or None, the Newton decrement, if it is known
     """
 
-    def __init__(
-        self, fitted, rows, course, n_jobs, training_sums, decrement=None, information=None, packed=None
-    ):
+    def __init__(self, fitted, rows, course, n_jobs, sums, decrement):
         self.fitted = fitted
-        self._training_sums = training_sums
+        self.size = fitted.posterior.structure.n_coefficients  # Number of unknowns of the whole system, D.
+        self._posterior = fitted.posterior
         self._rows = rows
         self._course = course
         self._n_jobs = n_jobs
-        self._matrix = None  # The information by the primal or the dual solver.
-        self._packed = packed
+        self._sums = sums
         self._decrement = decrement
+        self._matrix = None  # The information by the primal or the dual solver,
+        self._packed = None  # or the arrays of its ``to_arrays``, until it is needed.
         self._has_warned = False
-        self._keep(information)
 
     @classmethod
     def of_fit(cls, fitted, fit, rows, course):
@@ -355,8 +345,15 @@ class InformationSource:
         course : FitCourse
         """
         decrement = None if np.isnan(fit.decrement) else fit.decrement
-        sums = TrainingSums.of(fitted.posterior, rows)
-        return cls(fitted, rows, course, rows.n_jobs, sums, decrement, fit.information)
+        sums = training_sums(fitted.posterior, rows)[0]
+        source = cls(fitted, rows, course, rows.n_jobs, sums, decrement)
+        source._keep(fit.information)
+        return source
+
+    def _keep(self, information):
+        """Keep a matrix that was formed, and release the rows."""
+        if information is not None and not information.holds_rows:
+            self._matrix, self._rows = information, None
 
     def release_rows(self, result):
         """Form the matrix now, if it is not too large, so that the rows are not needed any more.
@@ -366,27 +363,10 @@ class InformationSource:
         result : EStepResult at the posterior
         """
         if self._rows is not None:
-            structure, rows = self._posterior.structure, self._rows
-            costs = estimated_costs(rows, structure, result)
-            solver = costs.cheapest(self.size)
+            solver = estimated_costs(self._rows, self._posterior.structure, result).cheapest(self.size)
             if solver != "matrix_free":
-                information, self._decrement = self._formed((rows, result), self.size, solver)
+                information, self._decrement = self._formed(self._rows, result, self.size, solver)
                 self._keep(information)
-
-    def _keep(self, information):
-        """Keep a matrix that was formed, and release the rows."""
-        if information is not None and not information.holds_rows:
-            self._matrix, self._rows = information, None
-
-    def _kept(self):
-        """The information that is formed and kept, or None."""
-        if self._packed is not None:
-            self._matrix, self._packed = unpacked_information(self._packed, self._posterior), None
-        return self._matrix
-
-    @property
-    def _posterior(self):
-        return self.fitted.posterior
 
     def threads(self):
         """Context in which matrices are factored with as many threads as the fit was allowed."""
@@ -396,7 +376,7 @@ class InformationSource:
 
     def check_training_rows(self, rows):
         """Raise ValueError unless these are the rows of the fit."""
-        difference = self._training_sums.difference(rows)
+        difference = self._difference(rows)
         if difference is not None:
             raise ValueError(
                 f"X is not what the mixture was fitted to: {difference}. Pass the training rows, and their "
@@ -411,18 +391,26 @@ class InformationSource:
                 "released once the information matrix is formed. (a) Pass them, as in "
                 "get_posterior_covariance(..., X=X). (b) Use it before pickling. (c) Fit again."
             )
-        difference = self._training_sums.difference(self._rows)
+        difference = self._difference(self._rows)
         if difference is not None:
             raise ValueError(f"X was changed in place after fit: {difference}. Fit again.")
         return self._rows
 
-    def _checked(self, rows=None):
-        """The rows of the fit, given or kept, and the E-step at them."""
-        if rows is None:
-            rows = self._kept_rows()
-        else:
-            self.check_training_rows(rows)
-        return rows, e_step(rows, self._posterior)
+    def _difference(self, rows):
+        """What makes rows others than those of the fit, the end of a sentence; None where they are the same.
+
+        A change of one value by 1e-9 N units of its column, or more, is seen. Smaller changes may pass: they
+        do not matter to a fit of N rows.
+        """
+        found, sizes = training_sums(self._posterior, rows)
+        changes = np.abs(found - self._sums)
+        changed = ~(changes <= _RELATIVE_TOLERANCE * sizes)  # NaN is a change.
+        if not changed.any():
+            return None
+        if changed[0]:
+            return f"it counts {found[0]:.10g} rows, and that of the fit {self._sums[0]:.10g}"
+        largest = np.divide(changes, sizes, out=np.ones_like(changes), where=sizes > 0)[changed].max()
+        return f"sums over its rows differ from those of the fit by up to a relative {largest:.1g}"
 
     # The information.
 
@@ -448,10 +436,14 @@ class InformationSource:
         ValueError
             The training rows are needed and have been released, or the given rows are not those of the fit.
         """
-        checked = None if rows is None else self._checked(rows)
-        information = self._kept()
+        if rows is not None:
+            self.check_training_rows(rows)
+        if self._packed is not None:
+            self._matrix, self._packed = unpacked_information(self._packed, self._posterior), None
+        information = self._matrix
         if information is None or solver not in (None, information.name):
-            information, self._decrement = self._formed(checked or self._checked(), n_targets, solver)
+            rows = self._kept_rows() if rows is None else rows
+            information, self._decrement = self._formed(rows, None, n_targets, solver)
             if solver is None:
                 self._keep(information)
         try:
@@ -461,20 +453,15 @@ class InformationSource:
         self._warn_far_from_optimum()
         return information
 
-    def _formed(self, checked, n_targets, solver):
-        """The information from rows and their E-step, and the Newton decrement."""
-        rows, result = checked
+    def _formed(self, rows, result, n_targets, solver):
+        """The information and the Newton decrement, from the rows and their E-step, or None to make it."""
+        result = result or e_step(rows, self._posterior)
         with self.threads():
             information = observed_information(rows, self._posterior, result, n_targets, solver)
         decrement = self._decrement
         if decrement is None:
             decrement = information.newton_step(self._posterior.residual(result.moments))[1]
         return information, decrement
-
-    @property
-    def size(self):
-        """Number of unknowns of the whole system, D."""
-        return self._posterior.structure.n_coefficients
 
     def require_size(self, size, what):
         """Raise MemoryError for a matrix of ``size`` unknowns that is too large.
@@ -516,7 +503,8 @@ class InformationSource:
         rows : CentredRows, the training rows; they are checked
         n_targets : int
         """
-        rows, result = self._checked(rows)
+        self.check_training_rows(rows)
+        result = e_step(rows, self._posterior)
         with self.threads():
             return observed_information(rows, self._posterior, result, n_targets, hidden_values=False)
 
@@ -526,7 +514,7 @@ class InformationSource:
     def decrement(self):
         """Distance of the fit from its optimum, in posterior standard deviations."""
         if self._decrement is None:
-            self._decrement = self._formed(self._checked(), 1, "matrix_free")[1]
+            self._decrement = self._formed(self._kept_rows(), None, 1, "matrix_free")[1]
         return self._decrement
 
     def _warn_far_from_optimum(self):
@@ -594,7 +582,7 @@ class InformationSource:
         return {
             "course": asdict(self._course),
             "n_jobs": self._n_jobs,
-            "training_sums": self._training_sums.sums,
+            "training_sums": self._sums,
             "decrement": None if decrement is None else float(decrement),
             "information": self._packed if information is None else information.to_arrays(),
         }
@@ -602,35 +590,24 @@ class InformationSource:
     @classmethod
     def from_state(cls, state, fitted):
         """The source that `to_state` described."""
-        return cls(
-            fitted,
-            None,
-            FitCourse(**state["course"]),
-            state["n_jobs"],
-            TrainingSums(fitted.posterior, state["training_sums"]),
-            decrement=state["decrement"],
-            packed=state["information"],
-        )
+        course = FitCourse(**state["course"])
+        source = cls(fitted, None, course, state["n_jobs"], state["training_sums"], state["decrement"])
+        source._packed = state["information"]
+        return source
 
     def _formed_to_pickle(self):
         """The information, or None where it is too large to be formed for a pickle; and the decrement."""
-        checked = rows, result = self._checked()
-        structure = self._posterior.structure
-        costs = estimated_costs(rows, structure, result)
-        bytes_per_row = 8 * costs.n_columns * self._posterior.centred_means.size
-        bytes_of = {
-            "primal": 8 * costs.n_coefficients**2,
-            "dual": 8 * costs.n_columns**2 + bytes_per_row,
+        rows = self._kept_rows()
+        result = e_step(rows, self._posterior)
+        costs = estimated_costs(rows, self._posterior.structure, result)
+        solver = costs.cheapest(self.size)
+        n_numbers = {
+            "primal": self.size**2,
+            "dual": costs.n_columns * (costs.n_columns + self._posterior.centred_means.size),
         }
-        by_cost = costs.costs(n_targets=1)
-        small = [
-            solver
-            for solver, size in bytes_of.items()
-            if size <= _FORMED_TO_PICKLE_BYTES and solver in by_cost
-        ]
-        if small:
-            return self._formed(checked, 1, min(small, key=by_cost.get))
-        return None, self._formed(checked, 1, "matrix_free")[1]
+        if 8 * n_numbers.get(solver, np.inf) <= _FORMED_TO_PICKLE_BYTES:
+            return self._formed(rows, result, self.size, solver)
+        return None, self._formed(rows, result, 1, "matrix_free")[1]
 
 
 def unpacked_information(arrays, posterior):
@@ -695,53 +672,20 @@ class FitCourse:
         return "or start from other responsibilities (init_params)"
 
 
-@dataclass(frozen=True)
-class TrainingSums:
-    """Sums over the rows of a fit that other rows do not have: they say whether rows are those of the fit.
+def training_sums(posterior, rows):
+    """Sums over the rows of a fit that other rows do not have, and the sizes of their terms: (2, 2 + P).
 
     Every row x has z, its values in units of the columns, and a weight c between 0 and 1 that depends on all
-    of z and on which values are missing. The sums of c and of c z, as often as rows count, are kept with the
-    fit. The order of the rows, and how they are stored, change them by round-off of sums alone, however
-    dependent columns are: no matrix takes part. The lower bound would not do: where a covariance is nearly
-    singular its rounding is amplified as much as a change of X.
+    of z and on which values are missing. The sums are how many rows there are, and those of c and of c z, all
+    as often as rows count. The order of the rows, and how they are stored, change them by round-off of sums
+    alone, however dependent columns are: no matrix takes part. The lower bound would not do: where a
+    covariance is nearly singular its rounding is amplified as much as a change of X.
 
-    A change of one value by 1e-9 N units of its column, or more, is seen. Smaller changes may pass: they do
-    not matter to a fit of N rows.
-
-    Attributes
+    Parameters
     ----------
     posterior : VariationalPosterior of the fit, which sets the units of the columns
-    sums : (2 + P,), how many rows there are, weights counted, and sums of c and of c z
+    rows : CentredRows, measured from the posterior's origin
     """
-
-    posterior: object
-    sums: np.ndarray
-
-    @classmethod
-    def of(cls, posterior, rows):
-        """The sums over some rows, measured from the posterior's origin."""
-        return cls(posterior, _sums(posterior, rows)[0])
-
-    def difference(self, rows):
-        """What makes rows others than those of the fit, the end of a sentence; None where they are the same.
-
-        Parameters
-        ----------
-        rows : CentredRows
-        """
-        found, sizes = _sums(self.posterior, rows)
-        changes = np.abs(found - self.sums)
-        changed = ~(changes <= _RELATIVE_TOLERANCE * sizes)  # NaN is a change.
-        if not changed.any():
-            return None
-        if changed[0]:
-            return f"it counts {found[0]:.10g} rows, and that of the fit {self.sums[0]:.10g}"
-        largest = np.divide(changes, sizes, out=np.ones_like(changes), where=sizes > 0)[changed].max()
-        return f"sums over its rows differ from those of the fit by up to a relative {largest:.1g}"
-
-
-def _sums(posterior, rows):
-    """The sums of `TrainingSums`, and those of the sizes of their terms: (2, 2 + P)."""
     layout, counts = posterior.structure.layout, posterior.counts[:, None]
     deviations = layout.per_component(posterior.structure.deviations(posterior.covariance_cholesky))
     squares = np.square(deviations) + np.square(posterior.centred_means)
