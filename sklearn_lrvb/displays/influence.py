@@ -11,7 +11,6 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import given_or_new, label_axes, styled, wrapped
-from sklearn_lrvb.displays.parameter_entries import parameter_entry
 from sklearn_lrvb.displays.selection import (
     checked_feature,
     checked_features,
@@ -19,6 +18,7 @@ from sklearn_lrvb.displays.selection import (
     feature_names,
     in_words,
     is_list,
+    parameter_entry,
 )
 from sklearn_lrvb.gaussian_mixture.arguments import check_perturbation, table_like
 from sklearn_lrvb.gaussian_mixture.given_rows import require_table

@@ -9,12 +9,13 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import draw_legend, panel_grid, panel_width, styled, wrapped
-from sklearn_lrvb.displays.parameter_entries import all_entries, row_and_column
 from sklearn_lrvb.displays.selection import (
+    all_entries,
     checked_components,
     expected_counts,
     feature_names,
     is_list,
+    row_and_column,
 )
 from sklearn_lrvb.gaussian_mixture.arguments import checked_targets
 from sklearn_lrvb.reports import require_interval
@@ -258,32 +259,33 @@ class PosteriorIntervalDisplay:
         require_interval(interval)
         chosen = checked_components(components, expected_counts(estimator), min_count)
         _check_methods(methods)
-        uncertainty = estimator._uncertainty
-        selected = [_Selection(uncertainty.map[t], estimator, chosen, features) for t in targets]
-        _check_number_of_panels(sum(s.n_panels for s in selected))
-        ends = _checked_reference(reference, selected, target)
-        margins = {m: estimator._margins(m, X, sample_weight, n_draws, random_state) for m in methods}
-        intervals: dict[str, list[tuple[NDArray, NDArray, NDArray]]] = {method: [] for method in methods}
-        for selection in selected:
-            name = selection.target.name
-            for method in methods:
-                of_target = margins[method](name)
-                found = (*of_target.interval(interval), of_target.mean)
-                intervals[method].append(tuple(part[selection.entries] for part in found))
-        lower, upper, mean = (
-            {method: np.concatenate([part[i] for part in parts]) for method, parts in intervals.items()}
-            for i in range(3)
-        )
+        of_targets = [estimator._uncertainty.map[name] for name in targets]
+        is_alone, features_named = len(targets) == 1, feature_names(estimator)
+        entries = [_entries(of, estimator, chosen, features, is_alone) for of in of_targets]
+        rows, panels = np.array([shown for own in entries for shown in own.values()]).T
+        _check_number_of_panels(len(set(panels.tolist())))
+        ends = None if reference is None else _checked_reference(reference, of_targets, entries, target)
+        lower, upper, mean = {}, {}, {}
+        for method in methods:
+            margins_of, found = estimator._margins(method, X, sample_weight, n_draws, random_state), []
+            for name, own in zip(targets, entries, strict=True):
+                margins = margins_of(name)
+                found.append(np.stack([*margins.interval(interval), margins.mean])[:, list(own)])
+            lower[method], upper[method], mean[method] = np.concatenate(found, axis=1)
         if ends is not None:
             lower["reference"], upper["reference"] = ends
             mean["reference"] = np.full(len(ends[0]), np.nan)
+        names = [
+            np.array(of.labels(features_named))[list(own)]
+            for of, own in zip(of_targets, entries, strict=True)
+        ]
         display = cls(
             lower=lower,
             upper=upper,
             mean=mean,
-            names=np.concatenate([s.names for s in selected]),
-            panels=np.concatenate([s.panels(alone=len(selected) == 1) for s in selected]),
-            components=np.concatenate([s.rows for s in selected]),
+            names=np.concatenate(names),
+            panels=panels,
+            components=rows,
             interval=float(interval),
             title=", ".join(t.replace("_", " ") for t in targets),
         )
@@ -392,59 +394,31 @@ class PosteriorIntervalDisplay:
         )
 
 
-class _Selection:
-    """The entries of one target that are shown.
+def _entries(target, estimator, components, features, is_alone):
+    """The entries of a target that are shown: dict of positions in its flat form to (row, panel), str.
 
-    Parameters
-    ----------
-    target : Target
-    estimator : LRVBGaussianMixture, fitted
-    components : list of int
-    features : list of features or of pairs of them, or None for all
-
-    Attributes
-    ----------
-    entries : list of d int, positions in the flat form of the target
-    names : list of d str
-    rows : list of d str, components as in the display
-    features : list of d str, names of the entries within a component; empty where there is one alone
+    A row is a component. A panel is named by the features of its entries, and by the target too, unless this
+    is alone and several panels are under a title that names it.
     """
-
-    def __init__(self, target, estimator, components, features):
-        self.target = target
-        n_components, n_features = estimator.means_.shape
-        names = feature_names(estimator)
-        places = all_entries(target, n_features)
-        if features is not None and target.n_feature_axes:
-            if not is_list(features) or not len(features):
-                raise ValueError(f"features must be a list of features, or None for all, got {features!r}.")
-            places = [row_and_column(target, feature, names) for feature in features]
-        _check_number_of_panels(len(places))
-        has_features = target.size > target.n_units or (n_features == 1 and target.n_feature_axes)
-        shares = target.n_units < n_components
-        found = {}
-        for row, column in places:
-            for k in components:
-                label = names[row] if row == column else f"{names[row]}, {names[column]}"
-                shown = (_SHARED if shares else str(k), label if has_features else "")
-                found.setdefault(target.flat_index(k, row, column), shown)
-        labels = target.labels(names)
-        self.entries = list(found)
-        self.names = [labels[entry] for entry in found]
-        self.rows = [row for row, _ in found.values()]
-        self.features = [label for _, label in found.values()]
-
-    @property
-    def n_panels(self):
-        """Number of panels, one for each entry of a component."""
-        return len(set(self.features))
-
-    def panels(self, alone):
-        """Label of the panel of each entry; without the target where the legend's title names it."""
-        entry_name = self.target.entry_name.replace("_", " ")
-        if alone and self.n_panels > 1:
-            return self.features
-        return [f"{entry_name} of {feature}" if feature else entry_name for feature in self.features]
+    n_components, n_features = estimator.means_.shape
+    names, places = feature_names(estimator), all_entries(target, n_features)
+    if features is not None and target.n_feature_axes:
+        if not is_list(features) or not len(features):
+            raise ValueError(f"features must be a list of features, or None for all, got {features!r}.")
+        places = dict.fromkeys(tuple(row_and_column(target, feature, names)) for feature in features)
+    _check_number_of_panels(len(places))
+    has_features = target.size > target.n_units or (n_features == 1 and target.n_feature_axes)
+    entry_name, found = target.entry_name.replace("_", " "), {}
+    for row, column in places:
+        label = names[row] if row == column else f"{names[row]}, {names[column]}"
+        if not has_features:
+            label = entry_name
+        elif not is_alone or len(places) == 1:
+            label = f"{entry_name} of {label}"
+        for k in components:
+            component = _SHARED if target.n_units < n_components else str(k)
+            found[target.flat_index(k, row, column)] = component, label
+    return found
 
 
 def _check_methods(methods):
@@ -466,20 +440,17 @@ def _check_number_of_panels(n_panels):
         )
 
 
-def _checked_reference(reference, selected, target):
-    """Ends of the reference's intervals for the entries shown, or None without a reference."""
-    if reference is None:
-        return None
+def _checked_reference(reference, of_targets, entries, target):
+    """Lower and upper ends of the reference's intervals for the entries shown."""
     ends = np.asarray(reference, dtype=np.float64)
-    sizes = [selection.target.size for selection in selected]
-    if ends.shape != (sum(sizes), 2):
+    starts = np.cumsum([0, *(of.size for of in of_targets)])
+    if ends.shape != (starts[-1], 2):
         raise ValueError(
-            f"reference must have a lower and an upper end for each of the {sum(sizes)} parameters of "
-            f"target={target!r}, shape {(sum(sizes), 2)}, got an array of shape {ends.shape}."
+            f"reference must have a lower and an upper end for each of the {starts[-1]} parameters of "
+            f"target={target!r}, shape {(int(starts[-1]), 2)}, got an array of shape {ends.shape}."
         )
-    starts = np.cumsum([0, *sizes[:-1]])
-    shown = [start + np.array(s.entries) for start, s in zip(starts, selected, strict=True)]
-    return tuple(ends[np.concatenate(shown)].T)
+    shown = [start + entry for start, own in zip(starts[:-1], entries, strict=True) for entry in own]
+    return ends[shown].T
 
 
 def _layout(labels, n_rows, n_methods):

@@ -1,4 +1,4 @@
-"""Features and components, by number or by name: what users may pass, and what it stands for."""
+"""Features, components and parameters, by number or by name: what users may pass, and what it stands for."""
 
 from collections.abc import Collection, Mapping, Set
 from numbers import Integral
@@ -20,16 +20,19 @@ def expected_counts(estimator):
     return estimator.mean_precision_ - estimator.mean_precision_prior_
 
 
+def coordinates(estimator, X, features):
+    """Columns of rows in memory, NaN where values are missing: (n_samples, n)."""
+    return given_rows(estimator, X).X[:, features].astype(np.float64)
+
+
+def in_words(names):
+    """Names as a list in words: "a", "a and b", "a, b and c"."""
+    return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + names[-1:])
+
+
 def is_list(value):
     """Whether the value lists several things in order, as columns of a data frame do; a string is one."""
     return isinstance(value, Collection) and not isinstance(value, (str, bytes, Set, Mapping))
-
-
-def checked_index(name, value, size):
-    """The value, which must be an integer from 0 to ``size - 1``."""
-    if not _is_index(value, size):
-        raise ValueError(f"{name} must be an integer from 0 to {size - 1}, got {value!r}.")
-    return int(value)
 
 
 def checked_feature(name, value, names):
@@ -37,14 +40,6 @@ def checked_feature(name, value, names):
     found = _feature(value, names)
     if found is None:
         raise ValueError(f"{name} must be {_one_of(names)}, got {value!r}.")
-    return found
-
-
-def checked_pair(name, value, names):
-    """The numbers of two features, which may be the same."""
-    found = [_feature(v, names) for v in value]
-    if len(found) != 2 or None in found:
-        raise ValueError(f"{name} must be {_one_of(names)}, or a pair of such, got {value!r}.")
     return found
 
 
@@ -82,9 +77,49 @@ def checked_components(components, counts, min_count):
     return [int(k) for k in found]
 
 
-def coordinates(estimator, X, features):
-    """Columns of rows in memory, NaN where values are missing: (n_samples, n)."""
-    return given_rows(estimator, X).X[:, features].astype(np.float64)
+def parameter_entry(estimator, target, component, feature):
+    """Index into the attribute, and name as in `posterior_names_`: ((0, 1), "mean[0,x1]").
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture, fitted
+    target : str
+    component : int
+    feature : int, str or pair of such
+        Of precisions and covariances one feature stands for the diagonal entry, and a pair for any.
+
+    Raises
+    ------
+    ValueError
+        There is no such target, component or feature, or no such entry off the diagonal.
+    """
+    target, names = estimator._uncertainty.map[target], feature_names(estimator)
+    if not _is_index(component, len(estimator.means_)):
+        raise ValueError(
+            f"component must be an integer from 0 to {len(estimator.means_) - 1}, got {component!r}."
+        )
+    flat_index = target.flat_index(int(component), *row_and_column(target, feature, names))
+    index = np.argwhere(target.flat_indices() == flat_index)[0]  # in the upper triangle of a matrix
+    return tuple(index.tolist()), target.labels(names)[flat_index]
+
+
+def row_and_column(target, feature, names):
+    """The numbers of an entry's two features, in the order of the upper triangle."""
+    if not is_list(feature):
+        return [checked_feature("feature", feature, names)] * 2
+    if target.n_feature_axes < 2:
+        raise ValueError(f"feature must be one feature for target={target.name!r}, got {feature!r}.")
+    found = [_feature(v, names) for v in feature]
+    if len(found) != 2 or None in found:
+        raise ValueError(f"feature must be {_one_of(names)}, or a pair of such, got {feature!r}.")
+    return sorted(found)
+
+
+def all_entries(target, n_features):
+    """Rows and columns of all entries of a component that the target has: list of pairs."""
+    if target.n_feature_axes == 2 and not target.on_diagonal().all():
+        return list(zip(*np.triu_indices(n_features), strict=True))
+    return [(p, p) for p in range(n_features if target.n_feature_axes else 1)]
 
 
 def _is_index(value, size):
@@ -102,8 +137,3 @@ def _one_of(names):
     """What stands for a feature, in words."""
     named = ", ".join(names) if len(names) <= 6 else f"{names[0]}, {names[1]} to {names[-1]}"
     return f"an integer from 0 to {len(names) - 1} or a name ({named})"
-
-
-def in_words(names):
-    """Names as a list in words: "a", "a and b", "a, b and c"."""
-    return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + names[-1:])

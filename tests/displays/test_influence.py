@@ -7,7 +7,7 @@ import pytest
 from catalogue import COVARIANCE_TYPES, assert_equal_to_rounding, fitted, mixture, overlapping, three_blobs
 
 from sklearn_lrvb.displays import ComponentDisplay, InfluenceDisplay, PosteriorStdDisplay
-from sklearn_lrvb.displays.parameter_entries import parameter_entry
+from sklearn_lrvb.displays.selection import parameter_entry
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 
 each_covariance_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)

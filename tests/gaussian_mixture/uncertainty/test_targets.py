@@ -7,7 +7,7 @@ import pytest
 from catalogue import MODELS, dense, fitted, mixture, model_id, overlapping
 
 from sklearn_lrvb.displays import InfluenceDisplay, PosteriorStdDisplay
-from sklearn_lrvb.displays.parameter_entries import parameter_entry
+from sklearn_lrvb.displays.selection import parameter_entry
 from sklearn_lrvb.exponential_families.special_functions import gamma_quantile
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
 from sklearn_lrvb.gaussian_mixture.uncertainty import targets
