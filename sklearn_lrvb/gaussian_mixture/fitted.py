@@ -267,15 +267,12 @@ class HandSetDensities:
 
 def _require_mixture(arrays, structure, weights, covariance_type):
     """Raise ValueError unless the arrays have the shapes that fit ``means_``, and values in their domains."""
-    reporting, n_components = structure.reporting, structure.n_components
-    frames = structure.scaled_frames(np.ones(structure.n_features))
-    numbers = np.ones(structure.layout.n_precision_groups)
-    least_freedom = structure.precision_factors.block_size - 1
+    by_group = () if structure.shares_precision else (structure.n_components,)
     wanted = {  # Shapes, and what is less than every number, or every one on the diagonal.
-        "weight_concentration_": (np.shape(weights.concentration(np.ones(n_components))), 0.0),
-        "mean_precision_": ((n_components,), 0.0),
-        "degrees_of_freedom_": (np.shape(reporting.reported_number(numbers)), least_freedom),
-        "precisions_cholesky_": (np.shape(reporting.reported(frames)), 0.0),
+        "weight_concentration_": (np.shape(weights.concentration(np.ones(structure.n_components))), 0.0),
+        "mean_precision_": ((structure.n_components,), 0.0),
+        "degrees_of_freedom_": (by_group, structure.precision_factors.block_size - 1),
+        "precisions_cholesky_": ((*by_group, *structure.prior_shape), 0.0),
     }
     for name, (shape, bound) in wanted.items():
         values, which = arrays[name], "it"
@@ -286,7 +283,7 @@ def _require_mixture(arrays, structure, weights, covariance_type):
                 f"{', '.join(DENSITY_ARRAYS)} for the same components."
             )
         if name == "precisions_cholesky_" and structure.is_matrix:
-            roots = reporting.by_group(values)
+            roots = structure.reporting.by_group(values)
             values, which = structure.diagonal(roots), "its diagonal"
         if not np.all(values > bound):
             place = ", ".join(map(str, np.unravel_index(np.argmin(values), np.shape(values))))

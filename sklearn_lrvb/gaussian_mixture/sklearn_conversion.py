@@ -91,21 +91,19 @@ def posterior_of(mixture, rows, prior):
     sticks = isinstance(concentration, tuple)  # the two beta parameters of every stick
     least = 1.0 if sticks else mixture.weight_concentration_prior_
     counts = np.subtract(concentration[0] if sticks else concentration, least)
-    found = counts.shape, np.shape(mixture.covariances_), np.shape(mixture.degrees_of_freedom_)
-    means = np.asarray(mixture.means_, dtype=float)
-    frames = structure.reporting.reported(structure.scaled_frames(np.ones(structure.n_features)))
-    freedom = structure.reporting.reported_number(np.ones(structure.layout.n_precision_groups))
+    means, covariances = (np.asarray(array, dtype=float) for array in (mixture.means_, mixture.covariances_))
     shape = structure.n_components, structure.n_features
-    if found != (shape[:1], np.shape(frames), np.shape(freedom)) or means.shape != shape:
+    by_group = () if structure.shares_precision else shape[:1]
+    wanted = shape[:1], shape, (*by_group, *structure.prior_shape), by_group
+    found = counts.shape, means.shape, covariances.shape, np.shape(mixture.degrees_of_freedom_)
+    if found != wanted:
         raise ValueError(
             f"The parameters of bgm are not those of its fit: n_components={structure.n_components}, its "
-            f"covariance_type and X ask for covariances_ of shape {np.shape(frames)} and means_ of shape "
-            f"{shape}, but it has weights for {counts.size} components, covariances_ of shape {found[1]} and "
-            f"means_ of shape {means.shape}. Fit it again."
+            f"covariance_type and X ask for covariances_ of shape {wanted[2]} and means_ of shape {shape}, "
+            f"but it has weights for {counts.size} components, covariances_ of shape {found[2]} and means_ "
+            f"of shape {found[1]}. Fit it again."
         )
-    covariance_cholesky = structure.cholesky(
-        structure.reporting.by_group(np.asarray(mixture.covariances_, dtype=float))
-    )
+    covariance_cholesky = structure.cholesky(structure.reporting.by_group(covariances))
     if not np.isfinite(covariance_cholesky).all():
         raise ValueError("bgm.covariances_ must be positive definite, as after a fit. Fit bgm again.")
     return VariationalPosterior(prior, np.maximum(counts, 0.0), means - rows.origin, covariance_cholesky)
