@@ -63,19 +63,13 @@ def _sums_of_block(frames, without, block):
     """Moments, sum of the log normalizers, and numbers of alternatives and ambiguous pairs of a block."""
     expectation = expect(frames, block, without)
     r = expectation.responsibilities
-    n_alternatives, n_pairs = _ambiguity(r)
     moments = frames.moments(expectation.whitened, block.weighted(r))
-    return moments, block.weighted(expectation.log_normalizer).sum(), n_alternatives, n_pairs
-
-
-def _ambiguity(responsibilities):
-    """Numbers of alternatives and of ambiguous pairs, as in `EStepResult`: (K, n) -> two floats."""
-    n_components, n_rows = responsibilities.shape
-    mask = (responsibilities > LEAST_POSSIBLE_RESPONSIBILITY).view(np.uint8)
     # With wider numbers these counts, which serve the cost model alone, would take a tenth of a sweep.
-    possible = mask.sum(axis=0, dtype=np.min_scalar_type(n_components)).astype(np.float32)
-    total = float(possible.sum())
-    return total - n_rows, 0.5 * (float(possible @ possible) - total)
+    is_possible = (r > LEAST_POSSIBLE_RESPONSIBILITY).view(np.uint8)
+    possible = is_possible.sum(axis=0, dtype=np.min_scalar_type(len(r))).astype(np.float32)
+    n_possible = float(possible.sum())
+    n_pairs = 0.5 * (float(possible @ possible) - n_possible)
+    return moments, block.weighted(expectation.log_normalizer).sum(), n_possible - block.n_rows, n_pairs
 
 
 def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
@@ -101,15 +95,12 @@ def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
     DegenerateComponentError
         Where a component is left without a proper posterior.
     """
-    counts, complete_counts, seen, sums, squares = _total_given(responsibilities, rows, _means_of_block)
-    if seen is None:
-        seen = counts
-    elif complete_counts is not None:
-        seen = seen + complete_counts
-    centers = np.where(seen > 0, sums.T / np.where(seen > 0, seen, 1.0), 0.0).T
+    given, along = (responsibilities, None) if callable(responsibilities) else (None, responsibilities)
+    counts, seen, sums, squares = rows.total(functools.partial(_sums_of_values, given), along=along)
+    centers = np.divide(sums, seen, out=np.zeros_like(sums), where=seen > 0)
     if frames is None:
-        seen = np.asarray(rows.seen_weight)
-        scale = np.sqrt(squares / np.where(seen > 0, seen, 1.0))
+        seen_by_any = np.asarray(rows.seen_weight)
+        scale = np.sqrt(squares / np.where(seen_by_any > 0, seen_by_any, 1.0))
         if rows.has_holes:
             # The hidden values of a constant column begin with this variance, and lose a share of it a sweep.
             scale = np.where(scale > 0, scale, prior.deviations)
@@ -118,46 +109,33 @@ def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
     start = VariationalPosterior(prior, counts, centers, frames)
     # Moments about each component's own mean keep their digits, however tight the component will turn out.
     own_frames = OwnFrames(start)
-    function = functools.partial(_moments_of_block, own_frames)
-    moments = _total_given(responsibilities, rows, function, own_frames.numbers_per_row)
-    return start.m_step(start.with_prior(own_frames.in_own_frames(moments)))
+    function = functools.partial(_moments_of_block, own_frames, given)
+    moments = rows.total(function, own_frames.numbers_per_row, along=along)
+    return start.m_step(start.with_prior(moments))
 
 
-def _total_given(responsibilities, rows, function, numbers_per_row=None):
-    """Sum of ``function(block, responsibilities of its rows)`` over all blocks."""
-    if callable(responsibilities):
-        return rows.total(
-            functools.partial(_with_responsibilities, function, responsibilities), numbers_per_row
-        )
-    return rows.total(function, numbers_per_row, along=responsibilities)
-
-
-def _with_responsibilities(function, responsibilities, block):
-    return function(block, responsibilities(block))
-
-
-def _counted(block, responsibilities):
-    """Responsibilities of a block's rows times their sample weights: (n, K) -> (K, n)."""
-    dense = responsibilities.toarray() if issparse(responsibilities) else responsibilities
-    return block.weighted(np.ascontiguousarray(dense.T, dtype=np.float64))
-
-
-def _means_of_block(block, responsibilities):
-    """Sums over a block's rows that lead to the components' means.
+def _sums_of_values(given, block, along=None):
+    """Sums that lead to the components' means: expected counts, and of the values that are there.
 
     Returns
     -------
-    counts : (K,), expected
-    complete : (K,), the same of complete rows; None of others
-    seen : (P, K), of incomplete rows, how many show a feature; None of complete rows
-    sums : (K, P), of the rows' values, by component
-    squares : (P,), sums of all rows' squared values
+    counts : (K,)
+    seen : (K, P), expected numbers of values
+    sums : (K, P), of the values
+    squares : (P,), of all rows' squared values
     """
-    counted = _counted(block, responsibilities)
-    counts, sums = counted.sum(axis=1), counted @ block.rows.T
-    complete, seen = (counts.copy(), None) if block.holes is None else (None, block.seen @ counted.T)
-    return counts, complete, seen, sums, block.weighted(np.square(block.rows)).sum(axis=1)
+    weights = _weights(given, block, along)
+    counts = weights.sum(axis=1)
+    seen = np.tile(counts[:, None], len(block.rows)) if block.holes is None else weights @ block.seen.T
+    return counts, seen, weights @ block.rows.T, block.weighted(np.square(block.rows)).sum(axis=1)
 
 
-def _moments_of_block(frames, block, responsibilities):
-    return frames.moments(frames.whiten(block), _counted(block, responsibilities))
+def _moments_of_block(frames, given, block, along=None):
+    return frames.moments(frames.whiten(block), _weights(given, block, along))
+
+
+def _weights(given, block, along):
+    """Responsibilities of a block's rows, (n, K), computed or given along with it, as weights: (K, n)."""
+    responsibilities = along if given is None else given(block)
+    dense = responsibilities.toarray() if issparse(responsibilities) else responsibilities
+    return block.weighted(np.ascontiguousarray(dense.T, dtype=np.float64))

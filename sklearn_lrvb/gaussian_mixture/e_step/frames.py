@@ -130,12 +130,12 @@ class OwnFrames:
     """
 
     def __init__(self, posterior):
-        self._posterior = posterior
+        self.posterior = posterior
         self.numbers_per_row = RowNumbers(2 * posterior.centred_means.size, numbers_of_pattern(posterior))
 
     def whiten(self, block):
         """OwnRows of a block."""
-        posterior, structure = self._posterior, self._posterior.structure
+        posterior, structure = self.posterior, self.posterior.structure
         if block.n_rows == 1:
             # The general method prepares a product by two more passes over the whiteners: too slow for a row.
             centred = block.rows[:, 0] - posterior.centred_means
@@ -152,7 +152,7 @@ class OwnFrames:
         """rho, (K, n)."""
         densities = np.einsum("kpn,kpn->kn", seen.values, seen.values)
         densities *= -0.5
-        densities += self._posterior.expectations.density_constants[:, None]
+        densities += self.posterior.expectations.density_constants[:, None]
         if seen.hidden is not None:
             densities += np.take(seen.hidden.log_densities, seen.pattern, axis=1)
         return densities
@@ -160,7 +160,7 @@ class OwnFrames:
     def moments(self, seen, weights):
         """Sums of weight (1, y, s(y)), of hidden values with E added: weights (K, n) -> Moments."""
         first = np.matmul(seen.values, weights[:, :, None])[:, :, 0]
-        second = self._posterior.structure.signed_second_moments(seen.values, weights)
+        second = self.posterior.structure.signed_second_moments(seen.values, weights)
         if seen.hidden is not None:
             second = second + seen.hidden.spread_sums(seen.hidden.by_group(weights))
         return Moments(weights.sum(axis=1), first, second)
@@ -176,7 +176,7 @@ class OwnFrames:
     def changes(self, seen, polynomials):
         """a + b.y + B.s(y), (K, n)."""
         constant, linear, curvature = polynomials
-        values = self._posterior.structure.curvature_products(curvature, seen.values)
+        values = self.posterior.structure.curvature_products(curvature, seen.values)
         values += np.einsum("kp,kpn->kn", linear, seen.values)
         values += constant[:, None]
         if seen.hidden is not None:

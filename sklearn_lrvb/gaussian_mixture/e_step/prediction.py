@@ -5,7 +5,6 @@ The estimator's ``predict_proba``, ``predict`` and ``score_samples`` return them
 
 import functools
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,64 +15,61 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normal
 
 def responsibilities_of_rows(rows, posterior):
     """Responsibilities, (n_samples, K)."""
-    return _predicted(rows, posterior, _responsibilities, (posterior.n_components,))
+    function = functools.partial(_of_rows_in_memory, posterior, _responsibilities)
+    return rows.each(function, (posterior.n_components,))
 
 
 def most_probable_components(rows, posterior):
     """Index of the component with the largest responsibility, int array (n_samples,)."""
-    return _predicted(rows, posterior, _most_probable, dtype=np.intp)
+    return rows.each(functools.partial(_of_rows_in_memory, posterior, _most_probable), dtype=np.intp)
 
 
 def scores_of_rows(rows, posterior):
     """log sum_k exp(rho_nk) of every row, (n_samples,); minus infinity where that is beyond all numbers."""
-    return _predicted(rows, posterior, _scores)
+    return rows.each(functools.partial(_of_rows_in_memory, posterior, _scores))
 
 
-def _predicted(rows, posterior, function, shape=(), dtype=np.float64):
-    return rows.each(functools.partial(_predicted_in_memory, posterior, function), shape, dtype)
-
-
-def _predicted_in_memory(posterior, function, rows, tracked):
+def _of_rows_in_memory(posterior, of_block, rows, tracked):
     frames = OwnFrames(posterior)
-    return rows.concatenated(functools.partial(function, posterior, frames), frames.numbers_per_row)
+    return rows.concatenated(functools.partial(of_block, frames), frames.numbers_per_row)
 
 
 def score_sums(rows, posterior):
     """Sum of the rows' scores, each as often as it counts, a float."""
     frames = OwnFrames(posterior)
-    return rows.total(functools.partial(_score_sum, posterior, frames), frames.numbers_per_row)
+    return rows.total(functools.partial(_score_sum, frames), frames.numbers_per_row)
 
 
-def _score_sum(posterior, frames, block):
-    return block.weighted(_scores(posterior, frames, block)).sum()
+def _score_sum(frames, block):
+    return block.weighted(_scores(frames, block)).sum()
 
 
-def _responsibilities(posterior, frames, block):
-    return _expected(posterior, frames, block).responsibilities
+def _scores(frames, block):
+    return _responsibilities_and_scores(frames, block)[1]
 
 
-def _most_probable(posterior, frames, block):
-    return _expected(posterior, frames, block).responsibilities.argmax(axis=0)
+def _most_probable(frames, block):
+    return _responsibilities_and_scores(frames, block)[0].argmax(axis=0)
 
 
-def _scores(posterior, frames, block):
-    return _expected(posterior, frames, block).log_normalizer
+def _responsibilities(frames, block):
+    return _responsibilities_and_scores(frames, block)[0]
 
 
-def _expected(posterior, frames, block):
-    """The E-step of a block whose rows may be so far away that their squared distances overflow."""
+def _responsibilities_and_scores(frames, block):
+    """(K, n) and (n,), of rows that may be so far away that their squared distances overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         expectation = expect(frames, block)
-        if math.isfinite(expectation.log_normalizer.sum()):
-            return expectation
-    far = np.flatnonzero(~np.isfinite(expectation.log_normalizer))  # The sum alone may have overflowed.
-    responsibilities, log_normalizer = expectation.responsibilities, expectation.log_normalizer
-    responsibilities[:, far], log_normalizer[far] = _of_far_rows(posterior, block, far)
-    return replace(expectation, responsibilities=responsibilities, log_normalizer=log_normalizer)
+        responsibilities, scores = expectation.responsibilities, expectation.log_normalizer
+        if math.isfinite(scores.sum()):
+            return responsibilities, scores
+    far = np.flatnonzero(~np.isfinite(scores))  # The sum alone may have overflowed.
+    responsibilities[:, far], scores[far] = _of_far_rows(frames.posterior, block, far)
+    return responsibilities, scores
 
 
 def _of_far_rows(posterior, block, far):
-    """Responsibilities (K, n) and log normalizers (n,) of the rows of a block whose squares overflow.
+    """Responsibilities (K, n) and scores (n,) of the rows of a block whose squares overflow.
 
     The rows are divided by their size before they are squared. Differences between the components' squared
     distances are multiplied by it again, where they may overflow to infinity.

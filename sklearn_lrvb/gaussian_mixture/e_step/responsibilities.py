@@ -44,16 +44,16 @@ class Expectation:
     whitened : the representation of the rows in the frames; `OwnRows` in `OwnFrames`
     responsibilities : (K, n)
     log_normalizer : (n,), log sum_k exp(rho_nk), which `score_samples` reports
-    log_densities : (K, n), rho; None unless asked for
+    log_densities : (K, n), rho
     """
 
     whitened: object
     responsibilities: np.ndarray
     log_normalizer: np.ndarray
-    log_densities: np.ndarray | None = None
+    log_densities: np.ndarray
 
 
-def expect(frames, block, without=None, keep_log_densities=False):
+def expect(frames, block, without=None):
     """The E-step of one block: `Expectation`.
 
     Parameters
@@ -61,29 +61,27 @@ def expect(frames, block, without=None, keep_log_densities=False):
     frames : OwnFrames or CommonFrame, of a posterior
     block : RowBlock
     without : int or None, a component that no row may belong to
-    keep_log_densities : bool, whether to return the log densities too
     """
     whitened = frames.whiten(block)
     log_densities = frames.log_densities(whitened)
     if without is not None:
         log_densities[without] = -np.inf
-    kept = log_densities.copy() if keep_log_densities else None
-    return Expectation(whitened, *normalized(log_densities), kept)
+    return Expectation(whitened, *normalized(log_densities), log_densities)
 
 
 def normalized(log_densities):
-    """Responsibilities (K, n), which overwrite the log densities, and log sum_k exp(rho_nk), (n,).
+    """Responsibilities (K, n) and log sum_k exp(rho_nk), (n,), from log densities (K, n).
 
     Responsibilities below 1e-100 are raised to it, or set to zero where raising would show.
     """
     largest = log_densities.max(axis=0)
-    log_densities -= largest
-    least = log_densities.min(initial=0.0)
+    responsibilities = log_densities - largest
+    least = responsibilities.min(initial=0.0)
     if least < LEAST_LOG_RESPONSIBILITY_RAISED:
-        log_densities[log_densities < LEAST_LOG_RESPONSIBILITY] = -np.inf
+        responsibilities[responsibilities < LEAST_LOG_RESPONSIBILITY] = -np.inf
     elif least < LEAST_LOG_RESPONSIBILITY:
-        np.maximum(log_densities, LEAST_LOG_RESPONSIBILITY, out=log_densities)
-    responsibilities = np.exp(log_densities, out=log_densities)
+        np.maximum(responsibilities, LEAST_LOG_RESPONSIBILITY, out=responsibilities)
+    np.exp(responsibilities, out=responsibilities)
     total = responsibilities.sum(axis=0)
     responsibilities *= 1.0 / total
     return responsibilities, largest + np.log(total)

@@ -387,7 +387,7 @@ def assignment_sums(rows, posterior, groups, deleted):
 
 def _sums_of_block(frames, groups, deleted, block):
     """The attributes of `AssignmentSums`, summed over a block."""
-    expectation = expect(frames, block, keep_log_densities=len(deleted) > 0)
+    expectation = expect(frames, block)
     r, n_components = expectation.responsibilities, len(expectation.responsibilities)
     entropy_losses = block.weighted(_entropy_losses(r, groups)).sum(axis=1)
     log_kept, taken_over = np.zeros(len(deleted)), np.zeros((len(deleted), n_components))

@@ -142,7 +142,7 @@ class Ambiguity:
         """Responsibilities and information of a block's rows, (K, n) each."""
         if block.holes is not None:
             return self.of_own_rows(block)[1:]
-        expectation = expect(self.frames, block, keep_log_densities=True)
+        expectation = expect(self.frames, block)
         squared = 2.0 * (self.posterior.expectations.density_constants[:, None] - expectation.log_densities)
         return expectation.responsibilities, information_of_rows(self.posterior, squared)
 

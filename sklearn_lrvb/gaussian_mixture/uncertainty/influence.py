@@ -483,14 +483,13 @@ class ResponsesOfRows:
         return kind(self._source, self._posterior, whitened, used)
 
 
-def expect_in_range(frames, block, keep_log_densities=False):
+def expect_in_range(frames, block):
     """The E-step of one block, `Expectation`.
 
     Parameters
     ----------
     frames : OwnFrames
     block : RowBlock
-    keep_log_densities : bool, whether to return the log densities too
 
     Raises
     ------
@@ -498,7 +497,7 @@ def expect_in_range(frames, block, keep_log_densities=False):
         A row is so far from all components that squares of its log-likelihood overflow.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        expectation = expect(frames, block, keep_log_densities=keep_log_densities)
+        expectation = expect(frames, block)
     beyond = np.flatnonzero(~(expectation.log_normalizer > _LEAST_SCORE))
     if beyond.size:
         largest = np.abs(block.rows[:, beyond[0]]).max()

@@ -145,7 +145,7 @@ def are_rough(changes):
 
 def _one_steps_of_block(posterior, frames, responses, block):
     """The rows of `one_steps`, (3, n)."""
-    expectation = expect_in_range(frames, block, keep_log_densities=True)
+    expectation = expect_in_range(frames, block)
     whitened, r = expectation.whitened, expectation.responsibilities
     used, counts = _used(posterior, r), block.counts
     own = responses.of_block(whitened, used)

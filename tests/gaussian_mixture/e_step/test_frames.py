@@ -35,7 +35,7 @@ def seen_by(frames, block):
     """Log densities, and the moments of the responsibilities that follow, in the components' own frames."""
     seen = frames.whiten(block)
     densities = frames.log_densities(seen)
-    responsibilities, _ = normalized(densities.copy())
+    responsibilities, _ = normalized(densities)
     moments = frames.in_own_frames(frames.moments(seen, responsibilities))
     return densities, moments
 
