@@ -12,6 +12,7 @@ saddle points as well; the last change of the state is then continued by ever mo
 import numpy as np
 
 from sklearn_lrvb.anderson_mixing import AndersonMixing
+from sklearn_lrvb.exponential_families import NaturalParameterError
 
 _PLAIN_SWEEPS = 5  # Number of sweeps before the first proposal: most simple models need hardly more.
 _FIRST_STRETCH, _LAST_STRETCH = 1.0, 64.0  # Multiples of the last change that are added to it.
@@ -26,19 +27,29 @@ class CoordinateAscent:
     log_joint : LogJoint
     natural : dict, name -> ndarray
         Natural parameters to start from. The dict is changed, its arrays are not.
-    order : list of str
-        Names of the factors in the order of their updates.
-    updated : callable, (name, natural parameters) -> mean parameters
-        It raises a ValueError where these are not those of a member.
     means : dict, name -> ndarray
         Mean parameters to start from in place of those of ``natural``, for any of the factors.
+    order : list of str
+        Names of the factors in the order of their updates.
     accelerate : bool
+
+    Attributes
+    ----------
+    natural, means : dict, name -> ndarray
+        Present parameters.
+    lower_bounds : list of float
+        After every sweep.
+
+    Raises
+    ------
+    ValueError
+        Natural parameters to start from are not those of a member of their family.
     """
 
-    def __init__(self, log_joint, natural, order, updated, means, accelerate):
-        self.log_joint, self.natural, self._order, self._updated = log_joint, natural, order, updated
+    def __init__(self, log_joint, natural, means, order, accelerate):
+        self.log_joint, self.natural, self._order = log_joint, natural, order
         self.means = {
-            name: means[name] if name in means else updated(name, natural[name]) for name in natural
+            name: means[name] if name in means else self._means_of(name, natural[name]) for name in natural
         }
         self._is_member = not means
         self.lower_bounds = []
@@ -48,6 +59,21 @@ class CoordinateAscent:
         self._scale = self._before = self._replaced = None
         self._stretch, self._is_stretched = _FIRST_STRETCH, False
 
+    def run(self, tol, max_iter):
+        """Sweep until a sweep moves q by ``tol`` at most, or ``max_iter`` times. Returns the last move.
+
+        Raises
+        ------
+        ValueError
+            An update leaves its family, or numbers leave the range of floating point.
+        """
+        for _ in range(max_iter):
+            length = self.sweep()
+            if length <= tol:
+                break
+        self._refuse_extremes()
+        return length
+
     def sweep(self):
         """Update every factor. Returns how far q moved, in its standard deviations."""
         squared_length = 0.0
@@ -55,7 +81,7 @@ class CoordinateAscent:
             if name == self._implied and self._mixing is not None:
                 self._propose()
             natural = self.log_joint.natural_parameters(self.means, name)
-            mean = self._updated(name, natural)
+            mean = self._means_of(name, natural)
             change = self.log_joint.factors[name].counted(mean - self.means[name])
             squared_length += np.vdot(natural - self.natural[name], change)
             self.natural[name], self.means[name] = natural, mean
@@ -100,7 +126,7 @@ class CoordinateAscent:
         for name in self._free:
             factor = self.log_joint.factors[name]
             natural = state[start : start + factor.size].reshape(factor.shape)
-            mean = self._updated(name, natural)
+            mean = self._means_of(name, natural)
             self.natural[name], self.means[name] = natural, mean
             start += factor.size
         self._before = state
@@ -132,6 +158,53 @@ class CoordinateAscent:
             parts.append(np.sqrt(np.where(variances > 0, variances, 1.0)))
         return np.concatenate(parts)
 
+    def _means_of(self, name, natural):
+        """Mean parameters. A ValueError where there is no such member of the family, or they are infinite."""
+        factor = self.log_joint.factors[name]
+        try:
+            factor.family.check(natural)
+        except NaturalParameterError as error:
+            label = f"{name}.{error.statistic}"
+            remedy = f"No term has {label!r}: its prior is missing."
+            if self.log_joint.has(name, error.statistic):
+                remedy = (
+                    f"The terms in {label!r} do not keep it proper. (a) Add its prior term, if that is "
+                    "missing. (b) Check the signs of the coefficients."
+                )
+            shown = _listed(factor.entries(natural, error.statistic)[error.copy])
+            raise ValueError(
+                f"The update of factor {name!r} leaves the {type(factor.family).__name__} family: {error}. "
+                f"The natural parameter of {label!r} is {shown}. {remedy}"
+            ) from None
+        mean = factor.family.mean_parameters(natural)
+        if not np.all(np.isfinite(mean)):
+            position = tuple(np.argwhere(~np.isfinite(mean))[0])
+            label = factor.labels(name)[np.ravel_multi_index(position, mean.shape)]
+            raise ValueError(
+                f"The mean of {label} is {mean[position]}, where the natural parameters of its member are "
+                f"{_listed(natural[position[:-1]])}. (a) Check the start. (b) Scale the data, if they are "
+                "extreme."
+            )
+        return mean
+
+    def _refuse_extremes(self):
+        """Raise a ValueError where a variance or the bound leaves the range of floating-point numbers."""
+        for name, factor in self.log_joint.factors.items():
+            mean, variances = self.means[name], factor.family.variances(self.natural[name])
+            underflown = (variances == 0) & (mean != 0) & (np.abs(mean) < np.sqrt(np.finfo(float).tiny))
+            wrong = ~np.isfinite(variances) | underflown
+            if np.any(wrong):
+                first = np.flatnonzero(wrong)[0]
+                raise ValueError(
+                    f"{factor.labels(name)[first]} has the mean {mean.flat[first]:.3g} and the variance "
+                    f"{variances.flat[first]:.3g}, out of the range of floating-point numbers. Give the data "
+                    "in units in which they are of the order of 1, and the priors accordingly."
+                )
+        if not np.isfinite(self.lower_bounds[-1]):
+            raise ValueError(
+                "The lower bound is not finite. Give the data in other units, of the order of 1."
+            )
+
 
 def lower_bound(log_joint, natural, means):
     """The ELBO in nats: the expected log joint plus the entropies A - eta . m."""
@@ -141,3 +214,8 @@ def lower_bound(log_joint, natural, means):
         for name, factor in log_joint.factors.items()
     )
     return log_joint.value(means) + sum(entropies)
+
+
+def _listed(entries):
+    """A number, or an abridged array, as text."""
+    return f"{entries:.4g}" if np.ndim(entries) == 0 else np.array2string(entries, precision=4, threshold=9)

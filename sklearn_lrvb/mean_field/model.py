@@ -107,9 +107,6 @@ class MeanFieldModel:
                 )
         self.terms = tuple(term for _, _, term in single)
         self.log_joint = LogJoint(self.factors, bound)
-        self._refuse_coupled_weights()
-
-    def _refuse_coupled_weights(self):
         weighted = [name for name, factor in self.factors.items() if factor.weights is not None]
         for name in weighted:
             others = self.log_joint.coupled[name].intersection(weighted)
@@ -198,50 +195,34 @@ class MeanFieldModel:
             raise ValueError(f"tol={tol!r} must be a number of at least 0.")
         require_count("max_iter", max_iter)
         require_count("n_init", n_init)
-        natural, means = self._start(_as_start(start))
-        rng = check_random_state(random_state) if n_init > 1 else None
+        natural, means = self._start(start)
         order = sorted(self.factors, key=lambda name: name in natural or name in means)
         best = self._ascend(natural, means, order, tol, max_iter, accelerate)
+        rng = check_random_state(random_state) if n_init > 1 else None
+        largest = max(self.factors, key=lambda name: self.factors[name].size)
+        largest_last = sorted(self.factors, key=lambda name: name == largest)
         for _ in range(n_init - 1):
-            other = self._ascend({}, self._random_means(rng), self._largest_last(), tol, max_iter, accelerate)
+            means = {
+                name: of.family.statistics_of(of.family.sample(_default(of), 1, rng)[0])
+                for name, of in self.factors.items()
+            }
+            other = self._ascend({}, means, largest_last, tol, max_iter, accelerate)
             best = max(best, other, key=lambda posterior: posterior.lower_bound)
         self._warn(best, max_iter, tol)
         return best
 
     def _ascend(self, natural, means, order, tol, max_iter, accelerate):
         """Coordinate ascent from natural parameters or means of some factors: a MeanFieldPosterior."""
-        natural = {name: natural.get(name, self._default(name)) for name in self.factors}
+        natural = {name: natural.get(name, _default(of)) for name, of in self.factors.items()}
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # What is not finite is refused.
-            ascent = CoordinateAscent(self.log_joint, natural, order, self._update, means, accelerate)
-            for _ in range(max_iter):
-                length = ascent.sweep()
-                if length <= tol:
-                    break
-            self._refuse_extremes(ascent)
+            ascent = CoordinateAscent(self.log_joint, natural, means, order, accelerate)
+            length = ascent.run(tol, max_iter)
         lower_bounds = np.array(ascent.lower_bounds)
         for array in (*ascent.natural.values(), *ascent.means.values(), lower_bounds):
             array.flags.writeable = False
         return MeanFieldPosterior(
             self.log_joint, ascent.natural, ascent.means, lower_bounds, bool(length <= tol), float(length)
         )
-
-    def _refuse_extremes(self, ascent):
-        """Raise a ValueError where a variance or the bound leaves the range of floating-point numbers."""
-        for name, factor in self.factors.items():
-            mean, variances = ascent.means[name], factor.family.variances(ascent.natural[name])
-            underflown = (variances == 0) & (mean != 0) & (np.abs(mean) < np.sqrt(np.finfo(float).tiny))
-            wrong = ~np.isfinite(variances) | underflown
-            if np.any(wrong):
-                first = np.flatnonzero(wrong)[0]
-                raise ValueError(
-                    f"{factor.labels(name)[first]} has the mean {mean.flat[first]:.3g} and the variance "
-                    f"{variances.flat[first]:.3g}, out of the range of floating-point numbers. Give the data "
-                    "in units in which they are of the order of 1, and the priors accordingly."
-                )
-        if not np.isfinite(ascent.lower_bounds[-1]):
-            raise ValueError(
-                "The lower bound is not finite. Give the data in other units, of the order of 1."
-            )
 
     def _warn(self, posterior, max_iter, tol):
         if not posterior.converged:
@@ -259,26 +240,16 @@ class MeanFieldModel:
         if posterior.lost_precision is not None:
             warn_caller(posterior.lost_precision)
 
-    def _default(self, name):
-        factor = self.factors[name]
-        return np.broadcast_to(factor.family.default_natural_parameters(), factor.shape)
-
-    def _largest_last(self):
-        largest = max(self.factors, key=lambda name: self.factors[name].size)
-        return [*(name for name in self.factors if name != largest), largest]
-
-    def _random_means(self, rng):
-        """Statistics of draws from the default members: dict, name -> ndarray."""
-        means = {}
-        for name, factor in self.factors.items():
-            draws = factor.family.sample(self._default(name), 1, rng)[0]
-            means[name] = factor.family.statistics_of(draws)
-        return means
-
     def _start(self, start):
         """Natural parameters, and means, of the factors that have a start: two dicts."""
+        if isinstance(start, MeanFieldPosterior):
+            start = start.natural_parameters
+        if not isinstance(start, Mapping | None):
+            raise ValueError(
+                f"start must be a dict, factor -> natural parameters, or a MeanFieldPosterior; got {start!r}."
+            )
         natural, means = {}, {}
-        for key, value in start.items():
+        for key, value in (start or {}).items():
             name, dot, statistic = key.partition(".") if isinstance(key, str) else (key, "", "")
             if name not in self.factors:
                 raise ValueError(
@@ -332,60 +303,10 @@ class MeanFieldModel:
             raise ValueError(f"start[{name!r}]: {error}.") from None
         return natural
 
-    def _mean(self, name, natural):
-        """Mean parameters. A ValueError where they are not finite."""
-        factor = self.factors[name]
-        mean = factor.family.mean_parameters(natural)
-        if not np.all(np.isfinite(mean)):
-            position = tuple(np.argwhere(~np.isfinite(mean))[0])
-            label = factor.labels(name)[np.ravel_multi_index(position, mean.shape)]
-            raise ValueError(
-                f"The mean of {label} is {mean[position]}, where the natural parameters of its member are "
-                f"{_listed(natural[position[:-1]])}. (a) Check the start. (b) Scale the data, if they are "
-                "extreme."
-            )
-        return mean
 
-    def _update(self, name, natural):
-        """Mean parameters of updated natural parameters. A ValueError where these leave the family."""
-        try:
-            self.factors[name].family.check(natural)
-        except NaturalParameterError as error:
-            raise ValueError(self._improper_update(name, natural, error)) from None
-        return self._mean(name, natural)
-
-    def _improper_update(self, name, updated, error):
-        factor, statistic = self.factors[name], error.statistic
-        shown = _listed(factor.entries(updated, statistic)[error.copy])
-        label = f"{name}.{statistic}"
-        occurs = self.log_joint.has(name, statistic)
-        remedy = (
-            f"The terms in {label!r} do not keep it proper. (a) Add its prior term, if that is missing. (b) "
-            "Check the signs of the coefficients."
-            if occurs
-            else f"No term has {label!r}: its prior is missing."
-        )
-        return (
-            f"The update of factor {name!r} leaves the {type(factor.family).__name__} family: {error}. "
-            f"The natural parameter of {label!r} is {shown}. {remedy}"
-        )
-
-
-def _listed(entries):
-    """A number, or an abridged array, as text."""
-    return f"{entries:.4g}" if np.ndim(entries) == 0 else np.array2string(entries, precision=4, threshold=9)
-
-
-def _as_start(start):
-    if start is None:
-        return {}
-    if isinstance(start, MeanFieldPosterior):
-        return start.natural_parameters
-    if not isinstance(start, Mapping):
-        raise ValueError(
-            f"start must be a dict, factor -> natural parameters, or a MeanFieldPosterior; got {start!r}."
-        )
-    return start
+def _default(factor):
+    """Natural parameters of the default member of its family, for every copy."""
+    return np.broadcast_to(factor.family.default_natural_parameters(), factor.shape)
 
 
 def _as_factor(name, factor):

@@ -1,5 +1,6 @@
 """The fitted q: moments, draws, V, H and the linear response covariance (Sections 3 and 4)."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +25,6 @@ from sklearn_lrvb.mean_field.quantities import (
     correlated_draws,
     own_covariances,
     resolve_quantity,
-    resolve_single,
 )
 from sklearn_lrvb.mean_field.response import LinearResponse, require_memory
 from sklearn_lrvb.reports import dataset, in_arviz, require_arviz, require_interval, required_pandas
@@ -138,7 +138,7 @@ class MeanFieldPosterior:
         >>> print(posterior.mean("b.value").round(6))
         2.0
         """
-        quantity = resolve_single(statistic, self.factors)
+        quantity = resolve_quantity(statistic, self.factors, single=True)
         name = quantity.name
         if not quantity.is_derived:
             return quantity.factor.entries(self.mean_parameters[name], quantity.label.partition(".")[2])
@@ -453,8 +453,7 @@ class MeanFieldPosterior:
         quantities = [resolve_quantity(text, self.factors) for text in statistics]
         covariance = self._covariance(quantities, method)
         if method == "lrvb":
-            flat = self._linear_response.is_flat(quantities)
-            self._warn_of_flat(flat)
+            flat = self._unidentified(quantities)
             covariance[flat, :] = covariance[:, flat] = np.nan
         return covariance
 
@@ -516,13 +515,11 @@ class MeanFieldPosterior:
         1.4142 1.0
         """
         _check_method(method)
-        quantity = resolve_single(statistic, self.factors)
+        quantity = resolve_quantity(statistic, self.factors, single=True)
         if method == "lrvb":
             self._warn_if_far()
             variance = self._linear_response.variances(quantity)
-            flat = self._linear_response.is_flat([quantity])
-            self._warn_of_flat(flat)
-            variance[flat] = np.nan
+            variance[self._unidentified([quantity])] = np.nan
         else:
             variance = quantity.variances(self.natural_parameters[quantity.name])
         # Round-off can make the variance of a constant statistic negative.
@@ -582,7 +579,7 @@ class MeanFieldPosterior:
         _check_method(method)
         if not statistics:
             raise ValueError(f"Name the function's arguments; all are {', '.join(self._all_statistics)}.")
-        quantities = [resolve_single(text, self.factors) for text in statistics]
+        quantities = [resolve_quantity(text, self.factors, single=True) for text in statistics]
         means, deviations = [np.array(self.mean(text)) for text in statistics], []
         for text, mean, quantity in zip(statistics, means, quantities, strict=True):
             variances = quantity.variances(self.natural_parameters[quantity.name])
@@ -594,8 +591,7 @@ class MeanFieldPosterior:
         covariance = jacobian @ self._covariance(quantities, method) @ jacobian.T
         if method == "lrvb":
             scaled = jacobian * np.concatenate([deviation.ravel() for deviation in deviations])
-            flat = self._linear_response.is_flat(quantities, scaled)
-            self._warn_of_flat(flat)
+            flat = self._unidentified(quantities, scaled)
             covariance[flat, :] = covariance[:, flat] = np.nan
         std = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(value.shape)
         return FunctionOfParameters(value, std, covariance)
@@ -662,7 +658,7 @@ class MeanFieldPosterior:
             if not isinstance(factor.family, Categorical)
         ]
         for text in statistics or variables:
-            quantity = resolve_single(text, self.factors)
+            quantity = resolve_quantity(text, self.factors, single=True)
             mean = np.ravel(self.mean(text)).astype(float)
             sd, mean_field_sd = (np.ravel(self.std(text, method)) for method in ("lrvb", "mean_field"))
             comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
@@ -689,7 +685,12 @@ class MeanFieldPosterior:
 
     @cached_property
     def _linear_response(self):
-        distance = self._mean_field_decrement
+        squared = 0.0  # of the change by an update of all factors, in mean-field standard deviations
+        for name, factor in self.factors.items():
+            residual = self._residuals[name][..., None]
+            response = factor.family.covariance_product(self.natural_parameters[name], residual)
+            squared += np.vdot(residual, factor.counted(response))
+        distance = np.sqrt(max(squared, 0.0))
         flat_below = _FLAT_MARGIN * distance if distance <= _FLAT_FROM else None
         remedies = [
             "q is a saddle point, for example two components that coincide: start elsewhere, or try several "
@@ -705,8 +706,9 @@ class MeanFieldPosterior:
             self.log_joint, self.natural_parameters, self.mean_parameters, flat_below, remedies
         )
 
-    def _warn_of_flat(self, flat):
-        """Warn where some of the answers, (n,), change along flat directions."""
+    def _unidentified(self, quantities, jacobian=None):
+        """`LinearResponse.is_flat`, with a warning where some entries or functions change."""
+        flat = self._linear_response.is_flat(quantities, jacobian)
         if flat.any():
             n_flat = self._linear_response.n_flat
             largest = np.argsort(-np.linalg.norm(self.flat_directions, axis=0))[:4]
@@ -717,6 +719,7 @@ class MeanFieldPosterior:
                 f"{flat.sum()} of the {len(flat)} variances asked for are therefore nan. (a) Ask for what "
                 "does not change along them. (b) Add a prior that fixes them; if one does, lower tol."
             )
+        return flat
 
     @cached_property
     def flat_directions(self) -> NDArray[np.float64]:
@@ -730,9 +733,13 @@ class MeanFieldPosterior:
 
     # Distance to the optimum.
 
-    def _residual(self, name):
-        """The residual, the change of eta by an update, in the factor's shape."""
-        return self.log_joint.natural_parameters(self.mean_parameters, name) - self.natural_parameters[name]
+    @cached_property
+    def _residuals(self):
+        """Changes of eta by an update of each factor: dict, name -> ndarray."""
+        return {
+            name: self.log_joint.natural_parameters(self.mean_parameters, name) - natural
+            for name, natural in self.natural_parameters.items()
+        }
 
     @cached_property
     def saddle(self) -> str | None:
@@ -742,23 +749,12 @@ class MeanFieldPosterior:
         """
         if self.log_joint.n_hessian_entries(self.factors) > _CHECKED_UP_TO:
             return None
-        try:
-            self._linear_response  # noqa: B018
-        except IndefiniteInformationError as error:
-            return str(error)
-        except MemoryError:
-            return None
+        with contextlib.suppress(MemoryError):
+            try:
+                self._linear_response  # noqa: B018
+            except IndefiniteInformationError as error:
+                return str(error)
         return None
-
-    @cached_property
-    def _mean_field_decrement(self):
-        """Distance of an update of all factors in mean-field standard deviations, sqrt(r' V r)."""
-        squared = 0.0
-        for name, factor in self.factors.items():
-            residual = self._residual(name).reshape(*factor.shape, 1)
-            response = factor.family.covariance_product(self.natural_parameters[name], residual)
-            squared += np.vdot(residual, factor.counted(response))
-        return float(np.sqrt(max(squared, 0.0)))
 
     @cached_property
     def newton_decrement(self) -> float:
@@ -768,10 +764,9 @@ class MeanFieldPosterior:
         local optimum.
         """
         try:
-            response = self._linear_response
+            return self._linear_response.decrement(self._residuals)
         except IndefiniteInformationError:
             return np.inf
-        return response.decrement({name: self._residual(name) for name in self.factors})
 
     def _warn_if_far(self):
         if _FAR_FROM_OPTIMUM < self.newton_decrement < np.inf:

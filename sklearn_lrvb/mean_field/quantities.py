@@ -86,7 +86,7 @@ class Quantity:
             return self._between(self.moments(natural)[2], other)
         if other.is_derived:
             return other.covariance(natural, self).T
-        return self._spread(self.moments(natural)[1])[:, other.positions].toarray()
+        return self._rows_of_members(self.moments(natural)[1])[:, other.positions].toarray()
 
     def unexplained_covariance(self, natural, other):
         """The part of `covariance` that the statistics do not explain, (n, m)."""
@@ -99,14 +99,14 @@ class Quantity:
     def coefficients(self, natural):
         """The linear function of the statistics that explains the quantity best: sparse (n, size)."""
         if self.is_derived:
-            return self._spread(_regression(self.factor, natural, self.moments(natural)[1]))
+            return self._rows_of_members(_regression(self.factor, natural, self.moments(natural)[1]))
         entries = np.ones(len(self.positions)), (np.arange(len(self.positions)), self.positions)
         return sparse.csr_array(entries, shape=(len(self.positions), self.factor.size))
 
     def product(self, natural, columns):
         """Cov(quantity, T) times dense or sparse columns (size, m): dense or sparse like these, (n, m)."""
         if self.is_derived:
-            return self._spread(self.moments(natural)[1]) @ columns
+            return self._rows_of_members(self.moments(natural)[1]) @ columns
         return covariance_product(self.factor, natural, columns, self.positions)
 
     def of_copies(self, copies):
@@ -130,7 +130,7 @@ class Quantity:
         """Member, and number within it, of every entry."""
         return np.divmod(self.positions, self.n_each)
 
-    def _spread(self, blocks):
+    def _rows_of_members(self, blocks):
         """Rows of a block diagonal matrix, from blocks (..., d, D) of all members: sparse (n, size)."""
         member, own = self._members
         n_statistics = self.factor.family.n_statistics
@@ -184,8 +184,15 @@ def own_covariances(quantities, natural, between):
                     yield part, columns, between(quantity, natural[quantity.name], some)
 
 
-def resolve_quantity(text, factors):
+def resolve_quantity(text, factors, single=False):
     """The `Quantity` of "factor.statistic", "factor.derived function", or "factor" for all of its statistics.
+
+    Parameters
+    ----------
+    text : str
+    factors : dict, name -> Factor
+    single : bool, default=False
+        Whether "factor" stands for the only statistic of its family, and is refused where there are several.
 
     Raises
     ------
@@ -197,23 +204,25 @@ def resolve_quantity(text, factors):
             "a statistic is named by a string, such as 'factor.statistic', and several by one argument each; "
             f"got {text!r}."
         )
-    name, dot, own = text.partition(".")
+    name, dot, entry = text.partition(".")
     if name not in factors:
         raise ValueError(f"there is no factor {name!r}; the factors are {', '.join(factors)}.")
     factor, family = factors[name], factors[name].family
-    if not dot:
+    if not dot and not single:
         return Quantity(name, factor, name, (factor.size,), np.arange(factor.size), family.n_statistics)
-    if own in family.statistics:
-        return Quantity(
-            name, factor, text, factor.statistic_shape(own), factor.positions(own), family.n_statistics
-        )
-    if own not in family.derived:
+    if not dot and len(family.statistics) == 1:
+        entry = next(iter(family.statistics))
+    label = f"{name}.{entry}"
+    if entry in family.statistics:
+        shape, positions = factor.statistic_shape(entry), factor.positions(entry)
+        return Quantity(name, factor, label, shape, positions, family.n_statistics)
+    if entry not in family.derived:
         known = ", ".join(f"{name}.{statistic}" for statistic in (*family.statistics, *family.derived))
         raise ValueError(f"{text!r} names no statistic of {type(family).__name__}; it has {known}.")
     positions = np.arange(factor.n_members * family.n_derived).reshape(factor.n_members, -1)
-    positions = positions[:, family.derived_slices[own]].ravel()
-    shape = (*factor.lead, *family.derived[own])
-    return Quantity(name, factor, text, shape, positions, family.n_derived, family.derived_moments)
+    positions = positions[:, family.derived_slices[entry]].ravel()
+    shape = (*factor.lead, *family.derived[entry])
+    return Quantity(name, factor, label, shape, positions, family.n_derived, family.derived_moments)
 
 
 def coordinates(name, factor, natural):
@@ -233,22 +242,6 @@ def coordinates(name, factor, natural):
         ) from None
     positions, n_each = np.arange(mean.size), mean.shape[-1]
     return Quantity(name, factor, name, (mean.size,), positions, n_each, factor.family.coordinate_moments)
-
-
-def resolve_single(text, factors):
-    """`resolve_quantity` of one statistic, which "factor" is where its family has no other."""
-    quantity = resolve_quantity(text, factors)
-    if quantity.label != quantity.name:
-        return quantity
-    statistics = list(quantity.factor.family.statistics)
-    if len(statistics) > 1:
-        known = ", ".join(
-            f"{text}.{statistic}" for statistic in (*statistics, *quantity.factor.family.derived)
-        )
-        raise ValueError(
-            f"{text!r} names no statistic of {type(quantity.factor.family).__name__}; it has {known}."
-        )
-    return resolve_quantity(f"{text}.{statistics[0]}", factors)
 
 
 def correlated_draws(quantities, natural, draws, covariance):
