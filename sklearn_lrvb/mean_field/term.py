@@ -15,8 +15,6 @@ from scipy import sparse
 from sklearn_lrvb.mean_field.arguments import floats
 from sklearn_lrvb.mean_field.bound_term import Axis, BoundTerm, bound_argument
 
-_COEFFICIENT = "A term's coefficient"
-
 
 class Term:
     """One term of a log joint: the sum over all axes of coefficient times the product of the statistics.
@@ -111,41 +109,38 @@ def _coefficient(given):
     """A read-only copy of the coefficient, as an array or as entries of a sparse matrix."""
     if sparse.issparse(given):
         matrix = sparse.coo_array(given, copy=True)
-        matrix.data = floats(_COEFFICIENT, matrix.data)
+        matrix.data = floats("A term's coefficient", matrix.data)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         matrix.data.flags.writeable = False
         return matrix
-    array = floats(_COEFFICIENT, given).copy()
+    array = floats("A term's coefficient", given).copy()
     array.flags.writeable = False
     return array
 
 
 def _positions_of_copies(at):
-    """``at`` with a tuple of int arrays for every factor."""
+    """``at`` with a tuple of read-only int arrays for every factor."""
     if at is None:
         return {}
     if not isinstance(at, Mapping):
         raise ValueError(f"at is a dict, name of a factor -> positions of its copies; got {at!r}.")
-    return {
-        name: tuple(_whole_numbers(name, axis) for axis in (given if isinstance(given, tuple) else (given,)))
-        for name, given in at.items()
-    }
-
-
-def _whole_numbers(name, given):
-    try:
-        array = np.array(given)
-    except ValueError:
-        array = np.array(None)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or np.ma.is_masked(given):
-        raise ValueError(
-            f"at[{name!r}] must be a vector of whole numbers, the copy of {name!r} for every entry, or a "
-            f"tuple of these for copies with several axes; got {given!r}."
-        )
-    array = array.astype(np.intp)
-    array.flags.writeable = False
-    return array
+    positions = {name: [] for name in at}
+    for name, given in at.items():
+        for axis in given if isinstance(given, tuple) else (given,):
+            try:
+                array = np.array(axis)
+            except ValueError:  # Its lists have different lengths.
+                array = np.array(None)
+            if array.ndim != 1 or array.dtype.kind not in "iu" or np.ma.is_masked(axis):
+                raise ValueError(
+                    f"at[{name!r}] must be a vector of whole numbers, the copy of {name!r} for every entry, "
+                    f"or a tuple of these for copies with several axes; got {axis!r}."
+                )
+            array = array.astype(np.intp)
+            array.flags.writeable = False
+            positions[name].append(array)
+    return {name: tuple(arrays) for name, arrays in positions.items()}
 
 
 def bind(term, number, factors, of):
@@ -182,13 +177,23 @@ def _bind(term, factors):
             f"{n_wrong} of {values.size} coefficients are nan or infinite. (a) Check the numbers. (b) Scale "
             "the data, if they are extreme."
         )
-    names = [resolve_statistic(name, factors) for name in term.statistics]
-    _refuse_powers(names)
+    names = []
+    for label in term.statistics:
+        name, statistic = resolve_statistic(label, factors)
+        for other_name, other in names:
+            if name == other_name:
+                raise ValueError(
+                    f"the log joint must be linear in each factor's statistics, but factor {name!r} occurs "
+                    f"twice ({name}.{other} times {name}.{statistic}): use the statistic that is their "
+                    f"product, such as 'mu.outer' instead of mu.value times mu.value, or split the factor."
+                )
+        names.append((name, statistic))
     _check_positions(term.at, names, factors)
-    leads = [_lead(term.at.get(factor), factors[factor]) for factor, _ in names]
-    own = [factors[factor].family.statistics[statistic] for factor, statistic in names]
-    shapes = [(*lead, *shape) for lead, shape in zip(leads, own, strict=True)]
-    letters, *groups = _axes(term, shapes, [len(shape) > 1 for shape in own])
+    # The axes of copies become one where ``at`` says which copies they are.
+    leads = [(len(term.at[name][0]),) if name in term.at else factors[name].lead for name, _ in names]
+    entries = [factors[name].family.statistics[statistic] for name, statistic in names]
+    shapes = [(*lead, *shape) for lead, shape in zip(leads, entries, strict=True)]
+    letters, *groups = _axes(term, shapes, any(len(shape) > 1 for shape in entries))
     sizes = _sizes(term, groups, shapes)
     if term.coefficient.ndim:
         _check_coefficient(term, letters, sizes, shapes)
@@ -201,8 +206,8 @@ def _bind(term, factors):
         letters = ""
     axes, letters, coefficient = _coefficient_axes(term.coefficient, letters, groups)
     arguments = tuple(
-        bound_argument(factors[factor], factor, statistic, group, term.at.get(factor), axes)
-        for (factor, statistic), group in zip(names, groups, strict=True)
+        bound_argument(factors[name], name, statistic, group, term.at.get(name), axes)
+        for (name, statistic), group in zip(names, groups, strict=True)
     )
     return BoundTerm(coefficient, letters, arguments)
 
@@ -227,11 +232,6 @@ def _check_positions(at, names, factors):
                 raise ValueError(
                     f"at[{name!r}] has position {wrong[0]}, but the copies of {name!r} are 0 to {size - 1}."
                 )
-
-
-def _lead(positions, factor):
-    """Leading axes of a factor's statistics in the term: those of its copies, or one for positions."""
-    return factor.lead if positions is None else (len(positions[0]),)
 
 
 def _coefficient_axes(coefficient, letters, groups):
@@ -272,41 +272,24 @@ def resolve_statistic(name, factors):
     return factor, statistic
 
 
-def _refuse_powers(names):
-    """Raise a ValueError for a factor that occurs twice: such a product is a statistic of its own."""
-    for i, (factor, statistic) in enumerate(names):
-        for other_factor, other in names[:i]:
-            if factor == other_factor:
-                raise ValueError(
-                    f"the log joint must be linear in each factor's statistics, but factor {factor!r} occurs "
-                    f"twice ({factor}.{other} times {factor}.{statistic}): use the statistic that is their "
-                    f"product, such as 'mu.outer' instead of mu.value times mu.value, or split the factor."
-                )
+def _axes(term, shapes, has_matrix):
+    """Letters of the coefficient, then of every statistic; ``has_matrix`` if one has several axes itself.
 
-
-def _axes(term, shapes, matrices):
-    """Letters of the coefficient, then of every statistic.
-
-    ``matrices`` says which statistics have several axes apart from that of the copies.
+    Without subscripts no axis is shared. A ValueError where a scalar coefficient may mean that some are.
     """
-    if term.subscripts is None:
-        return _default_axes(term, shapes, matrices)
-    if not isinstance(term.subscripts, str):
-        raise ValueError(f"subscripts are a string such as ',nk,k'; got {term.subscripts!r}.")
-    groups = term.subscripts.replace(" ", "").split(",")
-    if len(groups) != 1 + len(shapes):
-        raise ValueError(
-            f"the subscripts have {len(groups)} groups, expected {1 + len(shapes)}: the coefficient's axes, "
-            f"then those of {len(shapes)} statistics."
-        )
-    wrong = set("".join(groups)) - set(string.ascii_letters)
-    if wrong:
-        raise ValueError(f"subscripts are letters and commas, got {min(wrong)!r}.")
-    return groups
-
-
-def _default_axes(term, shapes, matrices):
-    """Letters with no axis shared. A ValueError where a scalar coefficient may mean that some are."""
+    if term.subscripts is not None:
+        if not isinstance(term.subscripts, str):
+            raise ValueError(f"subscripts are a string such as ',nk,k'; got {term.subscripts!r}.")
+        groups = term.subscripts.replace(" ", "").split(",")
+        if len(groups) != 1 + len(shapes):
+            raise ValueError(
+                f"the subscripts have {len(groups)} groups, expected {1 + len(shapes)}: the coefficient's "
+                f"axes, then those of {len(shapes)} statistics."
+            )
+        wrong = set("".join(groups)) - set(string.ascii_letters)
+        if wrong:
+            raise ValueError(f"subscripts are letters and commas, got {min(wrong)!r}.")
+        return groups
     n_axes = sum(map(len, shapes))
     if n_axes > len(string.ascii_letters):
         raise ValueError(
@@ -314,8 +297,7 @@ def _default_axes(term, shapes, matrices):
         )
     letters = iter(string.ascii_letters)
     groups = ["".join(next(letters) for _ in shape) for shape in shapes]
-    ambiguous = sum(map(bool, shapes)) > 1 or any(matrices)
-    if term.coefficient.ndim == 0 and ambiguous:
+    if term.coefficient.ndim == 0 and (has_matrix or sum(map(bool, shapes)) > 1):
         listed = ", ".join(f"{name} {shape}" for name, shape in zip(term.statistics, shapes, strict=True))
         everything = ",".join(["", *groups])
         raise ValueError(
