@@ -5,20 +5,24 @@ the lower bound, V, H and the linear response covariance follow from these alone
 """
 
 from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters
-from sklearn_lrvb.mean_field.densities import (
-    Density,
-    Linear,
+from sklearn_lrvb.mean_field.densities.density import Density
+from sklearn_lrvb.mean_field.densities.likelihoods import (
     bernoulli_likelihood,
-    beta_prior,
     categorical_likelihood,
-    categorical_prior,
-    dirichlet_prior,
     exponential_likelihood,
-    gamma_prior,
+    poisson_likelihood,
+)
+from sklearn_lrvb.mean_field.densities.normal import (
+    Linear,
     multivariate_normal_likelihood,
     normal_likelihood,
     normal_prior,
-    poisson_likelihood,
+)
+from sklearn_lrvb.mean_field.densities.priors import (
+    beta_prior,
+    categorical_prior,
+    dirichlet_prior,
+    gamma_prior,
     random_walk_prior,
     wishart_prior,
 )

@@ -1,7 +1,9 @@
-"""Factors of q, and the positions of their statistics in flat vectors.
+"""Factors of q, the positions of their statistics in flat vectors, and products with their V.
 
 *Conventions.* The parameters of a factor are an array (D,), or (copies, D), where copies may be several axes.
 The flat vector of a model runs factor by factor, then copy by copy, then through the family's statistics.
+V of one factor is that of its flat vector, (size, size), block diagonal over the members, and is never formed
+as a whole.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,6 +17,9 @@ from sklearn_lrvb.exponential_families import ExponentialFamily
 from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.arguments import numbers
 from sklearn_lrvb.row_blocks import batches
+
+# Number of a member's statistics up to which its V is stored, instead of products computed by the family.
+_STORED_UP_TO = 40
 
 
 @dataclass(frozen=True)
@@ -284,10 +289,6 @@ def case_weights(weights, shape):
         They are no such array of finite numbers of at least 0.
     """
     return np.ones(shape) if weights is None else numbers("weights", weights, shape=shape, least=0.0)
-
-
-# Number of a member's statistics up to which its V is stored, instead of products computed by the family.
-_STORED_UP_TO = 40
 
 
 def covariance_product(factor, natural, columns, rows=None):

@@ -165,7 +165,12 @@ def _sizes(term):
 
 
 class Monomials:
-    """Monomials of some terms of a log joint.
+    """Terms with few entries, as one list of monomials in the mean parameters.
+
+    A model may have thousands of terms with a few numbers each, for example one for every pair of scalar
+    factors. Together they are computed some hundred times faster than one by one. A monomial is a coefficient
+    times mean parameters of different factors, given by positions in one vector of all factors that occur.
+    The last entry of that vector is 1, which fills up monomials of fewer parameters.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """Models of named factors and terms, fitted by coordinate ascent (Section 2 of the paper)."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from numbers import Real
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn_lrvb.exponential_families import ExponentialFamily, NaturalParamete
 from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.arguments import numbers
 from sklearn_lrvb.mean_field.ascent import CoordinateAscent
-from sklearn_lrvb.mean_field.densities import Density, terms_of, with_weights
+from sklearn_lrvb.mean_field.densities.density import Density
 from sklearn_lrvb.mean_field.factor import Factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
@@ -97,16 +98,24 @@ class MeanFieldModel:
         terms = tuple(terms)
         if not terms:
             raise ValueError("terms must be a list of at least one Term; got none.")
-        self.factors = with_weights({name: _as_factor(name, of) for name, of in factors.items()}, terms)
-        single = terms_of(terms, self.factors)
-        bound = tuple(bind(term, number, self.factors, of) for number, of, term in single)
+        self.factors = {name: _as_factor(name, of) for name, of in factors.items()}
+        self._take_weights(terms)
+        single, bound = [], []
+        for number, item in enumerate(terms):
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):  # What is not finite is refused by name.
+                    of_item = item.terms(self.factors) if isinstance(item, Density) else [item]
+                bound += [bind(term, self.factors) for term in of_item]
+            except ValueError as error:
+                raise ValueError(f"terms[{number}] = {item!r}: {error}") from None
+            single += of_item
+        self.terms = tuple(single)
+        self.log_joint = LogJoint(self.factors, tuple(bound))
         for name in self.factors:
             if all(term.find(name) is None for term in bound):
                 raise ValueError(
                     f"Factor {name!r} occurs in no term, so that nothing keeps it proper: add its prior."
                 )
-        self.terms = tuple(term for _, _, term in single)
-        self.log_joint = LogJoint(self.factors, bound)
         weighted = [name for name, factor in self.factors.items() if factor.weights is not None]
         for name in weighted:
             others = self.log_joint.coupled[name].intersection(weighted)
@@ -115,6 +124,14 @@ class MeanFieldModel:
                     f"{name!r} and {min(others)!r} have copies with weights and share a term, which does not "
                     "say which of the members that they stand for belong together: repeat the rows instead."
                 )
+
+    def _take_weights(self, terms):
+        """Give factors the weights of the rows that their copies belong to."""
+        for item in terms:
+            for name, weights in item.weights.items() if isinstance(item, Density) else ():
+                factor = self.factors.get(name)
+                if factor is not None and factor.weights is None and factor.lead == weights.shape:
+                    self.factors[name] = replace(factor, weights=weights)
 
     def __repr__(self) -> str:
         factors = ", ".join(f"{name}: {factor}" for name, factor in self.factors.items())

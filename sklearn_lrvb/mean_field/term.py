@@ -143,33 +143,21 @@ def _positions_of_copies(at):
     return {name: tuple(arrays) for name, arrays in positions.items()}
 
 
-def bind(term, number, factors, of):
+def bind(term, factors):
     """Check a term against the factors of a model, and resolve its names and axes: BoundTerm.
 
     Parameters
     ----------
     term : Term
-    number : int
-        Position in the model's list of the item that the term comes from, for error messages.
     factors : dict, name -> Factor
-    of : Term or Density
-        This item.
 
     Raises
     ------
     ValueError
-        A name is unknown, a factor occurs twice, or axes and sizes do not fit.
+        It is no term, a name is unknown, a factor occurs twice, or axes and sizes do not fit.
     """
-    try:
-        if not isinstance(term, Term):
-            raise ValueError("it is not a Term; write Term(coefficient, 'factor.statistic', ...).")
-        return _bind(term, factors)
-    except ValueError as error:
-        raise ValueError(f"terms[{number}] = {of!r}: {error}") from None
-
-
-def _bind(term, factors):
-    """`bind` without the position of the term in the errors."""
+    if not isinstance(term, Term):
+        raise ValueError("it is not a Term; write Term(coefficient, 'factor.statistic', ...).")
     values = term.coefficient.data if sparse.issparse(term.coefficient) else term.coefficient
     if not np.all(np.isfinite(values)):
         n_wrong = np.count_nonzero(~np.isfinite(values))

@@ -1,7 +1,15 @@
-"""Log densities by name, which become terms with all their constants once the factors are known."""
+"""Log densities by name, which become terms with all their constants once the factors are known.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+They are sums over rows of data, or over copies of a factor. Where a categorical factor chooses the component
+of every row, the weights of rows are those of its copies (`Factor.weights`): they count its prior and its
+entropy too, and every term that it stands in.
+
+*Conventions.* Rows have the letter "n", or "na..." for copies of several axes; components that a categorical
+factor chooses the letter "k", and entries of vectors "p" and "q".
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,44 +123,6 @@ def required_factor(factors, name, *families):
 def is_of(family, kind):
     """Whether a family is of a kind, and not of its special case with numbers in place of vectors."""
     return isinstance(family, kind) and not isinstance(family, _OF_NUMBERS.get(kind, ()))
-
-
-def member_terms(name, factor, natural):
-    """The log density of a member of the factor's family, for every copy."""
-    family = factor.family
-    try:
-        natural = np.broadcast_to(natural, factor.shape)
-    except ValueError:
-        raise ValueError(
-            f"parameters for copies {np.shape(natural)[:-1]} do not fit the copies {factor.lead} of {name!r}."
-        ) from None
-    family.check(natural)
-    terms = [Term(factor.entries(natural, own), f"{name}.{own}") for own in family.statistics]
-    return [*terms, Term(-np.sum(family.log_partition(natural)))]
-
-
-def with_weights(factors: dict[str, Factor], items: Sequence) -> dict[str, Factor]:
-    """Factors with the weights of the rows that their copies belong to."""
-    factors = dict(factors)
-    for item in items:
-        for name, weights in item.weights.items() if isinstance(item, Density) else ():
-            if name in factors and factors[name].weights is None and factors[name].lead == weights.shape:
-                factors[name] = replace(factors[name], weights=weights)
-    return factors
-
-
-def terms_of(items: Sequence, factors: dict[str, Factor]) -> list[tuple[int, object, object]]:
-    """Terms of a list of terms and densities: triples of the item's position, the item, and a term of it."""
-    triples = []
-    for number, item in enumerate(items):
-        try:
-            # Coefficients that are not finite are refused, by name.
-            with np.errstate(over="ignore", invalid="ignore"):
-                terms = item.terms(factors) if isinstance(item, Density) else [item]
-        except ValueError as error:
-            raise ValueError(f"terms[{number}] = {item!r}: {error}") from None
-        triples += [(number, item, term) for term in terms]
-    return triples
 
 
 @dataclass(frozen=True, eq=False)

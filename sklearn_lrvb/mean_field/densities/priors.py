@@ -6,15 +6,36 @@ from scipy.special import gammaln
 
 from sklearn_lrvb.exponential_families import Beta, Categorical, Dirichlet, Gamma, GaussianChain, Wishart
 from sklearn_lrvb.mean_field.arguments import broadcast, numbers, positive_definite
-from sklearn_lrvb.mean_field.densities.density import Density, described, member_terms, required_factor
+from sklearn_lrvb.mean_field.densities.density import Density, described, required_factor
 from sklearn_lrvb.mean_field.densities.normal import LOG_2_PI
 from sklearn_lrvb.mean_field.term import Term
 
 
 def _prior(text, name, family, natural):
+    """The `Density` of a member of a factor's family, for every copy.
+
+    Parameters
+    ----------
+    text, name : str
+    family : type
+    natural : callable, family -> natural parameters, which broadcast over the copies
+    """
+
     def build(factors):
         factor = required_factor(factors, name, family)
-        return member_terms(name, factor, natural(factor.family))
+        parameters = natural(factor.family)
+        try:
+            parameters = np.broadcast_to(parameters, factor.shape)
+        except ValueError:
+            raise ValueError(
+                f"parameters for copies {np.shape(parameters)[:-1]} do not fit the copies {factor.lead} of "
+                f"{name!r}."
+            ) from None
+        factor.family.check(parameters)
+        return [
+            *(Term(factor.entries(parameters, own), f"{name}.{own}") for own in factor.family.statistics),
+            Term(-np.sum(factor.family.log_partition(parameters))),
+        ]
 
     return Density(text, build)
 
