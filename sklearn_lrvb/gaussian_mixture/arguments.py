@@ -26,7 +26,7 @@ from sklearn_lrvb.row_blocks.parts import counted
 from sklearn_lrvb.row_blocks.tables import refuse_masked, unmasked
 from sklearn_lrvb.symmetric_matrices import asymmetric_entry, symmetrized
 
-# Largest absolute value of X, and reciprocal of the smallest spread of a column. Fourth powers, and sums of
+# Largest absolute value of X, and reciprocal of the smallest extent of a column. Fourth powers, and sums of
 # them over rows of any weight, are then far from the ends of float64.
 LARGEST_VALUE = 1e70
 
@@ -134,12 +134,12 @@ def check_smallest(rows, variances):
     if variances.min() >= LARGEST_VALUE**-2:
         return
     smallest, largest = rows.ranges()
-    spread = np.asarray(largest, dtype=float) - smallest
-    is_constant = spread <= 4 * np.finfo(float).eps * np.abs(rows.origin)
-    column = int(np.where(is_constant, np.inf, spread).argmin())
-    if not is_constant[column] and spread[column] < 1.0 / LARGEST_VALUE:
+    extent = np.asarray(largest, dtype=float) - smallest
+    is_constant = extent <= 4 * np.finfo(float).eps * np.abs(rows.origin)
+    column = int(np.where(is_constant, np.inf, extent).argmin())
+    if not is_constant[column] and extent[column] < 1.0 / LARGEST_VALUE:
         raise ValueError(
-            f"Column {column} of X varies by {spread[column]:.3g} only, less than {1.0 / LARGEST_VALUE:g}: "
+            f"Column {column} of X varies by {extent[column]:.3g} only, less than {1.0 / LARGEST_VALUE:g}: "
             f"precisions or their error bars would overflow. (a) {_REMEDY} (b) Drop it."
         )
 
@@ -444,11 +444,6 @@ def holding(counts, min_count):
             "min_count."
         )
     return held
-
-
-def check_target(target):
-    """Raise ValueError unless there is a target of this name."""
-    target_class(target)
 
 
 def checked_targets(target):

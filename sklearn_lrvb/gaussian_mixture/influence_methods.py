@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.arguments import (
     check_perturbation,
-    check_target,
     checked_output,
 )
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
@@ -105,7 +104,6 @@ class InfluenceMethods(FittedAttributes):
         """
         uncertainty = self._uncertainty
         rows = self._rows(X, uncertainty.fitted)
-        check_target(target)
         check_perturbation(perturb)
         parameters = uncertainty.map[target]
         entries = parameters.flat_indices()

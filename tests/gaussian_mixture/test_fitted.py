@@ -411,7 +411,7 @@ def test_arrays_of_a_copy_are_its_own_but_a_shallow_copy_shares_them():
     estimator = three_components()
     expected = estimator.predict_proba(X)
     deep, shallow = copy.deepcopy(estimator), copy.copy(estimator)
-    assert shallow._uncertainty is estimator._uncertainty
+    assert shallow.posterior_covariance_ is estimator.posterior_covariance_
     deep.means_ = 0.0 * deep.means_
     np.testing.assert_array_equal(estimator.predict_proba(X), expected)
     shallow.means_ = shallow.means_ + 1.0
