@@ -46,6 +46,9 @@ class PosteriorCheck:
         order, by parameter in the order of `posterior_names_`.
     mean_shift_error : ndarray of shape (D,)
         Monte Carlo standard errors of `mean_shift`.
+    effective_share : float
+        Share of draws by linear response that importance weights would leave effective, from those of the
+        few draws by which the mean shift is computed.
     names : ndarray of str of shape (D,)
         `posterior_names_`.
     is_of_occupied : ndarray of bool of shape (D,)
@@ -101,11 +104,10 @@ class PosteriorCheck:
       occupied components  2 of 2
     """
 
-    verdict: str
-    recommendation: str
     asymmetry: float
     mean_shift: NDArray[np.float64]
     mean_shift_error: NDArray[np.float64]
+    effective_share: float
     names: NDArray[np.str_]
     is_of_occupied: NDArray[np.bool_]
     n_rows: float
@@ -123,6 +125,53 @@ class PosteriorCheck:
     std: NDArray[np.float64] | None = None
     lower: NDArray[np.float64] | None = None
     upper: NDArray[np.float64] | None = None
+
+    @property
+    def recommendation(self) -> str:
+        """What to use: "lrvb", "importance" or "gibbs"."""
+        n_empty, little_shift = self.n_components - self.n_occupied, _LITTLE_SHIFT
+        if self._rows_per_parameter < _FEW_ROWS:
+            little_shift *= 0.5
+        # The weights of empty components are uneven, however well the others are known.
+        is_near = n_empty > 0 or (
+            self.effective_share >= _MOSTLY_EFFECTIVE and self.asymmetry <= _LITTLE_ASYMMETRY
+        )
+        if is_near and self._largest_shift <= little_shift:
+            return "lrvb"
+        if self.reliable is not None:
+            return "importance" if self.reliable else "gibbs"
+        is_near = self._largest_shift <= _LARGE_SHIFT and self.asymmetry <= _LARGE_ASYMMETRY
+        return "importance" if is_near and not n_empty else "gibbs"  # NaN is not near.
+
+    @property
+    def verdict(self) -> str:
+        """The same in a sentence, with the reasons."""
+        recommendation, n_empty = self.recommendation, self.n_components - self.n_occupied
+        reasons = [f"means off by up to {self._largest_shift:.2f} sd, asymmetry {self.asymmetry:.2f}"]
+        empty = f"{n_empty} empty component{'s' * (n_empty > 1)}"
+        if recommendation == "lrvb":
+            whom = "linear response"
+            if n_empty:
+                whom += " for the components that hold rows"
+                reasons.append(f'{empty}, for whose parameters use method="gibbs"')
+            return f"Trust {whom} ({'; '.join(reasons)})."
+        if self._rows_per_parameter < _FEW_ROWS:
+            reasons.append(f"{self._rows_per_parameter:.0f} rows a parameter")
+        if self.reliable is False:
+            reasons.append("importance weights too uneven")
+        if n_empty:
+            reasons.append(empty)
+        if recommendation == "gibbs":
+            reasons.append("Gibbs sampling does not check its convergence")
+        return f'Use method="{recommendation}" ({"; ".join(reasons)}).'
+
+    @property
+    def _largest_shift(self):
+        return float(np.abs(self.mean_shift[self.is_of_occupied]).max(initial=0.0))
+
+    @property
+    def _rows_per_parameter(self):
+        return self.n_rows / max(self.is_of_occupied.sum(), 1)
 
     def __repr__(self):
         width = max(len(name) for name, _ in self._lines())
@@ -183,107 +232,29 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
     shifts, errors, log_ratios = mean_shifts(sampler, rows, random_state, PARAMETERS)
     found = {}
     if n_draws >= LEAST_DRAWS:
-        found = _importance_sampled(sampler, rows, n_draws, random_state, tracked)
+        draws, weights = sampler.importance(rows, n_draws, random_state, tracked)
+        moments = [np.array(draws.moments(target)) for target in PARAMETERS]
+        ends = [draws.quantiles(target, [0.025, 0.975]) for target in PARAMETERS]
+        found["mean"], found["std"] = np.concatenate(moments, axis=1)
+        found["lower"], found["upper"] = np.concatenate(ends, axis=1)
+        found["log_evidence_bound"] = weights.log_evidence_bound
+        found["log_evidence_bound_error"] = weights.log_evidence_bound_error
+        evidence = evidence_of_all_copies(draws.parameters, weights)
+        found["log_evidence"], found["log_evidence_error"] = evidence
+        found["k_hat"], found["effective_draws"] = weights.k_hat, weights.effective_draws
+        found["reliable"] = weights.are_reliable
     is_occupied = occupied(sampler.posterior.counts)
-    of_occupied = np.concatenate([occupied(target.counts()) for target in sampler.fitted.parameters.theta])
-    findings = Findings(
-        asymmetry=asymmetry,
-        shift=float(np.abs(shifts[of_occupied]).max(initial=0.0)),
-        effective_share=float(np.exp(-np.var(log_ratios))),
-        n_empty=int((~is_occupied).sum()),
-        rows_per_parameter=rows.total_weight / max(of_occupied.sum(), 1),
-        reliable=found.get("reliable"),
-    )
+    theta = sampler.fitted.parameters.theta
     return PosteriorCheck(
-        findings.verdict,
-        findings.recommendation,
-        asymmetry,
-        shifts,
-        errors,
-        names,
-        of_occupied,
-        rows.total_weight,
-        int(is_occupied.sum()),
-        len(is_occupied),
-        n_draws,
+        asymmetry=asymmetry,
+        mean_shift=shifts,
+        mean_shift_error=errors,
+        effective_share=float(np.exp(-np.var(log_ratios))),
+        names=names,
+        is_of_occupied=np.concatenate([occupied(target.counts()) for target in theta]),
+        n_rows=rows.total_weight,
+        n_occupied=int(is_occupied.sum()),
+        n_components=len(is_occupied),
+        n_draws=n_draws,
         **found,
     )
-
-
-def _importance_sampled(sampler, rows, n_draws, random_state, tracked):
-    """The attributes of `PosteriorCheck` that come from importance sampling: dict by name."""
-    draws, weights = sampler.importance(rows, n_draws, random_state, tracked)
-    moments = [draws.moments(target) for target in PARAMETERS]
-    ends = [draws.quantiles(target, [0.025, 0.975]) for target in PARAMETERS]
-    log_evidence, log_evidence_error = evidence_of_all_copies(draws.parameters, weights)
-    return {
-        "log_evidence_bound": weights.log_evidence_bound,
-        "log_evidence_bound_error": weights.log_evidence_bound_error,
-        "log_evidence": log_evidence,
-        "log_evidence_error": log_evidence_error,
-        "k_hat": weights.k_hat,
-        "effective_draws": weights.effective_draws,
-        "reliable": weights.are_reliable,
-        "mean": np.concatenate([mean for mean, _ in moments]),
-        "std": np.concatenate([std for _, std in moments]),
-        "lower": np.concatenate([lower for lower, _ in ends]),
-        "upper": np.concatenate([upper for _, upper in ends]),
-    }
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What the verdict rests on.
-
-    Attributes
-    ----------
-    asymmetry : float
-    shift : float, largest mean shift of a parameter of an occupied component, in standard deviations
-    effective_share : float, share of draws that importance weights leave effective, by the spread of a few
-    n_empty : int, components without rows
-    rows_per_parameter : float
-    reliable : bool or None, whether importance sampling was; None where it was not tried
-    """
-
-    asymmetry: float
-    shift: float
-    effective_share: float
-    n_empty: int
-    rows_per_parameter: float
-    reliable: bool | None = None
-
-    @property
-    def recommendation(self):
-        """What to use: "lrvb", "importance" or "gibbs"."""
-        # The weights of empty components are uneven, however well the others are known.
-        is_even = self.n_empty > 0 or self.effective_share >= _MOSTLY_EFFECTIVE
-        little_shift = _LITTLE_SHIFT if self.rows_per_parameter >= _FEW_ROWS else 0.5 * _LITTLE_SHIFT
-        if self.shift <= little_shift and is_even and (self.n_empty or self.asymmetry <= _LITTLE_ASYMMETRY):
-            return "lrvb"
-        if self.reliable is not None:
-            return "importance" if self.reliable else "gibbs"
-        is_near = self.shift <= _LARGE_SHIFT and self.asymmetry <= _LARGE_ASYMMETRY  # NaN is not near.
-        return "importance" if is_near and not self.n_empty else "gibbs"
-
-    @property
-    def verdict(self):
-        """The same in a sentence, with the reasons."""
-        recommendation = self.recommendation
-        reasons = [f"means off by up to {self.shift:.2f} sd, asymmetry {self.asymmetry:.2f}"]
-        if self.rows_per_parameter < _FEW_ROWS and recommendation != "lrvb":
-            reasons.append(f"{self.rows_per_parameter:.0f} rows a parameter")
-        if self.reliable is False and recommendation != "lrvb":
-            reasons.append("importance weights too uneven")
-        components = f"{self.n_empty} empty component{'s' * (self.n_empty > 1)}"
-        if recommendation == "lrvb":
-            if self.n_empty:
-                whom = "linear response for the components that hold rows"
-                reasons.append(f'{components}, for whose parameters use method="gibbs"')
-            else:
-                whom = "linear response"
-            return f"Trust {whom} ({'; '.join(reasons)})."
-        if self.n_empty:
-            reasons.append(components)
-        if recommendation == "gibbs":
-            reasons.append("Gibbs sampling does not check its convergence")
-        return f'Use method="{recommendation}" ({"; ".join(reasons)}).'

@@ -11,40 +11,55 @@ from scipy.linalg import block_diag, eigh
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
-from sklearn_lrvb.gaussian_mixture.posterior_check import Findings
+from sklearn_lrvb.gaussian_mixture.posterior_check import PosteriorCheck
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import (
     PosteriorSampler,
     asymmetries,
     mean_shifts,
 )
 
-WELL = Findings(asymmetry=0.05, shift=0.02, effective_share=0.98, n_empty=0, rows_per_parameter=100.0)
+WELL = PosteriorCheck(
+    asymmetry=0.05,
+    mean_shift=np.array([-0.02, 0.9]),
+    mean_shift_error=np.zeros(2),
+    effective_share=0.98,
+    names=np.array(["mean[0,x0]", "mean[1,x0]"]),
+    is_of_occupied=np.array([True, False]),
+    n_rows=100.0,
+    n_occupied=1,
+    n_components=1,
+    n_draws=0,
+)
 
 
 @pytest.mark.parametrize(
     ("changes", "recommendation", "said"),
     [
         ({}, "lrvb", "Trust linear response (means off"),
-        ({"shift": 0.12}, "importance", 'Use method="importance" (means off by up to 0.12 sd'),
-        ({"shift": 0.08, "rows_per_parameter": 12.0}, "importance", "12 rows a parameter"),
-        ({"shift": 0.04, "rows_per_parameter": 12.0}, "lrvb", "Trust linear response (means"),
+        (
+            {"mean_shift": np.array([-0.12, 0.9])},
+            "importance",
+            'Use method="importance" (means off by up to 0.12 sd',
+        ),
+        ({"mean_shift": np.array([-0.08, 0.9]), "n_rows": 12.0}, "importance", "12 rows a parameter"),
+        ({"mean_shift": np.array([-0.04, 0.9]), "n_rows": 12.0}, "lrvb", "Trust linear response (means"),
         ({"effective_share": 0.7}, "importance", 'Use method="importance"'),
         ({"asymmetry": 0.5}, "importance", "asymmetry 0.50"),
-        ({"shift": 0.4}, "gibbs", 'Use method="gibbs"'),
+        ({"mean_shift": np.array([-0.4, 0.9])}, "gibbs", 'Use method="gibbs"'),
         ({"asymmetry": 0.9}, "gibbs", "asymmetry 0.90; Gibbs sampling does not check its convergence)"),
-        ({"shift": 0.4, "reliable": True}, "importance", 'Use method="importance"'),
-        ({"shift": 0.12, "reliable": False}, "gibbs", "importance weights too uneven"),
+        ({"mean_shift": np.array([-0.4, 0.9]), "reliable": True}, "importance", 'Use method="importance"'),
+        ({"mean_shift": np.array([-0.12, 0.9]), "reliable": False}, "gibbs", "importance weights too uneven"),
         ({"reliable": False}, "lrvb", "Trust linear response"),
-        ({"n_empty": 2}, "lrvb", "for the components that hold rows"),
-        ({"n_empty": 2, "effective_share": 0.3, "asymmetry": 0.8}, "lrvb", "2 empty components"),
-        ({"n_empty": 1, "shift": 0.2}, "gibbs", "1 empty component; Gibbs"),
+        ({"n_components": 3}, "lrvb", "for the components that hold rows"),
+        ({"n_components": 3, "effective_share": 0.3, "asymmetry": 0.8}, "lrvb", "2 empty components"),
+        ({"n_components": 2, "mean_shift": np.array([-0.2, 0.9])}, "gibbs", "1 empty component; Gibbs"),
     ],
 )
 def test_verdicts(changes, recommendation, said):
-    findings = replace(WELL, **changes)
-    assert findings.recommendation == recommendation
-    assert said in findings.verdict
-    assert findings.verdict.endswith(").")
+    check = replace(WELL, **changes)
+    assert check.recommendation == recommendation
+    assert said in check.verdict
+    assert check.verdict.endswith(").")
 
 
 @pytest.mark.parametrize("model", PROPER, ids=model_id)
