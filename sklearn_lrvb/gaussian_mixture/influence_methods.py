@@ -273,25 +273,17 @@ class InfluenceMethods(FittedAttributes):
             return _with_refits(steps, rows, counted, given.numbers(), uncertainty, tracked)
 
         scores, without_score, rough = self._reported("loo_score_samples", question)
-        self._warn_of_rows(
-            without_score,
-            rows,
+        messages = (
             "cannot be left out ({first}): a component has no proper posterior without them, and their score "
             "is NaN. (a) Use prior='conjugate'. (b) Lower n_components.",
-        )
-        self._warn_of_rows(
-            rough,
-            rows,
             "move the fit further than one step leads ({first}), and their score is rough. (a) Refit without "
             "them, and score them. (b) Lower n_components.",
         )
+        for numbers, message in zip((without_score, rough), messages, strict=True):
+            if numbers.size:
+                which = message.format(first=f"the first is row {int(numbers[0])}")
+                warn_caller(f"{numbers.size} of {rows.n_samples} rows {which}")
         return scores
-
-    @staticmethod
-    def _warn_of_rows(numbers, rows, message):
-        if numbers.size:
-            which = message.format(first=f"the first is row {int(numbers[0])}")
-            warn_caller(f"{numbers.size} of {rows.n_samples} rows {which}")
 
     def prior_sensitivity(
         self, target: str = "means", per_std: bool = False

@@ -461,24 +461,19 @@ class PosteriorMethods(SamplingMethods):
         margins_of = self._margins(method, X, sample_weight, n_draws, random_state)
         parts = []
         for name in targets:
-            columns, names = self._summary_of(uncertainty, name, interval, margins_of(name))
-            parts.append(pd.DataFrame(columns, names)[uncertainty.map[name].counts() >= min_count])
+            margins, mean_field_sd = margins_of(name), uncertainty.margins(name, "mean_field").deviation
+            sd, (lower, upper) = margins.deviation, margins.interval(interval)
+            comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
+            columns = {
+                "mean": margins.mean,
+                "sd": sd,
+                "mean_field_sd": mean_field_sd,
+                "ratio": np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=comparable),
+                "lower": lower,
+                "upper": upper,
+            }
+            rows = pd.DataFrame(columns, uncertainty.map[name].labels(self._feature_names))
+            parts.append(rows[uncertainty.map[name].counts() >= min_count])
         summary = PosteriorSummary(pd.concat(parts))
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
         return summary
-
-    def _summary_of(self, uncertainty, name, interval, margins):
-        """Columns and row names of the summary of one target."""
-        mean_field_sd = uncertainty.margins(name, "mean_field").deviation
-        sd = margins.deviation
-        lower, upper = margins.interval(interval)
-        comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
-        columns = {
-            "mean": margins.mean,
-            "sd": sd,
-            "mean_field_sd": mean_field_sd,
-            "ratio": np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=comparable),
-            "lower": lower,
-            "upper": upper,
-        }
-        return columns, uncertainty.map[name].labels(self._feature_names)

@@ -187,7 +187,7 @@ class SamplingMethods(FittedAttributes):
         -------
         check : PosteriorCheck
             Its display is a sentence and the numbers behind it. Its attributes are `verdict`,
-            `recommendation`, `asymmetry`, `mean_shift`, `mean_shift_error`, `names`, `is_of_occupied`; with
+            `recommendation`, `asymmetry`, `mean_shift`, `mean_shift_error`, `effective_share`, `names`; with
             draws `log_evidence_bound`, `log_evidence`, `log_evidence_error`, `k_hat`, `effective_draws`,
             `reliable`, `mean`, `std`, `lower` and `upper`.
 
