@@ -629,21 +629,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
     def _attributes_of(self, fit, rows, are_drawn):
         """Every fitted attribute at a state of the fit, by name."""
-        course = FitCourse(
-            fit.n_iter,
-            bool(fit.converged),
-            self.max_iter,
-            float(self.tol),
-            self.solver,
-            are_drawn,
-            fit.stopped,
-        )
+        rules = self.max_iter, float(self.tol), self.solver
+        course = FitCourse(fit.n_iter, bool(fit.converged), *rules, are_drawn, fit.stopped)
         fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
+        source = InformationSource.of_fit(fitted, fit, rows, course)
         return {
-            "_last_fit": fitted,
-            "_last_uncertainty": PosteriorUncertainty(
-                fitted, InformationSource.of_fit(fitted, fit, rows, course)
-            ),
+            "_last_uncertainty": PosteriorUncertainty(fitted, source),
             **fitted.arrays,
             "converged_": fit.converged,
             "n_iter_": fit.n_iter,
@@ -658,12 +649,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     def __getstate__(self):
         """Parameters, fitted attributes, and the state that error bars need in builtins and arrays."""
         state = dict(super().__getstate__())
-        fitted, uncertainty = state.pop("_last_fit", None), state.pop("_last_uncertainty", None)
-        if fitted is not None:
-            state["_fit_state"] = {
-                "fitted": fitted.to_state(self),
-                "uncertainty": uncertainty.to_state(),
-            }
+        uncertainty = state.pop("_last_uncertainty", None)
+        if uncertainty is not None:
+            fitted = uncertainty.fitted.to_state(self)
+            state["_fit_state"] = {"fitted": fitted, "uncertainty": uncertainty.to_state()}
         return state
 
     def __setstate__(self, state):
@@ -671,8 +660,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         fit_state = state.pop("_fit_state", None)
         super().__setstate__(state)
         if fit_state is not None:
-            self._last_fit = FittedMixture.from_state(fit_state["fitted"], self)
-            self._last_uncertainty = PosteriorUncertainty.from_state(fit_state["uncertainty"], self._last_fit)
+            fitted = FittedMixture.from_state(fit_state["fitted"], self)
+            self._last_uncertainty = PosteriorUncertainty.from_state(fit_state["uncertainty"], fitted)
 
     def __copy__(self):
         """A shallow copy, which shares the training rows and the information with the original."""

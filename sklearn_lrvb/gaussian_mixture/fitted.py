@@ -379,15 +379,15 @@ class FittedAttributes(CallbackMethods):
     lower_bounds_: list[float]
     n_occupied_: int
 
-    _last_fit: FittedMixture
     _last_uncertainty: PosteriorUncertainty
 
     @property
     def _fitted(self) -> FittedMixture:
         """The mixture that the public arrays describe: that of the last fit, or one that was set by hand."""
-        last = vars(self).get("_last_fit")
-        if last is None:
+        uncertainty = vars(self).get("_last_uncertainty")
+        if uncertainty is None:
             return mixture_of_arrays(self, model_of(self))
+        last = uncertainty.fitted
         is_replaced = not set(DENSITY_ARRAYS).isdisjoint(last.replaced_in(self))
         return mixture_of_arrays(self, last.model) if is_replaced else last
 

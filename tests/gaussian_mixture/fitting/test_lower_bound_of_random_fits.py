@@ -97,7 +97,7 @@ def fitted_or_none(mixture, X, weights):
 
 def state_of(mixture, X, weights):
     """The rows of a fit, and the posterior at its end."""
-    fit = mixture._last_fit
+    fit = mixture._fitted
     return ArrayRows(X, fit.origin, None, weights), fit.posterior
 
 

@@ -47,7 +47,7 @@ def message_of(estimator, X):
 
 
 def cost_of(estimator, X, sample_weight=None):
-    return costly_noise(rows_around_mean(X, sample_weight=sample_weight), estimator._last_fit.posterior)
+    return costly_noise(rows_around_mean(X, sample_weight=sample_weight), estimator._fitted.posterior)
 
 
 def planted(n_features=4, scale=1e-3):
@@ -101,7 +101,7 @@ def test_weights_count_rows(covariance_type):
 def test_the_bound_from_traces_is_one(covariance_type, reg_covar):
     X = overlapping()
     estimator = quiet(mixture({"covariance_type": covariance_type, "reg_covar": reg_covar}), X)
-    posterior = estimator._last_fit.posterior
+    posterior = estimator._fitted.posterior
     bound = _bound_from_traces(posterior, posterior.whiteners)
     cost = cost_of(estimator, X)
     assert np.isfinite(bound)
@@ -120,7 +120,7 @@ def test_without_noise_there_is_no_cost(covariance_type):
 
 @every_type
 def test_harmless_noise_needs_no_pass_over_the_rows(covariance_type, monkeypatch):
-    posterior = mixture({"covariance_type": covariance_type}).fit(overlapping())._last_fit.posterior
+    posterior = mixture({"covariance_type": covariance_type}).fit(overlapping())._fitted.posterior
     rows = rows_around_mean(overlapping())
     monkeypatch.setattr(ArrayRows, "total", None)
     assert costly_noise(rows, posterior) is None
@@ -294,7 +294,7 @@ def test_the_bound_from_rows_is_one(covariance_type, n_samples, reg_covar):
         + 5.0 * np.eye(3, 20)[np.arange(n_samples) % 3]
     )
     estimator = quiet(mixture({"covariance_type": covariance_type, "reg_covar": reg_covar}, 3), X)
-    posterior, rows = estimator._last_fit.posterior, rows_around_mean(X)
+    posterior, rows = estimator._fitted.posterior, rows_around_mean(X)
     bound = _bound_from_rows(posterior, posterior.whiteners)
     cost = _directions(rows, posterior).costs.sum()
     assert cost <= bound
@@ -345,7 +345,7 @@ def test_it_is_the_same_in_the_span_of_the_rows(n_samples, within, beyond, covar
         covariance_prior=covariance_prior,
         mean_prior=mean_prior if within else None,
     )
-    posterior, rows = quiet(estimator, X)._last_fit.posterior, rows_around_mean(X)
+    posterior, rows = quiet(estimator, X)._fitted.posterior, rows_around_mean(X)
     span = RowSpan.if_smaller(rows, posterior.prior, 1e-3 if covariance_prior is None else None)
     projected = span.projected(posterior)
     whole, in_span = (_directions(*pair).costs.sum() for pair in ((rows, posterior), (span.rows, projected)))
