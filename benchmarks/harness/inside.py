@@ -12,7 +12,6 @@ from functools import cached_property, partial
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     estimated_costs,
     observed_information,
@@ -24,7 +23,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import departed
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Targets
-from sklearn_lrvb.row_blocks import ArrayRows
+from sklearn_lrvb.row_blocks import ArrayRows, given_rows
 
 __all__ = [
     "PARAMETERS",
@@ -141,7 +140,7 @@ def sweeper(mixture, X, n_jobs):
     Rows may be wherever `fit` takes them from.
     """
     fitted = _fitted(mixture)
-    rows = given_rows(copy(mixture).set_params(n_jobs=n_jobs), X).counted_around(fitted.origin)
+    rows = given_rows(copy(mixture).set_params(n_jobs=n_jobs), X, origin=fitted.origin).counted()
     e_step(rows, fitted.posterior)  # sums over rows that a fit forms once, before its sweeps
 
     def one_sweep():

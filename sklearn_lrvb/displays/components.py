@@ -29,9 +29,9 @@ from sklearn_lrvb.displays.selection import (
     feature_names,
     in_words,
 )
-from sklearn_lrvb.gaussian_mixture.arguments import checked_weights
-from sklearn_lrvb.gaussian_mixture.given_rows import require_table
 from sklearn_lrvb.reports import require_interval
+from sklearn_lrvb.row_blocks import require_table
+from sklearn_lrvb.row_blocks.tables import checked_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from sklearn_lrvb.displays.selection import (
     parameter_entry,
 )
 from sklearn_lrvb.gaussian_mixture.arguments import check_perturbation, table_like
-from sklearn_lrvb.gaussian_mixture.given_rows import require_table
+from sklearn_lrvb.row_blocks import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

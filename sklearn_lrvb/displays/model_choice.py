@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from sklearn_lrvb.displays.axes import draw_legend, panel_grid, styled
-from sklearn_lrvb.gaussian_mixture.given_rows import require_table
 from sklearn_lrvb.gaussian_mixture.model_choice import model_choice
+from sklearn_lrvb.row_blocks import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,7 +6,7 @@ from numbers import Integral
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.arguments import holding
-from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
+from sklearn_lrvb.row_blocks import given_rows
 
 
 def feature_names(estimator):
@@ -22,7 +22,7 @@ def expected_counts(estimator):
 
 def coordinates(estimator, X, features):
     """Columns of rows in memory, NaN where values are missing: (n_samples, n)."""
-    return given_rows(estimator, X).X[:, features].astype(np.float64)
+    return given_rows(estimator, X, origin=0.0).X[:, features].astype(np.float64)
 
 
 def in_words(names):

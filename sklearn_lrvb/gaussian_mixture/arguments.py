@@ -15,15 +15,15 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils._set_output import _get_adapter_from_container
-from sklearn.utils.validation import _check_sample_weight
 
+from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS, target_class
-from sklearn_lrvb.row_blocks.parts import counted
-from sklearn_lrvb.row_blocks.tables import refuse_masked, unmasked
+from sklearn_lrvb.row_blocks import is_dask
+from sklearn_lrvb.row_blocks.tables import named, unmasked
 from sklearn_lrvb.symmetric_matrices import asymmetric_entry, symmetrized
 
 # Largest absolute value of X, and reciprocal of the smallest extent of a column. Fourth powers, and sums of
@@ -63,56 +63,49 @@ _MAX_NAMED = 4  # ... but no more than this.
 CORRECTIONS = ("importance", "gibbs")  # Methods that correct linear response, by draws.
 
 
-def checked_weights(sample_weight, X):
-    """Sample weights as a float64 array, finite, non-negative and not all zero; None stays None.
+def warn_of_weights_as_y(y, sample_weight):
+    """Warn where y, which is ignored, holds numbers that may have been meant as weights.
+
+    Labels are whole numbers or words. Targets of a regression are no reason to call the mixture with y, but
+    look like weights where none is negative.
 
     Parameters
     ----------
-    sample_weight : array-like of shape (n_samples,) or None
-    X : array of shape (n_samples, ...), whose rows they weight
-
-    Raises
-    ------
-    ValueError
-        Where a weight is masked, not finite or negative, or all are zero.
+    y, sample_weight : what the user has passed
     """
-    if sample_weight is None:
-        return None
-    refuse_masked(sample_weight)
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return weights
+    if sample_weight is not None or y is None or is_dask(y):
+        return
+    try:
+        values = np.asarray(y)
+    except ValueError:  # It is no array.
+        return
+    if values.ndim != 1 or values.dtype.kind != "f":
+        return
+    if np.all((values >= 0) & (values < np.inf)) and np.any(values % 1 > 0):
+        warn_caller(
+            "y is ignored, but holds non-negative numbers that are no labels. If they are weights of the "
+            "rows, pass them by name: sample_weight=... If not, leave y out."
+        )
 
 
-def checked_counts(sample_weight, X, has_holes=False):
-    """The rows of positive weight that have a value, and their weights.
+def check_values(rows, names):
+    """Raise ValueError where a column has no value, or values that are too large.
 
     Parameters
     ----------
-    sample_weight, X : as in `checked_weights`
-    has_holes : bool, whether values of X may be missing
-
-    Returns
-    -------
-    kept : bool array of shape (n_samples,), or None for all rows
-    weights : float64 array of shape (number of kept rows,), or None for once each
+    rows : CentredRows that count
+    names : array of str or None, of the columns
     """
-    given = checked_weights(sample_weight, X)
-    kept, weights = counted(X, given, has_holes)
-    if kept is not None and not kept.any():
-        which = "" if given is None else " of positive weight"
-        raise ValueError(f"X has no value: it contains NaN alone in all {len(X)} rows{which}.")
-    return kept, weights
-
-
-def check_largest(X):
-    """Raise ValueError where values are too large.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features), finite
-    """
+    X = rows.X
+    if rows.has_holes:
+        empty = np.flatnonzero(rows.seen_weight == 0)
+        if empty.size:
+            raise ValueError(
+                f"X has {empty.size} column(s) without any value in the rows that count: "
+                f"{named(empty, names)}. Drop them: nothing can be said about them."
+            )
+    if rows.has_holes or not rows.is_in_memory:
+        X = np.stack(rows.ranges())
     if X.dtype == np.float32 or not max(X.max(), -X.min()) > LARGEST_VALUE:  # float32 ends at 3e38.
         return
     largest = np.maximum(X.max(axis=0), -X.min(axis=0))

@@ -14,7 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.gaussian_mixture.arguments import needs_covariances, noise_warning, resolve_prior
+from sklearn_lrvb.gaussian_mixture.arguments import (
+    check_values,
+    needs_covariances,
+    noise_warning,
+    resolve_prior,
+    warn_of_weights_as_y,
+)
 from sklearn_lrvb.gaussian_mixture.callbacks import PassReport, Progress
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
@@ -35,10 +41,10 @@ from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.fitting.starts import (
     Completion,
+    given_responsibilities,
     standardized_kmeans,
     starting_responsibilities,
 )
-from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, warn_of_weights_as_y
 from sklearn_lrvb.gaussian_mixture.imputation_methods import ImputationMethods
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior, occupied
@@ -56,7 +62,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import (
     InformationSource,
     PosteriorUncertainty,
 )
-from sklearn_lrvb.row_blocks import blas_threads
+from sklearn_lrvb.row_blocks import blas_threads, given_rows
 
 _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
 _FEATURES = ("n_features_in_", "feature_names_in_")  # Attributes that `validate_data` sets.
@@ -480,9 +486,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         seen = copy.copy(self)  # It gets the number and names of the features.
         on_pass = PassReport() if self.verbose > 1 else None
         with blas_threads(self.n_jobs):
-            given = given_rows(seen, X, sample_weight, reset=reset, least_rows=2, on_pass=on_pass)
+            given = given_rows(seen, X, sample_weight, reset=reset, on_pass=on_pass)
             features = {name: vars(seen)[name] for name in _FEATURES if name in vars(seen)}
-            rows = given.to_fit()
+            counted = given.counted()
+            check_values(counted, features.get("feature_names_in_"))
+            rows = counted.around_mean()
             if rows.n_samples < self.n_components:
                 raise ValueError(
                     "Expected n_samples >= n_components but got n_components = "
@@ -552,14 +560,14 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         if self.warm_start and hasattr(self, "converged_"):
             return [self._start_from_arrays(rows, prior)], None, False
         if not (isinstance(init_params, str) or callable(init_params)):
-            responsibilities = given.responsibilities(rows, init_params, n_components, None)
+            responsibilities = given_responsibilities(given, rows, init_params, n_components)
             return [lambda ascent: ascent.start_from(responsibilities, prior)], None, False
         random_state = check_random_state(self.random_state)
 
         def drawn(ascent):
             if callable(init_params):
-                responsibilities = given.responsibilities(
-                    rows, init_params, n_components, random_state, completion
+                responsibilities = given_responsibilities(
+                    given, rows, init_params, n_components, random_state, completion
                 )
             else:
                 responsibilities = starting_responsibilities(
@@ -978,7 +986,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         warn_of_weights_as_y(y, sample_weight)
         fitted = self._fitted
         # Rows of weight zero are left out: their scores may be minus infinity. So are rows without any value.
-        rows = given_rows(self, X, sample_weight).counted_around(fitted.origin)
+        rows = self._counted_rows(X, sample_weight, fitted)
         return score_sums(rows, fitted.posterior) / rows.total_weight
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_lrvb.gaussian_mixture.arguments import PRIOR_ARGUMENTS
 from sklearn_lrvb.gaussian_mixture.callbacks import CallbackMethods
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     Expectations,
@@ -31,6 +30,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import PosteriorUncertainty
+from sklearn_lrvb.row_blocks import given_rows
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
 # The constructor's parameters on which the meaning of the arrays depends. Their values at the fit hold until
@@ -423,7 +423,7 @@ class FittedAttributes(CallbackMethods):
 
     def _rows(self, X, fitted):
         """A user's rows, checked, and measured from the origin of a fitted mixture."""
-        return given_rows(self, X).around(fitted.origin)
+        return given_rows(self, X, origin=fitted.origin)
 
     def _training_rows(self, X, sample_weight, fitted):
         """Training rows that a user may pass again, as `_counted_rows`; None where they are left out."""
@@ -433,7 +433,7 @@ class FittedAttributes(CallbackMethods):
 
     def _counted_rows(self, X, sample_weight, fitted):
         """Training rows that a user passes again, without those of weight zero."""
-        return given_rows(self, X, sample_weight).counted_around(fitted.origin)
+        return given_rows(self, X, sample_weight, fitted.origin).counted()
 
 
 def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Value]:

@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 
 from sklearn_lrvb.gaussian_mixture.arguments import checked_number, checked_targets, holding, table_like
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
-from sklearn_lrvb.gaussian_mixture.given_rows import require_table
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import imputations
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import imputation_deviations, imputed
 from sklearn_lrvb.reports import required_pandas
+from sklearn_lrvb.row_blocks import require_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,9 +18,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from sklearn_lrvb.gaussian_mixture.arguments import checked_counts
 from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
-from sklearn_lrvb.row_blocks.tables import as_numbers
+from sklearn_lrvb.row_blocks import rows_of_array
+from sklearn_lrvb.row_blocks.tables import as_numbers, checked_weights
 
 # Of the default mixture, an upper bound under its prior. Its precision is shared: on most real tables
 # (`benchmarks.accuracy.imputation`), filled values then had smaller errors than with a precision for each
@@ -286,9 +286,9 @@ def _default_mixture(columns, sample_weight, random_state):
     n_rows, n_columns = columns.shape
     prior = {}
     if columns.size:
-        kept, weights = checked_counts(sample_weight, columns, has_holes=True)
-        values = np.asarray(columns if kept is None else columns[kept], dtype=np.float64)
-        n_rows, variances = len(values), _variances(values, weights)
+        rows = rows_of_array(columns, None, sample_weight=checked_weights(sample_weight, columns)).counted()
+        n_rows = rows.n_samples
+        variances = _variances(np.asarray(rows.X, dtype=np.float64), rows.sample_weight)
         priors = [
             {
                 "covariance_prior": np.diag(share * n_columns * variances),

@@ -16,7 +16,6 @@ from sklearn_lrvb.gaussian_mixture.arguments import (
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
-from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import (
     influence_of_rows,
     weight_influence_of_few_rows,
@@ -32,6 +31,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
     per_standard_deviation,
     prior_sensitivity,
 )
+from sklearn_lrvb.row_blocks import given_rows
 
 # Most refits that one call makes: so many that their sweeps go through this many rows at a time, but at least
 # the second number, however many rows there are.
@@ -260,8 +260,8 @@ class InfluenceMethods(FittedAttributes):
         0.20
         """
         uncertainty = self._uncertainty
-        origin, given = uncertainty.fitted.origin, given_rows(self, X, sample_weight)
-        rows, counted = given.around(origin, weighted=True), given.counted_around(origin)
+        rows = given_rows(self, X, sample_weight, uncertainty.fitted.origin)
+        counted = rows.counted()
 
         def question(tracked):
             steps = uncertainty.one_steps_without_rows(rows, counted, tracked)
@@ -270,7 +270,7 @@ class InfluenceMethods(FittedAttributes):
                 # One pass for both questions, which keeps a byte for every row.
                 found = np.asarray(np.isnan(scores) + 2 * are_rough(changes_by_response(steps)), np.int8)
                 return scores, np.flatnonzero(found == 1), np.flatnonzero(found == 2)
-            return _with_refits(steps, rows, counted, given.numbers(), uncertainty, tracked)
+            return _with_refits(steps, rows, counted, uncertainty, tracked)
 
         scores, without_score, rough = self._reported("loo_score_samples", question)
         messages = (
@@ -348,14 +348,13 @@ class InfluenceMethods(FittedAttributes):
         return per_standard_deviation(sensitivity, uncertainty.std(target)) if per_std else sensitivity
 
 
-def _with_refits(steps, rows, counted, numbers, uncertainty, tracked):
+def _with_refits(steps, rows, counted, uncertainty, tracked):
     """Leave-one-out scores, refitted where one step may be too far.
 
     Parameters
     ----------
     steps : (n_samples, 3), `one_steps`
     rows, counted : CentredRows, all rows, and those that count
-    numbers : int array, ascending, of the rows that count among all rows
     uncertainty : PosteriorUncertainty
     tracked : Tracked, through which the refits are gone
 
@@ -365,6 +364,7 @@ def _with_refits(steps, rows, counted, numbers, uncertainty, tracked):
     without_score, rough : int arrays, numbers of the rows that have no score, and a rough one
     """
     scores, changes = scores_of_one_step(steps), changes_by_response(steps)
+    numbers = np.flatnonzero(rows.which_count())
     far = numbers[are_worth_a_refit(changes)[numbers]]  # Rows that do not count are not left out.
     far = far[np.argsort(-changes[far], kind="stable")]
     n_refits = min(len(far), max(_LEAST_REFITS, _ROWS_OF_REFITS // rows.n_samples))

@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn_lrvb.gaussian_mixture.arguments import CORRECTIONS, check_method, checked_number
 from sklearn_lrvb.gaussian_mixture.arviz_conversion import posterior_groups, row_groups
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
-from sklearn_lrvb.gaussian_mixture.given_rows import given_rows, require_table
 from sklearn_lrvb.gaussian_mixture.posterior_check import LEAST_DRAWS, PosteriorCheck, checked_posterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.reports import in_arviz, require_arviz
+from sklearn_lrvb.row_blocks import given_rows, require_table
 
 if TYPE_CHECKING:
     import arviz
@@ -324,8 +324,8 @@ class SamplingMethods(FittedAttributes):
         fitted = self._fitted
         if X is not None:
             require_table(X, "to_arviz, which gives the log likelihood of every row under every draw,")
-            given = given_rows(self, X, sample_weight)
-            rows, numbers = given.counted_around(fitted.origin), given.numbers()
+            given = given_rows(self, X, sample_weight, fitted.origin)
+            rows, numbers = given.counted(), np.flatnonzero(given.which_count())
             sampler.require_log_likelihood(n_draws, rows)
         given = (None, None) if method == "lrvb" else (X, sample_weight)
         parameters = self._drawn(n_draws, random_state, method, *given)

@@ -25,6 +25,7 @@ from sklearn_lrvb.row_blocks.blocks import (
     untracked,
 )
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows
+from sklearn_lrvb.row_blocks.given_rows import given_rows, is_dask, require_table
 from sklearn_lrvb.row_blocks.threads import blas_threads, openmp_threads
 
 __all__ = [
@@ -37,8 +38,11 @@ __all__ = [
     "added",
     "batches",
     "blas_threads",
+    "given_rows",
     "has_holes",
+    "is_dask",
     "openmp_threads",
+    "require_table",
     "rows_around_mean",
     "rows_in_batch",
     "rows_of_array",

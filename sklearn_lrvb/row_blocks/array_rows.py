@@ -29,6 +29,7 @@ from sklearn_lrvb.row_blocks.blocks import (
     untracked,
 )
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows
+from sklearn_lrvb.row_blocks.tables import counted
 from sklearn_lrvb.row_blocks.threads import blas_threads, in_order
 
 # Rows of the matrices that a function of a block multiplies, from which on blocks go to threads. With smaller
@@ -63,6 +64,10 @@ class ArrayRows(CentredRows):
 
     @property
     def n_samples(self):
+        return self.X.shape[0]
+
+    @property
+    def n_given(self):
         return self.X.shape[0]
 
     @property
@@ -103,8 +108,20 @@ class ArrayRows(CentredRows):
         smallest = np.fmin.reduce(self.X, axis=0, initial=np.inf)
         return smallest, np.fmax.reduce(self.X, axis=0, initial=-np.inf)
 
+    def counted(self):
+        kept, weights = counted(self.X, self.sample_weight, self.has_holes)
+        if kept is None:
+            return replace(self, sample_weight=weights)
+        if not kept.any():
+            which = "" if self.sample_weight is None else " of positive weight"
+            raise ValueError(f"X has no value: it contains NaN alone in all {self.n_samples} rows{which}.")
+        return self.selected(kept, weights)
+
+    def which_count(self):
+        kept, _ = counted(self.X, self.sample_weight, self.has_holes)
+        return np.ones(self.n_samples, dtype=bool) if kept is None else kept
+
     def around_mean(self):
-        """The same rows, measured from the mean of the values in every column: ArrayRows."""
         rows = replace(self, origin=np.nan_to_num(self.X[0].astype(np.float64)))
         for _ in range(2):  # The second pass removes the rounding of the first one's sums.
             rows = replace(rows, origin=rows.origin + rows.means)

@@ -31,7 +31,9 @@ class CentredRows(ABC):
     Attributes
     ----------
     origin : float64 array of shape (n_features,)
+    X : the rows as they are given: array, source of batches, or Dask array
     n_samples, n_features : int
+    n_given : int, number of the rows with those that do not count
     total_weight : float, how many rows there are, each as often as it counts
     seen_weight : float or (n_features,), how many of these have a value in a column
     variances : (n_features,), of the columns around the origin
@@ -94,6 +96,24 @@ class CentredRows(ABC):
         index : int array (n,), the numbers of the rows
         rows : ArrayRows, of weight one
         """
+
+    @abstractmethod
+    def counted(self):
+        """The rows of positive weight that have a value: CentredRows.
+
+        Raises
+        ------
+        ValueError
+            Where there is none.
+        """
+
+    @abstractmethod
+    def which_count(self):
+        """Whether every row that was given has a positive weight and a value, bool array (n_given,)."""
+
+    @abstractmethod
+    def around_mean(self):
+        """The same rows, measured from the mean of the values in every column: CentredRows."""
 
     @abstractmethod
     def ranges(self):

@@ -8,8 +8,11 @@ on: so they are made again if a worker is lost.
 Dask is imported by whoever has made the collection. This file is imported then, and not before.
 """
 
+import contextlib
 import copy
+import ctypes
 import functools
+import os
 import string
 import uuid
 
@@ -22,7 +25,6 @@ from dask.delayed import Delayed
 from sklearn_lrvb.row_blocks.array_rows import rows_of_array
 from sklearn_lrvb.row_blocks.blocks import added, untracked
 from sklearn_lrvb.row_blocks.parts import Part, PartedRows, checked_for_holes, survey_of_part
-from sklearn_lrvb.row_blocks.steady_allocator import steady_allocator
 from sklearn_lrvb.row_blocks.tables import named, refuse_masked, refuse_times, unmasked
 from sklearn_lrvb.row_blocks.threads import blas_threads
 
@@ -38,6 +40,10 @@ _ERRORS_OF_A_LOST_CLUSTER = {
     "TimeoutError",
 }
 _SUMMED_AT_ONCE = 16  # Sums that a task of the tree adds up.
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # Parameters of mallopt in the GNU C library ...
+_DEFAULT_MMAP_THRESHOLD = 2**17  # ... and what the second one is.
+_KEPT_BYTES = 2**26  # Free memory that is kept: far more than a block takes, and far less than a chunk.
 
 
 def is_frame(X):
@@ -101,9 +107,15 @@ def float_array(X):
         # Chunks under names of our own: the scheduler may know the user's array of the same frame.
         name = f"lrvb-rows-{uuid.uuid4().hex}"
         X = array.map_blocks(np.asarray, name=name, dtype=array.dtype, meta=array._meta)
-    X = X if X.dtype in _FLOATS else X.astype(np.float64)
+    X = X if X.dtype in _FLOATS else X.map_blocks(_as_numbers, dtype=np.float64)
     is_masked = isinstance(X._meta, np.ma.MaskedArray)
     return X.map_blocks(unmasked, dtype=X.dtype, meta=np.empty((0, 0), X.dtype)) if is_masked else X
+
+
+def _as_numbers(chunk):
+    """A chunk as float64, of objects too, but not where these are dates or durations."""
+    refuse_times(chunk)
+    return chunk.astype(np.float64)
 
 
 def weight_array(sample_weight, X):
@@ -161,25 +173,22 @@ class DaskRows(PartedRows):
 
     Parameters
     ----------
-    X : dask.array.Array (n_samples, n_features) of float64 or float32, whose columns are in one chunk
+    X : dask.array.Array (n_samples, n_features) of float64 or float32, from `float_array`
     sample_weight : dask.array.Array (n_samples,) of float64 with the chunks of X, or None
-    origin, n_jobs, on_pass : as in `PartedRows`
+    origin, n_jobs, least_rows, on_pass : as in `PartedRows`
     """
 
     is_lazy = True
+    _n_jobs_of_part = 1  # Dask runs tasks in parallel.
 
-    def __init__(self, X, sample_weight=None, origin=None, n_jobs=None, on_pass=None):
-        super().__init__(origin, n_jobs, on_pass)
-        self._X = X
+    def __init__(self, X, sample_weight, origin, n_jobs, least_rows=1, on_pass=None):
+        super().__init__(origin, n_jobs, least_rows, on_pass)
+        self.X, self.dtype = X, X.dtype
         self._sample_weight = sample_weight
 
     @property
-    def dtype(self):
-        return self._X.dtype
-
-    @property
     def n_features(self):
-        return self._X.shape[1]
+        return self.X.shape[1]
 
     def name_of_part(self, number):
         return f"chunk {number}"
@@ -190,12 +199,12 @@ class DaskRows(PartedRows):
     def _graph(self):
         """The tasks that make the chunks of X and of its weights: dict."""
         weights = [] if self._sample_weight is None else [self._sample_weight]
-        return {key: task for array in [self._X, *weights] for key, task in _tasks_of(array).items()}
+        return {key: task for array in [self.X, *weights] for key, task in _tasks_of(array).items()}
 
     @functools.cached_property
     def _chunks(self):
         """The keys of every chunk of X and of its weights, or None where it has none: list of pairs."""
-        keys = _keys_of_chunks(self._X)
+        keys = _keys_of_chunks(self.X)
         if self._sample_weight is None:
             return [(key, None) for key in keys]
         return list(zip(keys, _keys_of_chunks(self._sample_weight), strict=True))
@@ -203,7 +212,7 @@ class DaskRows(PartedRows):
     @functools.cached_property
     def _groups(self):
         """Consecutive chunks that a task takes together: list of lists of numbers."""
-        lengths = np.array(self._X.chunks[0], dtype=float)
+        lengths = np.array(self.X.chunks[0], dtype=float)
         if np.isnan(lengths).any():
             lengths = self.survey.lengths if "survey" in vars(self) else np.full(len(lengths), np.inf)
         sizes = np.maximum(lengths, 1) * self.n_features * self.dtype.itemsize
@@ -220,37 +229,32 @@ class DaskRows(PartedRows):
         graph = _Graph(self._graph)
         sums = [graph.add(_survey_of_group, *self._keys_of(numbers)) for numbers in self._groups]
         survey = self._computed(graph, graph.tree_of_sums(sums))
-        if np.isnan(self._X.chunks[0]).any():
+        if np.isnan(self.X.chunks[0]).any():
             vars(self).pop("_groups")  # Now the lengths are known, by which small chunks are grouped.
         return survey
 
     def _summed(self, function, along=None):
-        on_dask = [along] if isinstance(along, da.Array) else []
-        if on_dask and not np.isnan(along.shape[0]):
-            on_dask = [along.rechunk((tuple(self.survey.lengths.tolist()), -1))]
-        graph = _Graph(self._graph, *map(_tasks_of, on_dask))
-        keys = list(map(_keys_of_chunks, on_dask))
+        graph, keys_along = _Graph(self._graph), None
+        if isinstance(along, da.Array):
+            if not np.isnan(along.shape[0]):
+                along = along.rechunk((tuple(self.survey.lengths.tolist()), -1))
+            graph.include(_tasks_of(along))
+            keys_along = _keys_of_chunks(along)
+        elif along is not None:
+            keys_along = [graph.add_value(self._rows_along(n, along)) for n in range(len(self._chunks))]
         function, sums = graph.add_value(function), []
         for numbers in self._groups:
-            own = None
-            if along is not None and not on_dask:
-                own = [along[self.place_along(number, along)] for number in numbers]
-            task = functools.partial(_sum_of_group, self._all_described(numbers), own)
-            chunks_along = [[of_all[number] for number in numbers] for of_all in keys]
-            sums.append(graph.add(task, function, *self._keys_of(numbers), *chunks_along))
+            task = functools.partial(_sum_of_group, self._all_described(numbers))
+            own = None if keys_along is None else [keys_along[number] for number in numbers]
+            sums.append(graph.add(task, function, *self._keys_of(numbers), own))
         return self._computed(graph, graph.tree_of_sums(sums))
 
-    def _listed(self, function, by_part=None):
+    def _listed(self, function):
         graph = _Graph(self._graph)
         function, lists = graph.add_value(function), []
         for numbers in self._groups:
-            own = None
-            if by_part is not None:
-                numbers = [number for number in numbers if number in by_part]
-                own = [by_part[number] for number in numbers]
-            if numbers:
-                task = functools.partial(_list_of_group, self._all_described(numbers), own)
-                lists.append(graph.add(task, function, *self._keys_of(numbers)))
+            task = functools.partial(_list_of_group, self._all_described(numbers))
+            lists.append(graph.add(task, function, *self._keys_of(numbers)))
         found = self._computed(graph, graph.add(list, lists))
         return [result for results in found for result in results]
 
@@ -278,10 +282,6 @@ class DaskRows(PartedRows):
         self._passed()
         return result
 
-    @property
-    def _n_jobs_of_part(self):
-        return 1  # Dask runs tasks in parallel.
-
     # Results with a row for each row.
 
     def each(self, function, shape=(), dtype=np.float64, tracked=untracked):
@@ -290,7 +290,7 @@ class DaskRows(PartedRows):
         return da.blockwise(
             _each_of_chunk,
             "a" + axes,
-            self._X,
+            self.X,
             "az",
             *weights,
             new_axes=dict(zip(axes, shape, strict=True)),
@@ -314,16 +314,18 @@ class _Graph:
 
     Parameters
     ----------
-    graphs : dicts, on whose tasks those of the pass depend
+    tasks : dict, on whose tasks those of the pass depend
     """
 
-    def __init__(self, *graphs):
-        self._tasks = {}
-        for graph in graphs:
-            self._tasks.update(graph)
+    def __init__(self, tasks):
+        self._tasks = dict(tasks)
         # Names of its own, so that no scheduler takes the result of another pass for that of this one.
         self._name = f"lrvb-pass-{uuid.uuid4().hex}"
         self._n_added = 0
+
+    def include(self, tasks):
+        """Add the tasks of another graph: dict."""
+        self._tasks.update(tasks)
 
     def add(self, function, *arguments):
         """Add a task, whose arguments are keys of other tasks or lists of such; return its key."""
@@ -368,15 +370,53 @@ def _is_lost(error):
     return is_closed or bool(names & _ERRORS_OF_A_LOST_CLUSTER)
 
 
+# Tasks.
+
+
+@contextlib.contextmanager
+def _steady_allocator():
+    """Context in which the C library, where it is GNU's, keeps the memory of a block for the next one.
+
+    Dask starts worker processes with MALLOC_TRIM_THRESHOLD_=65536, by which freed memory goes back to the
+    system as soon as it can. A pass makes and frees a megabyte for every block, which the kernel then has to
+    map and to zero again and again: fits of "plane-five" and "many-rows-ten" took 1.6 and 1.7 times as long.
+    Afterwards the setting of the environment holds again; for tasks that still run, that is slower at worst.
+    """
+    threshold, mallopt = os.environ.get("MALLOC_TRIM_THRESHOLD_", ""), None
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        mallopt = ctypes.CDLL(None).mallopt
+    if mallopt is None or not threshold.isdigit() or int(threshold) >= _KEPT_BYTES:
+        yield
+        return
+    mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+    mallopt(_MMAP_THRESHOLD, _KEPT_BYTES // 2)
+    try:
+        yield
+    finally:
+        mallopt(_TRIM_THRESHOLD, int(threshold))
+        mallopt(_MMAP_THRESHOLD, _DEFAULT_MMAP_THRESHOLD)
+
+
 def _sum_of_results(results):
     """Sum of results of other tasks, which stay as they are: Dask may need them again."""
     return functools.reduce(added, results[1:], copy.deepcopy(results[0]))
 
 
-@steady_allocator()
+@_steady_allocator()
 def _survey_of_group(chunks, weights):
     surveys = map(survey_of_part, map(np.asarray, chunks), weights)
     return functools.reduce(added, surveys)
+
+
+@_steady_allocator()
+def _sum_of_group(described, function, chunks, weights, along):
+    along = [None] * len(chunks) if along is None else along
+    return functools.reduce(added, map(function, _parts_of_group(described, chunks, weights), along))
+
+
+@_steady_allocator()
+def _list_of_group(described, function, chunks, weights):
+    return list(map(function, _parts_of_group(described, chunks, weights)))
 
 
 def _parts_of_group(described, chunks, weights):
@@ -384,25 +424,7 @@ def _parts_of_group(described, chunks, weights):
         yield Part(np.asarray(chunk), weight, *attributes)
 
 
-@steady_allocator()
-def _sum_of_group(described, own, function, chunks, weights, along=None):
-    along = own if along is None else along
-    parts = _parts_of_group(described, chunks, weights)
-    if along is None:
-        return functools.reduce(added, map(function, parts))
-    results = (function(part, along=rows) for part, rows in zip(parts, along, strict=True))
-    return functools.reduce(added, results)
-
-
-@steady_allocator()
-def _list_of_group(described, own, function, chunks, weights):
-    parts = _parts_of_group(described, chunks, weights)
-    if own is None:
-        return [function(part) for part in parts]
-    return [function(argument, part=part) for argument, part in zip(own, parts, strict=True)]
-
-
-@steady_allocator()
+@_steady_allocator()
 def _each_of_chunk(X, sample_weight=None, *, function, origin, shape, of_rows):
     has_holes = checked_for_holes(X, sample_weight, "a chunk of X")
     if not len(X):

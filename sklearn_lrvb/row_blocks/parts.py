@@ -22,7 +22,7 @@ from sklearn.utils.validation import _get_feature_names
 from sklearn_lrvb.row_blocks.array_rows import has_holes, rows_around_mean, rows_of_array
 from sklearn_lrvb.row_blocks.blocks import added, untracked
 from sklearn_lrvb.row_blocks.centred_rows import CentredRows
-from sklearn_lrvb.row_blocks.tables import as_numbers, refuse_masked
+from sklearn_lrvb.row_blocks.tables import as_numbers, counted, refuse_masked
 
 # What an object has that scikit-learn takes for one table.
 _OF_TABLES = ("__array__", "__dataframe__", "shape", "keys", "read")
@@ -196,25 +196,6 @@ def _problem(X, sample_weight):
     return Problem(0, row, f"Input X contains infinity in column {bad[0]}")
 
 
-def counted(X, sample_weight, has_holes):
-    """Which rows count, as bool array or None for all; and their weights, or None for once each.
-
-    Rows of weight zero do not count, nor do rows without any value.
-
-    Parameters
-    ----------
-    X, sample_weight : as in `survey_of_part`
-    has_holes : bool, whether values may be missing
-    """
-    kept = ~np.isnan(X).all(axis=1) if has_holes else None
-    if sample_weight is not None:
-        kept = sample_weight > 0 if kept is None else kept & (sample_weight > 0)
-    if kept is not None and kept.all():
-        kept = None
-    weights = sample_weight if sample_weight is None or kept is None else sample_weight[kept]
-    return kept, None if weights is None or np.all(weights == 1) else weights
-
-
 def checksum(X, sample_weight=None):
     """A number that changes with the number of rows, and with values of X or of its weights."""
     total = _sum_of_bits(X) + 5 * len(X)
@@ -269,18 +250,17 @@ class Part:
                 "needs the same rows every time. (a) If X is made by random numbers or read from a file that "
                 "is being written, store it first. (b) If it is a Dask collection, persist it."
             )
-        kept, weights = self.counted
+        kept, weights = self.counted()
         X = self.X if kept is None else self.X[kept]
         known = None if self.has_holes else False
         return rows_of_array(X, origin, n_jobs, weights, self.first, known)
 
-    @property
     def counted(self):
         """Which rows count, and their weights (`counted`)."""
         return counted(self.X, self.sample_weight, self.has_holes)
 
 
-def total_of_part(function, origin, n_jobs, numbers, part, along=None):
+def _total_of_part(function, origin, n_jobs, numbers, part, along=None):
     """Sum of ``function(block)`` over the blocks of a part; None where it has no rows."""
     rows = part.rows(origin, n_jobs)
     if not rows.n_samples:
@@ -291,7 +271,7 @@ def total_of_part(function, origin, n_jobs, numbers, part, along=None):
                 f"In {part.name}, X has {len(part.X)} rows, but init_params has {along.shape[0]}: both must "
                 "be partitioned in the same way."
             )
-        along = along[part.counted[0]]
+        along = along[part.counted()[0]]
     return rows.total(function, numbers, along)
 
 
@@ -302,8 +282,13 @@ def _mapped_of_part(function, origin, n_jobs, numbers, part):
 
 
 def _rows_at(positions, origin, part):
-    """Numbers of the rows at some positions in a part (`CentredRows.at`), and these rows: (n,), (n, P)."""
-    index, rows = part.rows(origin).at(positions)
+    """Numbers of the rows at the positions in a part (`CentredRows.at`), and these rows: (n,), (n, P).
+
+    Parameters
+    ----------
+    positions : dict of float arrays by the names of parts
+    """
+    index, rows = part.rows(origin).at(positions[part.name])
     return index, rows.X
 
 
@@ -316,28 +301,31 @@ def _counted_rows(origin, part):
 
 def _which_count(part):
     """Whether the rows of a part count, bool array (n,)."""
-    kept = part.counted[0]
+    kept = part.counted()[0]
     return np.ones(len(part.X), dtype=bool) if kept is None else kept
 
 
 class PartedRows(CentredRows):
-    """Rows that come in parts.
+    """Rows that come in parts, of which those without a value or of weight zero do not count.
 
     Parameters
     ----------
-    origin : (n_features,) or None, default=None
+    origin : (n_features,) or None
         None is the mean of the rows.
-    n_jobs : int or None, default=None
+    n_jobs : int or None
         Threads over the blocks of a part, where passes are made in this process.
+    least_rows : int, default=1
+        Least number of rows, whether or not they count.
     on_pass : callable, default=None
         Called without arguments after every pass.
     """
 
     is_in_memory = False
 
-    def __init__(self, origin=None, n_jobs=None, on_pass=None):
+    def __init__(self, origin, n_jobs, least_rows=1, on_pass=None):
         self._given_origin = origin
-        self.n_jobs = n_jobs
+        self.n_jobs = self._n_jobs_of_part = n_jobs
+        self._least_rows = least_rows
         self._on_pass = on_pass
 
     @abstractmethod
@@ -350,14 +338,11 @@ class PartedRows(CentredRows):
 
     @abstractmethod
     def _summed(self, function, along=None):
-        """Sum of ``function(part)`` over all parts; or of ``function(part, rows of along)``."""
+        """Sum of ``function(part, rows of along or None)`` over all parts."""
 
     @abstractmethod
-    def _listed(self, function, by_part=None):
-        """``function(part)`` of all parts in their order: list.
-
-        Where dict ``by_part`` maps numbers of parts to arguments, ``function(argument, part=part)`` of these.
-        """
+    def _listed(self, function):
+        """``function(part)`` of all parts in their order: list."""
 
     def _passed(self):
         if self._on_pass is not None:
@@ -370,7 +355,7 @@ class PartedRows(CentredRows):
         Raises
         ------
         ValueError
-            Where a value is infinite, or a weight is no number of rows.
+            Where there are too few rows, a value is infinite, or a weight is no number of rows.
         """
         survey = self._surveyed()
         if survey is None:
@@ -382,10 +367,11 @@ class PartedRows(CentredRows):
                 f"{survey.row_of(problem)} of X. LRVBGaussianMixture takes finite numbers, and NaN "
                 "where a value is missing."
             )
-        if not survey.lengths.any():
+        n_rows = int(survey.lengths.sum())
+        if n_rows < self._least_rows:
             raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(survey.mean)})) while a minimum of 1 is "
-                "required."
+                f"Found array with {n_rows} sample(s) (shape=({n_rows}, {len(survey.mean)})) while a minimum "
+                f"of {self._least_rows} is required."
             )
         if not survey.counted.any():
             raise ValueError(
@@ -403,25 +389,11 @@ class PartedRows(CentredRows):
 
     @property
     def n_given(self):
-        """Number of all rows, also of those that do not count."""
         return int(self.survey.lengths.sum())
 
     @property
     def total_weight(self):
         return self.survey.total_weight
-
-    def ranges(self):
-        return self.survey.smallest, self.survey.largest
-
-    @functools.cached_property
-    def variances(self):
-        """Variances of the columns around the origin, (n_features,)."""
-        survey = self.survey
-        return survey.squares / self.seen_weight + np.square(survey.mean - self.origin)
-
-    @property
-    def seen_weight(self):
-        return self.survey.seen if self.has_holes else self.total_weight
 
     @property
     def has_holes(self):
@@ -432,47 +404,60 @@ class PartedRows(CentredRows):
         """An upper bound on the number of different patterns of holes."""
         return min(self.n_samples, 2 ** min(self.n_features, 30)) if self.has_holes else 0
 
-    def at(self, positions):
+    @property
+    def seen_weight(self):
+        return self.survey.seen if self.has_holes else self.total_weight
+
+    @functools.cached_property
+    def variances(self):
         survey = self.survey
-        ends = np.cumsum(survey.weights)
-        owner = np.searchsorted(ends, positions, side="right")
-        # Positions on the very end of the last part with rows belong to it.
-        owner = np.minimum(owner, np.flatnonzero(survey.counted)[-1])
-        begins = ends - survey.weights
-        wanted = {int(number): positions[owner == number] - begins[number] for number in np.unique(owner)}
-        function = functools.partial(_rows_at, origin=self.origin)
-        index, X = zip(*self._listed(function, wanted), strict=True)
-        return np.concatenate(index), rows_of_array(np.concatenate(X), self.origin, self.n_jobs)
+        return survey.squares / self.seen_weight + np.square(survey.mean - self.origin)
+
+    def ranges(self):
+        return self.survey.smallest, self.survey.largest
+
+    def counted(self):
+        return self
+
+    def which_count(self):
+        return np.concatenate(self._listed(_which_count))
+
+    def around_mean(self):
+        # So few rows take less memory than a matrix of all features.
+        return self.in_memory() if self.n_samples <= self.n_features else self
+
+    def in_memory(self):
+        parts = self._listed(functools.partial(_counted_rows, self.origin))
+        X, weights = map(np.concatenate, zip(*parts, strict=True))
+        return rows_of_array(X, self.origin, self.n_jobs, None if np.all(weights == 1) else weights)
 
     def total(self, function, numbers=None, along=None):
-        of_part = functools.partial(total_of_part, function, self.origin, self._n_jobs_of_part, numbers)
+        of_part = functools.partial(_total_of_part, function, self.origin, self._n_jobs_of_part, numbers)
         return self._summed(of_part, along)
 
     def map(self, function, numbers=None):
         of_part = functools.partial(_mapped_of_part, function, self.origin, self._n_jobs_of_part, numbers)
         return [result for results in self._listed(of_part) for result in results]
 
-    def in_memory(self):
-        """All rows as `ArrayRows`; for few rows."""
-        X, weights = map(
-            np.concatenate, zip(*self._listed(functools.partial(_counted_rows, self.origin)), strict=True)
-        )
-        return rows_of_array(X, self.origin, self.n_jobs, None if np.all(weights == 1) else weights)
-
-    def which_count(self):
-        """Whether every row counts, bool array (n_given,)."""
-        return np.concatenate(self._listed(_which_count))
-
-    @property
-    def _n_jobs_of_part(self):
-        return self.n_jobs
-
-    def place_along(self, number, along):
-        """The rows of a part in an array along the rows that count, or along all rows: slice."""
+    def at(self, positions):
         survey = self.survey
-        of_all = along.shape[0] == survey.lengths.sum()
-        stop = int((survey.lengths if of_all else survey.counted)[: number + 1].sum())
-        return slice(stop - int((survey.lengths if of_all else survey.counted)[number]), stop)
+        ends = np.cumsum(survey.weights)
+        # Positions on the very end of the last part with rows belong to it.
+        owner = np.minimum(np.searchsorted(ends, positions, side="right"), np.flatnonzero(survey.counted)[-1])
+        own = {
+            self.name_of_part(number): positions[owner == number] - begin
+            for number, begin in enumerate(ends - survey.weights)
+        }
+        index, X = zip(*self._listed(functools.partial(_rows_at, own, self.origin)), strict=True)
+        return np.concatenate(index), rows_of_array(np.concatenate(X), self.origin, self.n_jobs)
+
+    def _rows_along(self, number, along):
+        """The rows of a part in an array along the rows that count, or along all rows; None stays None."""
+        if along is None:
+            return None
+        lengths = self.survey.lengths if along.shape[0] == self.n_given else self.survey.counted
+        stop = int(lengths[: number + 1].sum())
+        return along[stop - int(lengths[number]) : stop]
 
     def _described(self, number):
         """The attributes of a part that the first pass has found: name, checksum, first and has_holes."""
@@ -483,37 +468,70 @@ class PartedRows(CentredRows):
         return self.name_of_part(number), checksum, first, has_holes
 
 
-class Batches:
-    """A source of batches, which are checked as it is gone through.
+def is_source(X):
+    """Whether X is a source of batches: a callable, a sequence of tables, or another iterable."""
+    if any(hasattr(X, name) for name in _OF_TABLES) or isinstance(X, (str, bytes)):
+        return False
+    if isinstance(X, Sequence):
+        return len(X) > 0 and np.ndim(_divided(X[0])[0]) == 2 and hasattr(_divided(X[0])[0], "shape")
+    return callable(X) or hasattr(X, "__iter__")
+
+
+def _started(source):
+    """An iterator over the batches of a source, from the first one on."""
+    if isinstance(source, Iterator):
+        raise ValueError(
+            f"X is a {type(source).__name__}, which can be gone through once only, and a fit makes some "
+            "twenty passes. (a) Pass a function that starts it anew, such as lambda: read_batches(path). "
+            "(b) Pass an object whose __iter__ does. (c) Pass a list of arrays or of memory maps."
+        )
+    return iter(source() if callable(source) else source)
+
+
+def _divided(batch):
+    """The rows of a batch as they come, and their weights or None."""
+    return batch if isinstance(batch, tuple) and len(batch) == 2 else (batch, None)
+
+
+def first_batch(source):
+    """The first batch of a source as it comes, without its weights."""
+    for batch in _started(source):
+        return _divided(batch)[0]
+    raise ValueError("X yields no batch, so that there are no rows.")
+
+
+class BatchRows(PartedRows):
+    """The rows of a source of batches.
 
     Parameters
     ----------
-    source : object for which `is_source` is true
+    X : the source, for which `is_source` is true
+    origin, n_jobs, least_rows, on_pass : as in `PartedRows`
     """
 
-    def __init__(self, source):
-        self.source = source
+    def __init__(self, X, origin, n_jobs, least_rows=1, on_pass=None):
+        super().__init__(origin, n_jobs, least_rows, on_pass)
+        self.X = X
+        self.dtype = np.dtype(np.float64)  # until the first pass
 
-    @staticmethod
-    def is_source(X):
-        """Whether X is a source of batches: a callable, a sequence of tables, or another iterable."""
-        if any(hasattr(X, name) for name in _OF_TABLES) or isinstance(X, (str, bytes)):
-            return False
-        if isinstance(X, Sequence):
-            return len(X) > 0 and np.ndim(_divided(X[0])[0]) == 2 and hasattr(_divided(X[0])[0], "shape")
-        return callable(X) or hasattr(X, "__iter__")
+    @property
+    def n_features(self):
+        return len(self.survey.mean)
 
-    def __iter__(self):
-        """Yield the rows of every batch, float64 or float32, and their weights or None."""
+    def name_of_part(self, number):
+        return f"batch {number}"
+
+    def _batches(self):
+        """Yield the rows of every batch, float64 or float32, and their weights or None; checked."""
         n_features = names = None
-        for number, batch in enumerate(self._started()):
+        for number, batch in enumerate(_started(self.X)):
             X, weights = _checked(batch, number)
             own_names = _get_feature_names(_divided(batch)[0])
             names = own_names if number == 0 else names
             if names is not None and own_names is not None and list(names) != list(own_names):
                 raise ValueError(
-                    f"Batch {number} of X has the columns {_listed(own_names)}, but batch 0 has "
-                    f"{_listed(names)}: all batches must have the same columns in the same order."
+                    f"Batch {number} of X has the columns {_first_of(own_names)}, but batch 0 has "
+                    f"{_first_of(names)}: all batches must have the same columns in the same order."
                 )
             if n_features not in (None, X.shape[1]):
                 raise ValueError(
@@ -523,32 +541,60 @@ class Batches:
             n_features = X.shape[1]
             yield X, weights
 
-    def _started(self):
-        """An iterator over the batches, from the first one on."""
-        source = self.source
-        if isinstance(source, Iterator):
-            raise ValueError(
-                f"X is a {type(source).__name__}, which can be gone through once only, and a fit makes some "
-                "twenty passes. (a) Pass a function that starts it anew, such as lambda: read_batches(path). "
-                "(b) Pass an object whose __iter__ does. (c) Pass a list of arrays or of memory maps."
+    def _surveyed(self):
+        surveys = []
+        for X, weights in self._batches():
+            self.dtype = X.dtype
+            surveys.append(survey_of_part(X, weights))
+        self._passed()
+        # Pairs of equal size are added, so that many batches take little time.
+        while len(surveys) > 1:
+            pairs = zip(surveys[::2], [*surveys[1::2], None], strict=False)
+            surveys = [one if other is None else one + other for one, other in pairs]
+        return surveys[0] if surveys else None
+
+    def _parts(self):
+        """Yield all parts, and check that there are as many as in the first pass."""
+        number = -1
+        for number, (X, weights) in enumerate(self._batches()):
+            if number == len(self.survey.lengths):
+                break
+            yield Part(X, weights, *self._described(number))
+        if number + 1 != len(self.survey.lengths):
+            more = "more than" if number == len(self.survey.lengths) else f"only {number + 1} of"
+            raise ChangedRowsError(
+                f"X yields {more} the {len(self.survey.lengths)} batches of the first pass. A fit reads X "
+                "many times, and needs the same rows every time."
             )
-        return iter(source() if callable(source) else source)
+        self._passed()
 
-    def first(self):
-        """The first batch as it comes, without its weights."""
-        for batch in self._started():
-            return _divided(batch)[0]
-        raise ValueError("X yields no batch, so that there are no rows.")
+    def _summed(self, function, along=None):
+        total = None
+        for number, part in enumerate(self._parts()):
+            total = added(total, function(part, self._rows_along(number, along)))
+        return total
 
+    def _listed(self, function):
+        return [function(part) for part in self._parts()]
 
-def _divided(batch):
-    """The rows of a batch as they come, and their weights or None."""
-    return batch if isinstance(batch, tuple) and len(batch) == 2 else (batch, None)
+    def each(self, function, shape=(), dtype=np.float64, tracked=untracked):
+        return np.concatenate([np.empty((0, *shape), dtype), *self._results(function)])
 
+    def each_into(self, out, function):
+        """The results of `each`, written into an array with a row for every row, batch by batch."""
+        start = 0
+        for result in self._results(function):
+            out[start : start + len(result)] = result
+            start += len(result)
+        return out
 
-def _listed(names):
-    """The first names of columns, for an error message."""
-    return ", ".join(map(str, names[:5])) + ", ..." * (len(names) > 5)
+    def _results(self, function):
+        """Yield a function of the rows of every batch, rows of weight zero and all."""
+        for number, (X, weights) in enumerate(self._batches()):
+            has_holes = checked_for_holes(X, weights, self.name_of_part(number))
+            if len(X):
+                rows = rows_of_array(X, self.origin, self.n_jobs, weights, holes_known=has_holes)
+                yield function(rows, tracked=untracked)
 
 
 def _checked(batch, number):
@@ -572,89 +618,6 @@ def _checked(batch, number):
     return X, weights
 
 
-class BatchRows(PartedRows):
-    """The rows of a source of batches.
-
-    Parameters
-    ----------
-    batches : Batches
-    origin, n_jobs, on_pass : as in `PartedRows`
-    """
-
-    def __init__(self, batches, origin=None, n_jobs=None, on_pass=None):
-        super().__init__(origin, n_jobs, on_pass)
-        self._batches = batches
-        self._dtype = np.dtype(np.float64)
-
-    @property
-    def dtype(self):
-        return self._dtype
-
-    @property
-    def n_features(self):
-        return len(self.survey.mean)
-
-    def name_of_part(self, number):
-        return f"batch {number}"
-
-    def _surveyed(self):
-        surveys = []
-        for X, weights in self._batches:
-            self._dtype = X.dtype
-            surveys.append(survey_of_part(X, weights))
-        self._passed()
-        # Pairs of equal size are added, so that many batches take little time.
-        while len(surveys) > 1:
-            pairs = zip(surveys[::2], [*surveys[1::2], None], strict=False)
-            surveys = [one if other is None else one + other for one, other in pairs]
-        return surveys[0] if surveys else None
-
-    def _parts(self):
-        """Yield all parts, and check that there are as many as in the first pass."""
-        number = -1
-        for number, (X, weights) in enumerate(self._batches):
-            if number == len(self.survey.lengths):
-                break
-            yield Part(X, weights, *self._described(number))
-        if number + 1 != len(self.survey.lengths):
-            more = "more than" if number == len(self.survey.lengths) else f"only {number + 1} of"
-            raise ChangedRowsError(
-                f"X yields {more} the {len(self.survey.lengths)} batches of the first pass. A fit reads X "
-                "many times, and needs the same rows every time."
-            )
-        self._passed()
-
-    def _summed(self, function, along=None):
-        total = None
-        for number, part in enumerate(self._parts()):
-            own = {} if along is None else {"along": along[self.place_along(number, along)]}
-            total = added(total, function(part, **own))
-        return total
-
-    def _listed(self, function, by_part=None):
-        if by_part is None:
-            return [function(part) for part in self._parts()]
-        return [
-            function(by_part[number], part=part)
-            for number, part in enumerate(self._parts())
-            if number in by_part
-        ]
-
-    def each(self, function, shape=(), dtype=np.float64, tracked=untracked):
-        return np.concatenate([np.empty((0, *shape), dtype), *self._results(function)])
-
-    def each_into(self, out, function):
-        """The results of `each`, written into an array with a row for every row, batch by batch."""
-        start = 0
-        for result in self._results(function):
-            out[start : start + len(result)] = result
-            start += len(result)
-        return out
-
-    def _results(self, function):
-        """Yield a function of the rows of every batch, rows of weight zero and all."""
-        for number, (X, weights) in enumerate(self._batches):
-            has_holes = checked_for_holes(X, weights, self.name_of_part(number))
-            if len(X):
-                rows = rows_of_array(X, self.origin, self.n_jobs, weights, holes_known=has_holes)
-                yield function(rows, tracked=untracked)
+def _first_of(names):
+    """The first names of columns, for an error message."""
+    return ", ".join(map(str, names[:5])) + ", ..." * (len(names) > 5)

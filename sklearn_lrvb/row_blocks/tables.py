@@ -5,7 +5,7 @@ import datetime
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
-from sklearn.utils.validation import _get_feature_names
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
 _TIMES = datetime.date, datetime.timedelta, np.datetime64, np.timedelta64
 
@@ -59,6 +59,48 @@ def refuse_masked(sample_weight):
             f"{n_masked} of {sample_weight.size} sample weights are masked, but every row needs one. (a) "
             "Pass sample_weight.filled(0): such rows do not count. (b) Drop these rows."
         )
+
+
+def checked_weights(sample_weight, X):
+    """Sample weights as a float64 array, finite, non-negative and not all zero; None stays None.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,) or None
+    X : array of shape (n_samples, ...), whose rows they weight
+
+    Raises
+    ------
+    ValueError
+        Where a weight is masked, not finite or negative, or all are zero.
+    """
+    if sample_weight is None:
+        return None
+    refuse_masked(sample_weight)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weights
+
+
+def counted(X, sample_weight, has_holes):
+    """Which rows count, as bool array or None for all; and their weights, or None for once each.
+
+    Rows of weight zero do not count, nor do rows without any value.
+
+    Parameters
+    ----------
+    X : array (n_rows, n_features) of float64 or float32
+    sample_weight : float64 array (n_rows,), none of them negative; or None
+    has_holes : bool, whether values may be missing
+    """
+    kept = ~np.isnan(X).all(axis=1) if has_holes else None
+    if sample_weight is not None:
+        kept = sample_weight > 0 if kept is None else kept & (sample_weight > 0)
+    if kept is not None and kept.all():
+        kept = None
+    weights = sample_weight if sample_weight is None or kept is None else sample_weight[kept]
+    return kept, None if weights is None or np.all(weights == 1) else weights
 
 
 def refuse_times(X):

@@ -18,9 +18,8 @@ from sklearn.mixture import BayesianGaussianMixture
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import influence_methods
 from sklearn_lrvb.gaussian_mixture.fitting import search, starts
-from sklearn_lrvb.gaussian_mixture.given_rows import given_rows
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import scores_of_one_step
-from sklearn_lrvb.row_blocks import dask_rows
+from sklearn_lrvb.row_blocks import dask_rows, given_rows
 from sklearn_lrvb.row_blocks.parts import ChangedRowsError
 
 # Passes of a source besides those of the steps: a look at the columns, the first pass, the default prior, the
@@ -140,10 +139,8 @@ def assert_same_answers(fit, reference, X, weights, given, given_weights):
         assert_same_rows(computed[name], ask(reference, X), name)
     left_out = computed["leave-one-out"]
     if dask.is_dask_collection(given):  # There nothing is refitted.
-        rows = given_rows(reference, X, weights)
-        origin, uncertainty = reference._fitted.origin, reference._uncertainty
-        rows, counted = rows.around(origin, weighted=True), rows.counted_around(origin)
-        without = scores_of_one_step(uncertainty.one_steps_without_rows(rows, counted))
+        rows = given_rows(reference, X, weights, reference._fitted.origin)
+        without = scores_of_one_step(reference._uncertainty.one_steps_without_rows(rows, rows.counted()))
         assert_same_rows(left_out, without, "leave-one-out")
     else:
         assert_same_left_out(left_out, reference.loo_score_samples(X, sample_weight=weights))

@@ -31,7 +31,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     VariationalPosterior,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
-from sklearn_lrvb.row_blocks import ArrayRows, openmp_threads
+from sklearn_lrvb.row_blocks import ArrayRows, is_dask, openmp_threads
 
 # Largest number of rows that starts are made from: more change the centers of k-means less than the first
 # sweep does.
@@ -302,6 +302,33 @@ class RandomResponsibilities:
 
 # Tolerance for the sums of a user's responsibilities, which may be in float32.
 _SUM_TOLERANCE = 1e-5
+
+
+def given_responsibilities(given, rows, init_params, n_components, random_state=None, completion=None):
+    """Responsibilities that a user has passed, or that a user's function makes: array (n_samples, K).
+
+    A function gets arrays without the rows that do not count and without holes, but rows in parts as they are
+    given. An array on Dask stays there.
+
+    Parameters
+    ----------
+    given, rows : CentredRows, those that the user has passed, and those that count
+    init_params : array-like with a row for every given row, or callable
+    n_components, random_state : of the fit
+    completion : Completion of rows with holes; else None
+    """
+    made, source = init_params, "init_params"
+    if callable(init_params):
+        source = "What init_params returns"
+        if given.is_in_memory:
+            complete = rows if completion is None else completion.completed(rows)
+            made = init_params(complete.X, n_components, random_state)
+            return checked_responsibilities(made, rows.n_samples, n_components, source)
+        made = init_params(given.X, n_components, random_state)
+    if rows.is_lazy and is_dask(made):
+        return checked_dask_responsibilities(made, rows, n_components, source)
+    checked = checked_responsibilities(made, given.n_given, n_components, source)
+    return checked[given.which_count()] if rows.is_in_memory else checked
 
 
 def checked_responsibilities(responsibilities, n_samples, n_components, source):
