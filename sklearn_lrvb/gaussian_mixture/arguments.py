@@ -212,8 +212,9 @@ def resolve_prior(estimator, rows, completion=None):
             "The parameter 'degrees_of_freedom_prior' should be greater than "
             f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
         )
-    mean = np.zeros(n_features) if completion is None else completion.mean
-    if estimator.mean_prior is not None:
+    if estimator.mean_prior is None:
+        mean = np.zeros(n_features) if completion is None else completion.mean
+    else:
         wanted = f"an array of shape {(n_features,)}, a number for every column of X"
         given = _given_numbers("mean_prior", estimator.mean_prior, (n_features,), wanted)
         check_argument("mean_prior", np.abs(given).max())

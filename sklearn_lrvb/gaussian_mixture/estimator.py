@@ -496,7 +496,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                     "Expected n_samples >= n_components but got n_components = "
                     f"{self.n_components}, n_samples = {rows.n_samples}"
                 )
-            completion = Completion.of(rows, needs_covariances(self))
+            completion = Completion(rows, needs_covariances(self)) if rows.has_holes else None
             prior = resolve_prior(self, rows, completion)
             starts, once_more, are_drawn = self._starts(start, given, rows, prior, completion)
             span = RowSpan.if_smaller(rows, prior, self.reg_covar if self.covariance_prior is None else None)

@@ -114,3 +114,17 @@ def test_a_row_of_nearly_all_the_weight_does_not_starve_the_sample(monkeypatch):
     rows = rows_around_mean(overlapping(300), sample_weight=weights)
     made = starts.standardized_kmeans(rows, 3, np.random.RandomState(0))
     assert rows.total(lambda block: made(block).sum(axis=0)).min() > 0
+
+
+def test_holes_are_filled_only_where_a_start_or_the_prior_asks_for_it(monkeypatch):
+    def unwanted(completion):
+        raise AssertionError("no value is asked for")
+
+    monkeypatch.setattr(starts.Completion, "posterior", property(unwanted))
+    X = overlapping()
+    X[::7, 0] = np.nan
+    LRVBGaussianMixture(n_components=2, prior="flat", init_params="random", random_state=0).fit(X)
+    priors = {"mean_prior": [0.0, 0.0], "covariance_prior": np.eye(2)}
+    LRVBGaussianMixture(n_components=2, init_params=np.eye(2)[np.arange(len(X)) % 2], **priors).fit(X)
+    with pytest.raises(AssertionError, match="no value is asked for"):
+        LRVBGaussianMixture(n_components=2, init_params="random", random_state=0).fit(X)
