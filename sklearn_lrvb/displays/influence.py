@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -229,20 +228,17 @@ class InfluenceDisplay:
         is_shown = ~(np.isnan(points).any(axis=1) | np.isnan(influence))
         if not is_shown.any():
             raise ValueError("No row of X has values of all features that span the plot: choose others.")
-        display = cls(
-            influence=influence[is_shown],
-            points=points[is_shown],
-            label=label,
-            xlabel=names[chosen[0]],
-            ylabel=names[chosen[1]] if len(chosen) > 1 else label,
-        )
+        influence, points = influence[is_shown], points[is_shown]
+        xlabel, ylabel = [*(names[p] for p in chosen), label][:2]
+        display = cls(points=points, influence=influence, label=label, xlabel=xlabel, ylabel=ylabel)
         if kind == "landscape":
-            places = _grid(display.points, grid_resolution)
-            display.xx0, display.xx1 = [*places, None][:2]
+            low, high = points.min(axis=0), points.max(axis=0)
+            margin = _LANDSCAPE_MARGIN * np.where(high > low, high - low, 1.0)
+            places = np.meshgrid(*np.linspace(low - margin, high + margin, grid_resolution).T)
             rows = np.column_stack([axis.ravel() for axis in places])[:, np.argsort(chosen)]
-            display.landscape = influence_of(table_like(X, rows, keeps_index=False)).reshape(
-                display.xx0.shape
-            )
+            landscape = influence_of(table_like(X, rows, keeps_index=False))
+            display.landscape = landscape.reshape(places[0].shape)
+            display.xx0, display.xx1 = [*places, None][:2]
         return display.plot(ax=ax, vmax=vmax, cmap=cmap, scatter_kw=scatter_kw, contour_kw=contour_kw)
 
     def plot(
@@ -285,22 +281,30 @@ class InfluenceDisplay:
         check_matplotlib_support(f"{type(self).__name__}.plot")
         if vmax is not None and not (isinstance(vmax, Real) and 0 < vmax < np.inf):
             raise ValueError(f"vmax must be positive and finite, got {vmax!r}.")
+        from matplotlib.ticker import MaxNLocator
+
         self.ax_ = given_or_new(ax)
         self.figure_ = self.ax_.figure
         self.landscape_ = self.zero_line_ = self.colorbar_ = None
-        ticks = _round_ticks(_largest_usual(self.influence) if vmax is None else vmax)
-        if self._is_over_a_plane:
-            if self.landscape is not None:
-                self._draw_landscape(ticks, cmap, contour_kw or {})
-            self._draw_points(self.points, ticks[-1], cmap, scatter_kw or {})
-            self._draw_colorbar(ticks, scatter_kw or {})
-        else:
+        scatter_kw, contour_kw = scatter_kw or {}, contour_kw or {}
+        if vmax is None:
+            size = np.abs(self.influence)
+            # The margin of 5 % keeps a plateau, such as 1 / N_k in a separate component, within the scale.
+            vmax = 1.05 * np.quantile(size, _SCALE_QUANTILE) or size.max() or 1.0
+        ticks = MaxNLocator(12, symmetric=True).tick_values(-vmax, vmax)
+        label = self.label if len(self.label) <= _LABEL_LENGTH else self.label.replace(" / d ", "\n/ d ")
+        if self.points.shape[1] == 1:  # The influence itself is the y axis.
             self.zero_line_ = self.ax_.axhline(0.0, color="black", linewidth=0.8, zorder=0)
             if self.landscape is not None:
                 (self.landscape_,) = self.ax_.plot(self.xx0, self.landscape, color="0.5", linewidth=1.2)
-            places = np.column_stack([self.points, self.influence])
-            self._draw_points(places, ticks[-1], cmap, scatter_kw or {})
-        label_axes(self.ax_, self.xlabel, self.ylabel if self._is_over_a_plane else self._label_in_lines())
+            self._draw_points(np.column_stack([self.points, self.influence]), ticks[-1], cmap, scatter_kw)
+            label_axes(self.ax_, self.xlabel, label)
+            return self
+        if self.landscape is not None:
+            self._draw_landscape(ticks, cmap, contour_kw)
+        self._draw_points(self.points, ticks[-1], cmap, scatter_kw)
+        self._draw_colorbar(label, ticks, scatter_kw)
+        label_axes(self.ax_, self.xlabel, self.ylabel)
         return self
 
     def __repr__(self) -> str:
@@ -326,6 +330,7 @@ class InfluenceDisplay:
     def _draw_points(self, places, limit, cmap, scatter_kw):
         """Draw the points in the colours of their influence; on a landscape, small and dark."""
         from matplotlib.collections import PathCollection
+        from matplotlib.markers import MarkerStyle
 
         order = np.argsort(np.abs(self.influence), kind="stable")
         if self.landscape is None:
@@ -335,28 +340,22 @@ class InfluenceDisplay:
             style = {"s": 11, "color": "0.1", "edgecolor": "white", "linewidth": 0.5}
         self.points_ = self.ax_.scatter(*places[order].T, **styled(PathCollection, style, scatter_kw))
         if self._shows_sign(scatter_kw):
-            self.points_.set_paths([_triangle(down) for down in (self.influence[order] < 0).tolist()])
-
-    @property
-    def _is_over_a_plane(self):
-        """Whether two features span the plot; otherwise the influence itself is its y axis."""
-        return self.points.shape[1] == 2
+            up, down = (
+                marker.get_path().transformed(marker.get_transform())
+                for marker in (MarkerStyle("^"), MarkerStyle("v"))
+            )
+            self.points_.set_paths([down if value < 0 else up for value in self.influence[order].tolist()])
 
     def _shows_sign(self, scatter_kw):
         """Whether the points' markers show the sign of their influence."""
-        return self._is_over_a_plane and self.landscape is None and "marker" not in scatter_kw
+        return self.points.shape[1] == 2 and self.landscape is None and "marker" not in scatter_kw
 
-    def _label_in_lines(self):
-        """The label, in two lines where it is long."""
-        return self.label if len(self.label) <= _LABEL_LENGTH else self.label.replace(" / d ", "\n/ d ")
-
-    def _draw_colorbar(self, ticks, scatter_kw):
+    def _draw_colorbar(self, label, ticks, scatter_kw):
         """Draw the colour bar, with arrows on the sides where values lie beyond the scale."""
+        drawn, style = self.landscape_, {"ticks": ticks}
         if self.landscape is None:
             drawn, style = self.points_, {"extend": _beyond(self.influence, ticks[-1])}
-        else:
-            drawn, style = self.landscape_, {"ticks": ticks}
-        label = wrapped(self._label_in_lines(), _LABEL_INCHES)
+        label = wrapped(label, _LABEL_INCHES)
         self.colorbar_ = self.figure_.colorbar(drawn, ax=self.ax_, label=label, **style)
         longest = max(map(len, label.split("\n")))
         text = self.colorbar_.ax.yaxis.label
@@ -388,37 +387,9 @@ def _influence_function(estimator, target, component, feature, perturb, along):
     return influence, label
 
 
-def _grid(points, resolution):
-    """A grid over the range of the points and a margin, as `numpy.meshgrid` returns it."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    margin = _LANDSCAPE_MARGIN * np.where(high > low, high - low, 1.0)
-    return np.meshgrid(*np.linspace(low - margin, high + margin, resolution).T)
-
-
-def _largest_usual(influence):
-    """The absolute influence at which the colour scale ends, positive."""
-    size = np.abs(influence)
-    # The margin of 5 % keeps a plateau, such as 1 / N_k in a separate component, within the scale.
-    return 1.05 * np.quantile(size, _SCALE_QUANTILE) or size.max() or 1.0
-
-
-def _round_ticks(limit):
-    """Round numbers, symmetric about zero and including it, up to ``limit`` or a little beyond."""
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(12, symmetric=True).tick_values(-limit, limit)
-
-
-@functools.cache
-def _triangle(down):
-    """The path of a marker that points down, or up."""
-    from matplotlib.markers import MarkerStyle
-
-    marker = MarkerStyle("v" if down else "^")
-    return marker.get_path().transformed(marker.get_transform())
-
-
 def _beyond(influence, limit):
     """On which sides values lie beyond the colour scale, in matplotlib's terms."""
     below, above = influence.min() < -limit, influence.max() > limit
-    return {(False, False): "neither", (True, False): "min", (False, True): "max"}.get((below, above), "both")
+    if below and above:
+        return "both"
+    return "min" if below else "max" if above else "neither"
