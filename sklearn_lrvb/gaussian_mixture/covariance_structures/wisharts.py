@@ -47,10 +47,6 @@ class PrecisionFactors:
         """nu0 of the improper prior that is constant in means and precisions."""
         return float(self.block_size + 1 - self._freedom_of_means)
 
-    def effective_degrees_of_freedom(self, group_counts, prior_degrees_of_freedom):
-        """c, with E Lambda = c A^-1: (..., S) -> (..., S)."""
-        return prior_degrees_of_freedom + self.power * group_counts
-
     def degrees_of_freedom(self, effective_degrees_of_freedom, independent):
         """Wishart degrees of freedom nu, given c."""
         return effective_degrees_of_freedom + (self._freedom_of_means if independent else 0)

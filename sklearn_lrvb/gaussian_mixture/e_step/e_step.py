@@ -48,15 +48,12 @@ def e_step(rows, posterior, without=None):
     -------
     result : EStepResult
     """
+    divergence = posterior.divergences.total
     frames = frames_of(posterior, rows)
     function = functools.partial(_sums_of_block, frames, without)
     moments, evidence, n_alternatives, n_pairs = rows.total(function, frames.numbers_per_row)
-    return EStepResult(
-        float(evidence - posterior.divergences.total),
-        posterior.with_prior(frames.in_own_frames(moments)),
-        int(n_alternatives),
-        int(n_pairs),
-    )
+    moments = posterior.with_prior(frames.in_own_frames(moments))
+    return EStepResult(float(evidence - divergence), moments, int(n_alternatives), int(n_pairs))
 
 
 def _sums_of_block(frames, without, block):

@@ -131,5 +131,4 @@ class MixturePrior:
     def effective_degrees_of_freedom(self, counts):
         """c, with E Lambda = c A^-1, given expected counts: (..., K) -> (..., S)."""
         structure = self.structure
-        group_counts = structure.layout.per_group(counts)
-        return structure.precision_factors.effective_degrees_of_freedom(group_counts, self.degrees_of_freedom)
+        return self.degrees_of_freedom + structure.power * structure.layout.per_group(counts)

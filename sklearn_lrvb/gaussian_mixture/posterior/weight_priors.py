@@ -22,6 +22,10 @@ from sklearn_lrvb.exponential_families import dirichlet
 class BrokenStick:
     """Weights in stick-breaking form; a subclass defines `sticks`, the beta parameters of its breaks."""
 
+    def expected_log(self, counts):
+        """E log pi, (..., K)."""
+        return self.expected_log_at(self.concentration(counts))
+
     def logit_variance(self, counts):
         """Var log(v/(1 - v)), a number for every break; the trigamma function is zeta(2, x)."""
         stick, rest = self.sticks(counts)
@@ -83,10 +87,6 @@ class DirichletWeights(BrokenStick):
         concentration = self.concentration(counts)
         after = np.cumsum(concentration[..., ::-1], axis=-1)[..., ::-1]
         return concentration[..., :-1], after[..., 1:]
-
-    def expected_log(self, counts):
-        """E log pi, (..., K)."""
-        return self.expected_log_at(self.concentration(counts))
 
     def expected_log_at(self, concentration):
         """E log pi at a posterior concentration, (..., K)."""
@@ -160,23 +160,10 @@ class StickBreakingWeights(BrokenStick):
         """The two beta parameters of every break: (..., K) -> a pair of (..., K)."""
         return self.concentration(counts)
 
-    def _sticks(self, counts):
-        """The same as one array, (..., K, 2)."""
-        sticks = np.empty((*np.shape(counts), 2))
-        sticks[..., 0], sticks[..., 1] = self.concentration(counts)
-        return sticks
-
-    def expected_log(self, counts):
-        """E log pi, (..., K)."""
-        return self.expected_log_at(self.concentration(counts))
-
     def expected_log_at(self, concentration):
         """E log pi at the two beta parameters of every stick, a pair of (..., K)."""
-        return self._of_sticks(dirichlet.expected_log(np.stack(concentration, axis=-1)))
-
-    def _of_sticks(self, log_sticks):
-        """E log pi from E log v and E log(1 - v): (..., K, 2) -> (..., K)."""
-        return log_sticks[..., 0] + log_sticks[..., 1] @ self._earlier.T
+        log_sticks = dirichlet.expected_log(np.stack(concentration, axis=-1))
+        return self.log_weights(log_sticks[..., 0], log_sticks[..., 1])
 
     def covariance_of_log(self, counts):
         """V_pi = Cov(log pi) = d E log pi / d counts, (K, K)."""
@@ -188,19 +175,16 @@ class StickBreakingWeights(BrokenStick):
         np.einsum("kk->k", covariance)[...] += own - of_both
         return covariance
 
-    def _unnormalized_mean(self, counts):
-        stick, rest = self._sticks(counts).T
-        total = stick + rest
-        return stick / total * np.concatenate([[1.0], np.cumprod((rest / total)[:-1])])
-
     def mean(self, counts):
         """E pi, scaled to sum to one as scikit-learn does, (K,)."""
-        mean = self._unnormalized_mean(counts)
+        stick, rest = self.concentration(counts)
+        total = stick + rest
+        mean = stick / total * np.concatenate([[1.0], np.cumprod((rest / total)[:-1])])
         return mean / mean.sum()
 
     def mean_jacobian(self, counts):
         """d mean / d counts, (K, K)."""
-        stick, rest = self._sticks(counts).T
+        stick, rest = self.concentration(counts)
         earlier, total = self._earlier, stick + rest
         total_change = (np.eye(self.n_components) + earlier.T) / total[:, None]
         stick_change = np.diag(1.0 / stick) - total_change
@@ -211,12 +195,13 @@ class StickBreakingWeights(BrokenStick):
 
     def expected_log_sensitivity(self, counts):
         """d E log pi / d gamma, (K,)."""
-        log_stick, log_rest = dirichlet.covariance_of_log(self._sticks(counts))[..., 1].T
+        sticks = np.stack(self.concentration(counts), axis=-1)
+        log_stick, log_rest = dirichlet.covariance_of_log(sticks)[..., 1].T
         return log_stick + self._earlier @ log_rest
 
     def mean_sensitivity(self, counts):
         """d mean / d gamma, (K,)."""
-        stick, rest = self._sticks(counts).T
+        stick, rest = self.concentration(counts)
         total = stick + rest
         log_change = self._earlier @ (stick / rest / total) - 1.0 / total
         mean = self.mean(counts)
@@ -224,7 +209,8 @@ class StickBreakingWeights(BrokenStick):
 
     def log_evidence(self, counts):
         """log of the integral of p(v) prod_k pi_k^N_k: (..., K) -> (...)."""
-        return (dirichlet.log_partition(self._sticks(counts)) - self._prior[1]).sum(axis=-1)
+        sticks = np.stack(self.concentration(counts), axis=-1)
+        return (dirichlet.log_partition(sticks) - self._prior[1]).sum(axis=-1)
 
     def best_order(self, counts):
         """Components in the order of falling counts, which has the largest `log_evidence`: (..., K) of int.
@@ -236,9 +222,10 @@ class StickBreakingWeights(BrokenStick):
 
     def expectations(self, counts):
         """E log pi (K,), and the sum over sticks of KL(q(v_k) || p(v_k))."""
-        sticks = self._sticks(counts)
+        sticks = np.stack(self.concentration(counts), axis=-1)
         log_sticks = dirichlet.expected_log(sticks)
-        return self._of_sticks(log_sticks), dirichlet.kl_divergence(sticks, log_sticks, *self._prior).sum()
+        divergence = dirichlet.kl_divergence(sticks, log_sticks, *self._prior).sum()
+        return self.log_weights(log_sticks[:, 0], log_sticks[:, 1]), divergence
 
     @cached_property
     def _prior(self):
