@@ -107,9 +107,18 @@ class InfluenceMethods(FittedAttributes):
         check_perturbation(perturb)
         parameters = uncertainty.map[target]
         entries = parameters.flat_indices()
-        shape = *entries.shape, *self._axes_of(perturb)
+        shape = (*entries.shape, self.n_features_in_) if perturb == "location" else entries.shape
+        if out is not None and rows.is_lazy:
+            raise ValueError(
+                "out is for rows in memory or in batches. Of rows on Dask the result is lazy: leave out, and "
+                "store it, for example with dask.array.to_zarr or result.store."
+            )
         if not rows.is_in_memory:
-            return self._influence_in_parts(rows, target, perturb, shape, out)
+            functions = list(uncertainty.influence_functions(target))
+            each = functools.partial(influence_of_rows, batches=functions, perturb=perturb, entries=entries)
+            if out is None:
+                return rows.each(each, shape)
+            return rows.each_into(checked_output(out, (rows.n_given, *shape)), each)
         shape = rows.n_samples, *shape
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
 
@@ -120,27 +129,6 @@ class InfluenceMethods(FittedAttributes):
             return influence_of_rows(rows, functions, perturb, entries, out, tracked)
 
         return self._reported("influence", question)
-
-    def _influence_in_parts(self, rows, target, perturb, shape, out):
-        """`influence` of rows in parts: lazily where these are on Dask. The shape is that for one row."""
-        if out is not None and rows.is_lazy:
-            raise ValueError(
-                "out is for rows in memory or in batches. Of rows on Dask the result is lazy: leave out, and "
-                "store it, for example with dask.array.to_zarr or result.store."
-            )
-        if out is not None:
-            checked_output(out, (rows.n_given, *shape))
-        uncertainty = self._uncertainty
-        function = functools.partial(
-            influence_of_rows,
-            batches=list(uncertainty.influence_functions(target)),
-            perturb=perturb,
-            entries=uncertainty.map[target].flat_indices(),
-        )
-        return rows.each(function, shape) if out is None else rows.each_into(out, function)
-
-    def _axes_of(self, perturb):
-        return (self.n_features_in_,) if perturb == "location" else ()
 
     def _influence_on(self, X, target, index, perturb):
         """`influence` of rows in memory on the entry at one index of the attribute: (n_samples, ...)."""

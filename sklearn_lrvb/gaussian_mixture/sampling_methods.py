@@ -319,16 +319,13 @@ class SamplingMethods(FittedAttributes):
         n_draws = checked_number(n_draws)
         check_method(method)
         require_arviz()
-        if X is None and sample_weight is not None:
-            raise ValueError("sample_weight goes with X: pass the training rows too.")
-        fitted = self._fitted
+        fitted = sampler.fitted
         if X is not None:
             require_table(X, "to_arviz, which gives the log likelihood of every row under every draw,")
             given = given_rows(self, X, sample_weight, fitted.origin)
             rows, numbers = given.counted(), np.flatnonzero(given.which_count())
             sampler.require_log_likelihood(n_draws, rows)
-        given = (None, None) if method == "lrvb" else (X, sample_weight)
-        parameters = self._drawn(n_draws, random_state, method, *given)
+        parameters = self._drawn(n_draws, random_state, method, X, sample_weight)
         groups = posterior_groups(parameters.reported(), fitted.structure, self._feature_names)
         if X is not None:
             log_likelihood = sampler.log_likelihood(rows, parameters)
