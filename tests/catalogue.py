@@ -11,6 +11,7 @@ import pytest
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.linear_response.observed_information import SolverCosts
+from sklearn_lrvb.row_blocks import rows_of_array
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 PRIORS = ("conjugate", "flat")
@@ -33,6 +34,11 @@ MODELS = tuple(
     )
     if prior == "conjugate" or weights == "dirichlet_distribution"
 )
+
+
+def rows_around_mean(X, n_jobs=None, sample_weight=None):
+    """The rows of an array as a fit has them."""
+    return rows_of_array(X, None, n_jobs, sample_weight).around_mean()
 
 
 def half_of(models):

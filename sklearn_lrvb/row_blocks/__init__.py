@@ -1,16 +1,11 @@
 """Passes over the rows of X, wherever these are: in an array, in batches, or in a Dask collection.
 
-`centred_rows` says what can be asked of rows, and no file outside this folder knows how they are stored.
+`CentredRows` says what can be asked of rows, and no file outside this folder knows how they are stored.
 `blocks` has what functions of a block get; `tables` makes arrays of a user's tables; `threads` limits the
 threads of numerical libraries.
 """
 
-from sklearn_lrvb.row_blocks.array_rows import (
-    ArrayRows,
-    has_holes,
-    rows_around_mean,
-    rows_of_array,
-)
+from sklearn_lrvb.row_blocks.array_rows import ArrayRows, rows_of_array
 from sklearn_lrvb.row_blocks.blocks import (
     Holes,
     RowBlock,
@@ -21,16 +16,13 @@ from sklearn_lrvb.row_blocks.blocks import (
     rows_in_batch,
     rows_of_size,
     slices,
-    sum_of_rows,
     untracked,
 )
-from sklearn_lrvb.row_blocks.centred_rows import CentredRows
 from sklearn_lrvb.row_blocks.given_rows import given_rows, is_dask, require_table
 from sklearn_lrvb.row_blocks.threads import blas_threads, openmp_threads
 
 __all__ = [
     "ArrayRows",
-    "CentredRows",
     "Holes",
     "RowBlock",
     "RowNumbers",
@@ -39,15 +31,12 @@ __all__ = [
     "batches",
     "blas_threads",
     "given_rows",
-    "has_holes",
     "is_dask",
     "openmp_threads",
     "require_table",
-    "rows_around_mean",
     "rows_in_batch",
     "rows_of_array",
     "rows_of_size",
     "slices",
-    "sum_of_rows",
     "untracked",
 ]

@@ -1,15 +1,27 @@
-"""The rows of an array, in memory or mapped from a file, complete or with missing values, as NaN.
+"""Rows measured from an origin, wherever they are, and the rows of an array.
 
-Nothing of the size of the array is ever copied. Blocks depend on their size alone and come back in row order,
-so results do not depend on ``n_jobs``.
+All that is computed from rows is one of three verbs.
 
-Passes go through rows with missing values in an order in which those of one pattern of holes follow each
-other (`PatternOrder`); results are put back into the order of the rows. A block has complete rows alone, or
-incomplete ones alone.
+* A *total* adds up the small results of a function of a block of rows (`CentredRows.total`).
+* Results of a *map* are brought together from all blocks: few of them, such as ambiguous rows alone
+  (`CentredRows.map`).
+* A result with a row for *each* row is computed where the rows are (`CentredRows.each`).
+
+The functions are pure and can be pickled without the rows: functions of a module, `functools.partial` of
+these over picklable arguments, or objects with ``__call__``; never closures over rows. They get everything
+that belongs to some rows from the `RowBlock`. How many rows a block has is decided in this folder alone: a
+caller says how many numbers its function makes of a row.
+
+*Arrays*, in memory or mapped from a file, may be complete or have missing values, as NaN. Nothing of their
+size is ever copied. Blocks depend on their size alone and come back in row order, so results do not depend on
+``n_jobs``. Passes go through rows with missing values in an order in which those of one pattern of holes
+follow each other (`PatternOrder`); results are put back into the order of the rows. A block has complete rows
+alone, or incomplete ones alone. `parts` has rows that are never all at once.
 """
 
 import contextlib
 import functools
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,7 +40,6 @@ from sklearn_lrvb.row_blocks.blocks import (
     sum_of_squares,
     untracked,
 )
-from sklearn_lrvb.row_blocks.centred_rows import CentredRows
 from sklearn_lrvb.row_blocks.tables import counted
 from sklearn_lrvb.row_blocks.threads import blas_threads, in_order
 
@@ -39,6 +50,112 @@ from sklearn_lrvb.row_blocks.threads import blas_threads, in_order
 # 200. Where the products are of second moments, as for leverage, it was 1.0 to 1.4 times at 10 features, and
 # 0.5 to 0.7 times at 25.
 _LEAST_PRODUCT_FOR_THREADS = 50
+
+
+class CentredRows(ABC):
+    """Rows of X, measured from ``origin``: so is everything that is computed from them.
+
+    Rows of weight zero are no part of them.
+
+    Attributes
+    ----------
+    origin : float64 array of shape (n_features,)
+    X : the rows as they are given: array, source of batches, or Dask array
+    n_samples, n_features : int
+    n_given : int, number of the rows with those that do not count
+    total_weight : float, how many rows there are, each as often as it counts
+    seen_weight : float or (n_features,), how many of these have a value in a column
+    variances : (n_features,), of the columns around the origin
+    has_holes : bool, whether values are missing; in blocks they are zero, and the block says where
+    n_patterns : int, number of different patterns of holes, or an upper bound
+    dtype : numpy.dtype, float64 or float32, in which X is stored
+    n_jobs : int or None, threads over blocks, as in joblib
+    """
+
+    is_in_memory = True  # Whether they are an array, in memory or mapped from a file.
+    is_lazy = False  # Whether results with a row for each row are computed later, where the rows are.
+
+    @abstractmethod
+    def total(self, function, numbers=None, along=None):
+        """Sum of ``function(block)`` over all blocks.
+
+        Parameters
+        ----------
+        function : callable
+            Its results are arrays, numbers, objects with ``+``, or None for nothing to add; or tuples or
+            lists of these. Arrays are added into, so they must be the function's own.
+        numbers : RowNumbers, or int for its ``of_row``
+            How many float64 numbers the function makes of a row; by default twice the row.
+        along : array or sparse array with a row for every row
+            The function then gets its block's rows of it as second argument.
+        """
+
+    @abstractmethod
+    def map(self, function, numbers=None):
+        """``function(block)`` of all blocks in row order, as a list.
+
+        Parameters
+        ----------
+        function : callable, whose results are small together
+        numbers : as in `total`
+        """
+
+    @abstractmethod
+    def each(self, function, shape=(), dtype=np.float64, tracked=untracked):
+        """Results that have a row for every row, rows first.
+
+        Parameters
+        ----------
+        function : callable (ArrayRows, tracked=...) -> array (n_rows, *shape)
+        shape : tuple of int
+        dtype : of the results
+        tracked : Tracked, through which the blocks are gone, where the results are computed at once
+        """
+
+    @abstractmethod
+    def at(self, positions):
+        """The rows at some positions along the line on which every row is as long as it counts.
+
+        Parameters
+        ----------
+        positions : float array (n,), ascending, at least zero and below ``total_weight``
+
+        Returns
+        -------
+        index : int array (n,), the numbers of the rows
+        rows : ArrayRows, of weight one
+        """
+
+    @abstractmethod
+    def counted(self):
+        """The rows of positive weight that have a value: CentredRows.
+
+        Raises
+        ------
+        ValueError
+            Where there is none.
+        """
+
+    @abstractmethod
+    def which_count(self):
+        """Whether every row that was given has a positive weight and a value, bool array (n_given,)."""
+
+    @abstractmethod
+    def around_mean(self):
+        """The same rows, measured from the mean of the values in every column: CentredRows."""
+
+    @abstractmethod
+    def ranges(self):
+        """Smallest and largest value of every column, (n_features,) each."""
+
+    @abstractmethod
+    def in_memory(self):
+        """All rows as `ArrayRows`; for few rows."""
+
+    def thinned(self, n_rows):
+        """Some `n_rows` evenly spaced rows, each of weight one: ArrayRows."""
+        spacing = self.total_weight / n_rows
+        return self.at(spacing * (np.arange(n_rows) + 0.5))[1]
 
 
 @dataclass(frozen=True)
@@ -271,11 +388,6 @@ def rows_of_array(X, origin, n_jobs=None, sample_weight=None, first=0, holes_kno
     """
     is_holed = has_holes(X) if holes_known is None else holes_known
     return ArrayRows(X, origin, n_jobs, sample_weight, first, PatternOrder.of(X) if is_holed else None)
-
-
-def rows_around_mean(X, n_jobs=None, sample_weight=None, holes_known=None):
-    """As `rows_of_array`, measured from the mean of the values in every column."""
-    return rows_of_array(X, None, n_jobs, sample_weight, 0, holes_known).around_mean()
 
 
 def has_holes(X):

@@ -20,7 +20,6 @@ _BLOCK_BYTES = 2**20
 _MIN_ROWS = 512
 _MAX_ROWS = 2**14  # More rows gain nothing, and would leave threads without work.
 _BATCH_BYTES = 2**25  # memory for work that is done in batches (`batches`)
-_COLUMNS_OF_A_KEY = 64  # Patterns of so many columns are integers, which are sorted faster than bytes.
 
 
 # A callable (items, number of items) -> the same items, which notices how many of them are done.
@@ -261,8 +260,8 @@ class PatternOrder:
 
 def _keys(hidden):
     """Numbers that are equal for equal patterns: bool (n, n_features) -> (n,)."""
+    n_features = hidden.shape[1]
+    if n_features < 64:  # Integers are sorted faster than bytes.
+        return hidden @ (1 << np.arange(n_features))
     bits = np.packbits(hidden, axis=1)
-    width = _COLUMNS_OF_A_KEY // 8 if bits.shape[1] * 8 <= _COLUMNS_OF_A_KEY else bits.shape[1]
-    padded = np.zeros((len(bits), width), dtype=np.uint8)
-    padded[:, : bits.shape[1]] = bits
-    return padded.view(np.uint64 if width * 8 == _COLUMNS_OF_A_KEY else f"V{width}").ravel()
+    return bits.view(f"V{bits.shape[1]}").ravel()

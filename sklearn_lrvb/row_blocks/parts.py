@@ -19,9 +19,8 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
-from sklearn_lrvb.row_blocks.array_rows import has_holes, rows_around_mean, rows_of_array
+from sklearn_lrvb.row_blocks.array_rows import CentredRows, has_holes, rows_of_array
 from sklearn_lrvb.row_blocks.blocks import added, untracked
-from sklearn_lrvb.row_blocks.centred_rows import CentredRows
 from sklearn_lrvb.row_blocks.tables import as_numbers, counted, refuse_masked
 
 # What an object has that scikit-learn takes for one table.
@@ -119,44 +118,32 @@ def survey_of_part(X, sample_weight=None):
     X : array (n_rows, n_features) of float64 or float32
     sample_weight : float64 array (n_rows,) or None
     """
-    n_rows, n_features = X.shape
     problem = _problem(X, sample_weight)
-    is_holed = has_holes(X)
-    kept, weights = counted(X, sample_weight, is_holed)
-    rows = X if kept is None else X[kept]
-    is_holed = is_holed and has_holes(rows)
-    found = {
-        "lengths": np.array([n_rows]),
-        "checksums": np.array([checksum(X, sample_weight)], dtype=np.uint64),
-        "has_holes": is_holed,
-        "problem": problem,
-    }
-    if problem is not None or not len(rows):
-        nothing, infinite = np.zeros(n_features), np.full(n_features, np.inf)
-        return Survey(
-            counted=np.zeros(1, dtype=int),
-            weights=np.zeros(1),
-            seen=nothing,
-            mean=nothing,
-            squares=nothing,
-            smallest=infinite,
-            largest=-infinite,
-            **found,
-        )
-    with np.errstate(over="ignore", invalid="ignore"):  # Values that are too large are refused afterwards.
-        centred = rows_around_mean(rows, None, weights, is_holed)
-        seen = np.broadcast_to(centred.seen_weight, n_features).astype(np.float64)
-        squares = np.where(seen > 0, centred.variances * seen, 0.0)
-    smallest, largest = centred.ranges()
+    kept, weights = counted(X, sample_weight, has_holes(X))
+    if problem is not None:  # No row counts then.
+        kept, weights = slice(0), None
+    rows = rows_of_array(X if kept is None else X[kept], np.zeros(X.shape[1]), None, weights)
+    seen = mean = squares = np.zeros(X.shape[1])
+    smallest, largest = rows.ranges()
+    if rows.n_samples:
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # Values that are too large are refused afterwards.
+            rows = rows.around_mean()
+            mean, seen = rows.origin, np.broadcast_to(rows.seen_weight, mean.shape).astype(np.float64)
+            squares = np.where(seen > 0, rows.variances * seen, 0.0)
     return Survey(
-        counted=np.array([len(rows)]),
-        weights=np.array([centred.total_weight]),
+        lengths=np.array([len(X)]),
+        counted=np.array([rows.n_samples]),
+        weights=np.array([float(rows.total_weight)]),
         seen=seen,
-        mean=centred.origin,
+        checksums=np.array([checksum(X, sample_weight)], dtype=np.uint64),
+        mean=mean,
         squares=squares,
         smallest=smallest.astype(np.float64),
         largest=largest.astype(np.float64),
-        **found,
+        has_holes=rows.has_holes,
+        problem=problem,
     )
 
 

@@ -152,6 +152,7 @@ TIMES = {
     "polars alone": (lambda: pl.DataFrame({"day": DAYS.to_numpy()}), r"0 \('day'\)"),
     "batches": (lambda: [frame(day=DAYS)], r"2 \('day'\)"),
     "Dask array": (lambda: da.from_array(DAYS.to_numpy()[:, None], chunks=(100, 1)), "0"),
+    "Dask objects": (lambda: da.from_array(frame(day=objects(DAYS)).to_numpy(), chunks=(100, 3)), "2"),
     "Dask frame": (lambda: dd.from_pandas(frame(day=DAYS), npartitions=2), r"2 \('day'\)"),
 }
 
@@ -161,7 +162,7 @@ def test_dates_and_durations_are_refused_by_name(table):
     make, columns = TIMES[table]
     with pytest.raises(TypeError, match=rf"Column\(s\) {columns} of X are dates or durations.*Drop them"):
         mixture(MODEL, 2).fit(make())
-    if table not in ("batches", "batches of lists", "Dask array", "Dask frame"):
+    if table not in ("batches", "batches of lists", "Dask array", "Dask objects", "Dask frame"):
         with pytest.raises(TypeError, match=rf"Column\(s\) {columns} of X are dates or durations"):
             MixtureImputer().fit(make())
 

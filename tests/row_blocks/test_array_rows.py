@@ -7,12 +7,14 @@ import threading
 
 import numpy as np
 import pytest
+from catalogue import rows_around_mean
 from joblib import parallel_config
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_lrvb import row_blocks
-from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, RowNumbers, array_rows, batches, rows_around_mean
+from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, RowNumbers, array_rows, batches, rows_of_array
+from sklearn_lrvb.row_blocks.parts import BatchRows
 
 
 @pytest.fixture(params=[np.float64, np.float32])
@@ -148,6 +150,29 @@ def test_a_function_gets_its_blocks_rows_of_what_runs_along(kind, small_blocks):
 def test_a_map_is_concatenated_over_the_rows(X, n_jobs, small_blocks):
     rows = ArrayRows(X, np.zeros(3), n_jobs)
     np.testing.assert_array_equal(rows.concatenated(operator.attrgetter("rows")), X.astype(float))
+
+
+@pytest.mark.parametrize("lengths", [None, (3, 4), (1, 0, 2, 4)])
+def test_a_position_between_two_rows_is_in_the_later_one(lengths):
+    """So positions say the same of rows with weights, and of these rows as often as they count."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(7, 2)), np.array([2.0, 1.0, 0.0, 3.0, 1.0, 1.0, 2.0])
+    rows = rows_of_array(X, np.zeros(2), sample_weight=weights).counted()
+    if lengths is not None:
+        parts = [slice(end - length, end) for end, length in zip(np.cumsum(lengths), lengths, strict=True)]
+        rows = BatchRows([(X[part], weights[part]) for part in parts], np.zeros(2), 1)
+    index, some = rows.at(np.arange(10.0))
+    repeated = np.repeat(X, weights.astype(int), axis=0)
+    np.testing.assert_array_equal(some.X, repeated)
+    np.testing.assert_array_equal(index, [0, 0, 1, 2, 2, 2, 3, 4, 5, 5])  # among those that count
+    np.testing.assert_array_equal(some.at(np.arange(10.0))[1].X, repeated)
+
+
+def test_threads_change_no_bit_of_a_total(small_blocks):
+    X = np.random.default_rng(0).normal(size=(1005, 3))
+    one, two = (ArrayRows(X, np.zeros(3), n_jobs).total(nested_sums) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one[0], two[0])
+    np.testing.assert_array_equal(one[2].values, two[2].values)
 
 
 def write_rows(factor, block, out):

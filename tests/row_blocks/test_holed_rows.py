@@ -4,8 +4,9 @@ import functools
 
 import numpy as np
 import pytest
+from catalogue import rows_around_mean
 
-from sklearn_lrvb.row_blocks import rows_around_mean, rows_of_array
+from sklearn_lrvb.row_blocks import rows_of_array
 
 
 def with_holes(n_rows=400, n_features=4, share=0.3, seed=0):

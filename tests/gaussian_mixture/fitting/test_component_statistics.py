@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from catalogue import MODELS, mixture, model_id, three_blobs
+from catalogue import MODELS, mixture, model_id, rows_around_mean, three_blobs
 from scipy.special import xlogy
 
 from sklearn_lrvb.gaussian_mixture.arguments import resolve_prior
@@ -17,7 +17,6 @@ from sklearn_lrvb.gaussian_mixture.fitting.moves import (
     emptied,
     own_divergences,
 )
-from sklearn_lrvb.row_blocks import rows_around_mean
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)

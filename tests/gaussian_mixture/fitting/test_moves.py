@@ -14,6 +14,7 @@ from catalogue import (
     models_in_turn,
     newton_decrement,
     overlapping,
+    rows_around_mean,
     three_blobs,
 )
 from sklearn.base import clone
@@ -37,7 +38,6 @@ from sklearn_lrvb.gaussian_mixture.fitting.moves import (
 )
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
-from sklearn_lrvb.row_blocks import rows_around_mean
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, PRIORS, mixture, overlapping, three_blobs
+from catalogue import COVARIANCE_TYPES, PRIORS, mixture, overlapping, rows_around_mean, three_blobs
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_blobs
 from sklearn.decomposition import PCA
@@ -25,7 +25,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import (
 )
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import RowSpan
 from sklearn_lrvb.gaussian_mixture.fitting.starts import standardized_kmeans
-from sklearn_lrvb.row_blocks import ArrayRows, rows_around_mean
+from sklearn_lrvb.row_blocks import ArrayRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 every_prior = pytest.mark.parametrize("prior", PRIORS)

@@ -4,7 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from catalogue import FACTORIZATIONS, INFORMATION, WEIGHT_PRIORS, newton_decrement, use_information
+from catalogue import (
+    FACTORIZATIONS,
+    INFORMATION,
+    WEIGHT_PRIORS,
+    newton_decrement,
+    rows_around_mean,
+    use_information,
+)
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -14,7 +21,6 @@ from sklearn_lrvb.gaussian_mixture.e_step.prediction import responsibilities_of_
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.moves import ComponentStatistics
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
-from sklearn_lrvb.row_blocks import rows_around_mean
 
 N_SAMPLES, N_FEATURES = 14, 18
 ARRAYS = (

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, MODELS, half_of, mixture, model_id, models_in_turn, three_blobs
+from catalogue import (
+    COVARIANCE_TYPES,
+    MODELS,
+    half_of,
+    mixture,
+    model_id,
+    models_in_turn,
+    rows_around_mean,
+    three_blobs,
+)
 
 from sklearn_lrvb.gaussian_mixture.arguments import resolve_prior
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
@@ -13,7 +22,6 @@ from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import RowsOfComponents, Search, splits
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.row_blocks import rows_around_mean
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)

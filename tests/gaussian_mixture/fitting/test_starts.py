@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from catalogue import overlapping, three_blobs
+from catalogue import overlapping, rows_around_mean, three_blobs
 from scipy.sparse import issparse
 from sklearn.metrics import pairwise_distances
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.fitting import starts
 from sklearn_lrvb.gaussian_mixture.fitting.starts import starting_responsibilities
-from sklearn_lrvb.row_blocks import ArrayRows, rows_around_mean
+from sklearn_lrvb.row_blocks import ArrayRows
 
 X = three_blobs()
 
