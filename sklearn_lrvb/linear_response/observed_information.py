@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Literal, NamedTuple, NoReturn
+from typing import ClassVar, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -189,6 +189,8 @@ class ObservedInformation(ABC):
     holds_rows : bool
         Whether results need products with data that the solver was given, such as training rows, so that
         these must stay in memory. False where the solver's own arrays suffice.
+    has_kernels : bool
+        Whether covariances follow from products with the columns of B alone (`DualInformation.half`).
 
     Examples
     --------
@@ -208,6 +210,7 @@ class ObservedInformation(ABC):
 
     name: ClassVar[str]
     holds_rows: ClassVar[bool]
+    has_kernels = False
 
     def __init__(self, complete: CompleteInformation) -> None:
         self.complete = complete
@@ -246,19 +249,13 @@ class ObservedInformation(ABC):
         The eigenvalue is one less the largest fraction of missing information.
         """
 
-    @abstractmethod
-    def response_route(self, n_targets: int, routes: Any) -> Any:
-        """The cheapest way to the responses to many targets, each of which depends on few coordinates.
+    def inverse_for(self, n_targets: int) -> NDArray[np.float64] | None:
+        """M^-1, (D, D), where it is the cheapest way to the responses to so many targets.
 
-        Parameters
-        ----------
-        n_targets : int
-        routes : object
-            With the caller's three ways, one of which is called and gives the answer:
-            ``by_inverse(inverse)`` takes M^-1, (D, D), ``by_solutions(information)`` one `solve` for every
-            target, and ``by_kernels(information)`` products of the targets with the columns of B
-            (`DualInformation`).
+        It is not to be written to. None where a `solve` for every target is cheaper, or where the solver does
+        not form the inverse.
         """
+        return None
 
     @abstractmethod
     def _scaled_system(self) -> NDArray[np.float64]:

@@ -158,12 +158,12 @@ class PrimalInformation(_FactoredInformation):
         values, vectors = eigh(self._matrix, subset_by_index=[0, 0])
         return values[0], vectors[:, 0]
 
-    def response_route(self, n_targets: int, routes: Any) -> Any:
-        """The route `by_inverse`, or `by_solutions` for fewer targets than coordinates."""
+    def inverse_for(self, n_targets: int) -> NDArray[np.float64] | None:
+        """M^-1 for as many targets as coordinates or more."""
         if n_targets < len(self):
-            return routes.by_solutions(self)
+            return None
         self.require_positive_definite()
-        return routes.by_inverse(self._inverse)
+        return self._inverse
 
     def covariance(self, index: ArrayLike | None = None) -> NDArray[np.float64]:
         """M^-1[index, index], exactly symmetric: (m, m)."""
@@ -250,6 +250,7 @@ class DualInformation(_FactoredInformation):
         # With E the root of the shares that remain, S = E (I - T' B B' T) E, where T T' = R of what remains.
         self._remaining = remaining
         self._rest = complete if remaining is None else complete.remaining(remaining)
+        self.has_kernels = remaining is None
 
     def half(self, responses: NDArray[np.float64]) -> NDArray[np.float64]:
         """A root z of the contribution of B to the covariance of X, z'z = X' (M^-1 - R) X: (m, c).
@@ -261,13 +262,6 @@ class DualInformation(_FactoredInformation):
         """
         self.require_positive_definite()
         return self._solve_lower(responses)
-
-    def half_transposed(self, halves: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(I - B' R B)^-1 B' R X from the `half` of B' R X: (m, c) -> (m, c).
-
-        B times these, times R, is the contribution of missing information to the responses to X.
-        """
-        return self._solve_upper(halves)
 
     @property
     def log_determinant(self) -> float:
@@ -289,10 +283,6 @@ class DualInformation(_FactoredInformation):
         if not len(values) or values[0] >= 1.0:
             return 1.0, np.eye(1, len(self))[0]
         return values[0], self._times_columns(vectors[:, :1])[:, 0] / np.sqrt(1.0 - values[0])
-
-    def response_route(self, n_targets: int, routes: Any) -> Any:
-        """The route `by_kernels`; `by_solutions` where C is not zero."""
-        return routes.by_kernels(self) if self._remaining is None else routes.by_solutions(self)
 
     def to_arrays(self) -> dict[str, NDArray]:
         """The arrays of the factor and the ``remaining`` shares, or S in primal form where it is smaller."""
@@ -504,10 +494,6 @@ class MatrixFreeInformation(ObservedInformation):
         )
         shown = Definiteness.UNDECIDED if is_convex else Definiteness.INDEFINITE
         return self._as_newton_step(scaled, step, shown)
-
-    def response_route(self, n_targets: int, routes: Any) -> Any:
-        """The route `by_solutions`."""
-        return routes.by_solutions(self)
 
     def _column_batches(self, n_columns):
         """Slices of columns that share their products."""

@@ -188,7 +188,7 @@ def test_the_inverse_and_its_root_are_formed_once(complete):
     packed = len(pickle.dumps(information))
     index = np.arange(2, SIZE)
     first = [information.covariance(), information.covariance_root(), information.deviations]
-    inverse = information.response_route(SIZE, NamedRoutes())[1]
+    inverse = information.inverse_for(SIZE)
     assert counting.widths == [SIZE] * 3  # two for the inverse, one for its root
     again = [information.covariance(), information.covariance_root(), information.deviations]
     for one, other in zip(first, again, strict=True):
@@ -196,7 +196,7 @@ def test_the_inverse_and_its_root_are_formed_once(complete):
         one[:] = np.nan  # Answers belong to the caller.
     np.testing.assert_array_equal(information.covariance(index), inverse[np.ix_(index, index)])
     np.testing.assert_array_equal(information.covariance_root(index), again[1][:, index])
-    assert information.response_route(SIZE, NamedRoutes())[1] is inverse
+    assert information.inverse_for(SIZE) is inverse
     np.testing.assert_array_equal(inverse, again[0])
     assert counting.widths == [SIZE] * 3
     counting.widths.clear()
@@ -354,31 +354,17 @@ def test_solvers_answer_for_themselves(complete, solver):
     assert information.holds_rows == (solver == "matrix_free")
 
 
-class NamedRoutes:
-    """Which route was taken, and with what."""
-
-    def by_inverse(self, inverse):
-        return "inverse", inverse
-
-    def by_solutions(self, information):
-        return "solutions", information
-
-    def by_kernels(self, information):
-        return "kernels", information
-
-
 @solvers
-def test_routes_to_responses(complete, solver):
+def test_the_inverse_is_for_many_targets(complete, solver):
     root = missing_root(complete, solver, 0.9)
     information = information_of(complete, solver, root)
-    few, many = (information.response_route(n, NamedRoutes()) for n in (SIZE - 1, SIZE))
+    few, many = (information.inverse_for(n) for n in (SIZE - 1, SIZE))
+    assert few is None
     if solver == "primal":
-        assert few == ("solutions", information)
-        assert many[0] == "inverse"
-        np.testing.assert_allclose(many[1], covariance_of(complete, root), atol=1e-9)
+        np.testing.assert_allclose(many, covariance_of(complete, root), atol=1e-9)
     else:
-        route = "kernels" if solver in ("dual", "dual_low_rank") else "solutions"
-        assert few == many == (route, information)
+        assert many is None
+    assert information.has_kernels == (solver in ("dual", "dual_low_rank"))
 
 
 @pytest.mark.parametrize(

@@ -237,8 +237,8 @@ def _products_of_influence(block, influence):
     return weighted.sum(axis=1), weighted @ influence
 
 
-class _Rows:
-    """Rows of one block and their features.
+class RowStatistics:
+    """What rows of one block add to the sufficient statistics, where no other row's assignment responds.
 
     Parameters
     ----------
@@ -248,14 +248,9 @@ class _Rows:
     """
 
     def __init__(self, posterior, whitened, used):
-        self._posterior = posterior
-        self._structure = posterior.structure
-        self._whitened = whitened
-        self._used = used
+        self._posterior, self._structure = posterior, posterior.structure
+        self._whitened, self._used = whitened, used
         self._kept = {}
-
-    def _rows(self, k, columns):
-        return self._whitened.values[k][:, columns]
 
     def _features(self, k, columns):
         """h_k of some of the rows, (F, n); not to be written to."""
@@ -264,19 +259,52 @@ class _Rows:
         features = self._kept[k]
         return features if len(columns) == features.shape[1] else features.take(columns, axis=1)
 
+    def counts(self, weights, columns):
+        """Changes of the expected counts, with weights of some rows in the components: (K, n) -> (K, n)."""
+        return weights
 
-class _RowResponses(_Rows):
-    """Rows of one block, with the images M^-1 h of their features."""
+    def moments(self, l, weights, columns):
+        """Changes of a component's other statistics in its frame, as of features: (P, n), (Q, n)."""
+        n_linear = 1 + self._structure.n_features
+        quadratic = sum(
+            weights[k] * self._features(k, columns)[n_linear:]
+            for k in self._structure.layout.components_sharing_precision(l)
+        )
+        return weights[l] * self._features(l, columns)[1:n_linear], quadratic
+
+
+class RowResponses(RowStatistics):
+    """The same where all assignments respond, and the covariances of log densities.
+
+    They follow from the images M^-1 h of the rows' features: from the inverse M^-1, or solved for one by one.
+
+    Parameters
+    ----------
+    posterior, whitened, used : as in `RowStatistics`
+    information : ObservedInformation
+    inverse : array (D, D) or None
+    """
+
+    def __init__(self, posterior, whitened, used, information, inverse):
+        super().__init__(posterior, whitened, used)
+        self._inverse = inverse
+        if inverse is None:
+            self._solutions = np.zeros((len(used), len(information), used.shape[1]))
+            for k, columns in enumerate(map(np.flatnonzero, used)):
+                sources = np.zeros((len(information), columns.size))
+                sources[self._coordinates(k)] = self._features(k, columns)
+                if columns.size:
+                    self._solutions[k][:, columns] = information.solve(sources)
 
     def _coordinates(self, k):
         """Coordinates of a component's coefficients, int array (F,)."""
         return self._structure.layout.coefficient_index(k)
 
-    def covariance(self, k, l, columns):
-        """T_kl of some of the rows, (n,)."""
-        return np.einsum(
-            "fn,fn->n", self._features(l, columns), self._images(k, self._coordinates(l), columns)
-        )
+    def _images(self, k, coordinates, columns):
+        """(M^-1 h_k)[coordinates] of some rows, (len(coordinates), n)."""
+        if self._inverse is None:
+            return self._solutions[k][np.ix_(coordinates, columns)]
+        return self._inverse[np.ix_(coordinates, self._coordinates(k))] @ self._features(k, columns)
 
     def covariances(self):
         """T, zero for components to which a row does not belong: (K, K, n)."""
@@ -285,7 +313,8 @@ class _RowResponses(_Rows):
             for l in range(k + 1):
                 columns = np.flatnonzero(used & self._used[l])
                 if columns.size:
-                    covariances[k, l, columns] = self.covariance(k, l, columns)
+                    images = self._images(k, self._coordinates(l), columns)
+                    covariances[k, l, columns] = np.einsum("fn,fn->n", self._features(l, columns), images)
                     covariances[l, k] = covariances[k, l]
         return covariances
 
@@ -300,12 +329,10 @@ class _RowResponses(_Rows):
         return response
 
     def counts(self, weights, columns):
-        """Changes of the expected counts: (K, n), int array (n,) -> (K, n)."""
         response = self._response(np.arange(len(weights)), weights, columns)
         return cho_solve((self._posterior.intercept_root, True), response)
 
     def moments(self, l, weights, columns):
-        """Changes of a component's other statistics in its frame, as of features: (P, n), (Q, n)."""
         structure, group = self._structure, self._structure.layout.precision_group(l)
         response = self._response(self._coordinates(l)[1:], weights, columns)
         linear, quadratic = response[: structure.n_features], response[structure.n_features :]
@@ -314,115 +341,12 @@ class _RowResponses(_Rows):
         return linear, quadratic
 
 
-class _ByInverse(_RowResponses):
-    """Responses from the matrix M^-1."""
-
-    def __init__(self, inverse, *rows):
-        super().__init__(*rows)
-        self._inverse = inverse
-
-    def _images(self, k, coordinates, columns):
-        """(M^-1 h_k)[coordinates], (len(coordinates), n)."""
-        return self._inverse[np.ix_(coordinates, self._coordinates(k))] @ self._features(k, columns)
-
-
-class _BySolutions(_RowResponses):
-    """Responses from M^-1 h, solved for every row and component."""
-
-    def __init__(self, information, *rows):
-        super().__init__(*rows)
-        self._solutions = [self._solved(information, k) for k in range(len(self._used))]
-
-    def _solved(self, information, k):
-        solutions = np.zeros((len(information), self._used.shape[1]))
-        columns = np.flatnonzero(self._used[k])
-        if columns.size:
-            sources = np.zeros((len(information), columns.size))
-            sources[self._coordinates(k)] = self._features(k, columns)
-            solutions[:, columns] = information.solve(sources)
-        return solutions
-
-    def _images(self, k, coordinates, columns):
-        """(M^-1 h_k)[coordinates], (len(coordinates), n)."""
-        return self._solutions[k][np.ix_(coordinates, columns)]
-
-
-class _ByKernels(_RowResponses):
-    """Responses from M^-1 = R + R B (I - B' R B)^-1 B' R, by kernels of the rows with the columns of B."""
-
-    def __init__(self, information, *rows):
-        super().__init__(*rows)
-        self._information = information
-        self._halves = [self._half(k) for k in range(len(self._used))]
-
-    def _half(self, k):
-        """z with z'z the contribution of B to T_kk; zero for rows that do not belong to k: (m, n)."""
-        halves = np.zeros((len(self._information.factor), self._used.shape[1]))
-        columns = np.flatnonzero(self._used[k])
-        if columns.size:
-            kernels = self._information.factor.responses_to_rows(k, self._rows(k, columns))
-            halves[:, columns] = self._information.half(kernels)
-        return halves
-
-    def covariance(self, k, l, columns):
-        """T_kl of some of the rows, (n,)."""
-        posterior, structure = self._posterior, self._structure
-        rows, others, group = (
-            self._rows(k, columns),
-            self._rows(l, columns),
-            structure.layout.precision_group(k),
-        )
-        covariance = np.einsum("mn,mn->n", self._halves[k][:, columns], self._halves[l][:, columns])
-        covariance += posterior.intercept_root[k] @ posterior.intercept_root[l]
-        if k == l:
-            covariance += np.einsum("pn,pn->n", rows, rows) / posterior.mean_precision[k]
-        if l in structure.layout.components_sharing_precision(k):
-            products = structure.quadratic_products(rows, others, posterior.second_moment_origin[group])
-            covariance += products * (structure.power / posterior.effective_degrees_of_freedom[group])
-        return covariance
-
-    def _reassigned(self, weights, columns):
-        """(I - B' R B)^-1 B' R H q, the response of the ambiguous rows' assignments: (m, n)."""
-        halves = sum(own * half[:, columns] for own, half in zip(weights, self._halves, strict=True))
-        return self._information.half_transposed(halves)
-
-    def counts(self, weights, columns):
-        """Changes of the expected counts: (K, n), int array (n,) -> (K, n)."""
-        return weights + self._information.factor.weights @ self._reassigned(weights, columns)
-
-    def moments(self, l, weights, columns):
-        """Changes of a component's other statistics in its frame, as of features: (P, n), (Q, n)."""
-        structure, n_features = self._structure, self._structure.n_features
-        reassigned = self._reassigned(weights, columns)
-        quadratic = 0.0
-        for k in structure.layout.components_sharing_precision(l):
-            change = weights[k] * self._features(k, columns)
-            change += self._information.factor.component_product(k, reassigned)
-            quadratic += change[1 + n_features :]
-            if k == l:
-                linear = change[1 : 1 + n_features]
-        return linear, quadratic
-
-
-class WithoutResponse(_Rows):
-    """Responses where no other row's assignment responds (M^-1 = R)."""
-
-    def counts(self, weights, columns):
-        """Changes of the expected counts: (K, n), int array (n,) -> (K, n)."""
-        return weights
-
-    def moments(self, l, weights, columns):
-        """Changes of a component's other statistics in its frame, as of features: (P, n), (Q, n)."""
-        n_features = self._structure.n_features
-        components_sharing_precision = self._structure.layout.components_sharing_precision(l)
-        quadratic = sum(
-            weights[k] * self._features(k, columns)[1 + n_features :] for k in components_sharing_precision
-        )
-        return weights[l] * self._rows(l, columns), quadratic
-
-
 class ResponsesOfRows:
     """Responses of many rows, block by block, computed in the cheapest way.
+
+    For as many rows as unknowns the inverse M^-1 is formed. Of fewer, one system is solved for every row and
+    component; but where M has the dual form, T needs kernels of the rows with the columns of B only. In 300
+    features these take a hundredth of the time.
 
     Parameters
     ----------
@@ -432,55 +356,70 @@ class ResponsesOfRows:
     """
 
     def __init__(self, information, posterior, n_rows):
-        self._posterior = posterior
-        n_targets = n_rows * posterior.n_components
-        self._response_class, self._source, self._numbers = information.response_route(n_targets, self)
+        self._information, self._posterior = information, posterior
+        self._inverse = information.inverse_for(n_rows * posterior.n_components)
 
-    def by_kernels(self, information):
-        """The class of the responses, its first argument, and its `RowNumbers` (`ResponseRoutes`)."""
-        size = len(information.factor) + self._posterior.n_features
-        return _ByKernels, information, RowNumbers(self._posterior.n_components * size, of_product=size)
-
-    def by_solutions(self, information):
-        """The same where every row and component is solved for."""
-        return _BySolutions, information, None
-
-    def by_inverse(self, inverse):
-        """The same from the matrix M^-1."""
-        structure = self._posterior.structure
-        n_features = 1 + structure.n_features + structure.n_quadratic
-        # Only the rows of a block that two components share take part in the products.
-        return _ByInverse, inverse, RowNumbers(2 * n_features, of_product=n_features // 2)
-
-    def concatenated(self, function, rows, tracked=untracked):
+    def concatenated(self, function, rows, tracked=untracked, by_kernels=True):
         """``function(responses, block)`` of all blocks of some rows, as `ArrayRows.concatenated`.
 
         Solving for rows may itself take passes over the training rows. It is then done here, for as many rows
         at once as memory allows. Otherwise the function is applied in one pass over the rows.
+
+        Parameters
+        ----------
+        by_kernels : bool, default=True
+            Whether the function asks for `covariances` only.
         """
         function = functools.partial(function, self)
-        if self._numbers is not None:
-            return rows.concatenated(function, self._numbers, tracked)
+        structure, n_components = self._posterior.structure, self._posterior.n_components
+        if self._inverse is not None:
+            # Only the rows of a block that two components share take part in the products.
+            n_features = 1 + structure.n_features + structure.n_quadratic
+            numbers = RowNumbers(2 * n_features, of_product=n_features // 2)
+            return rows.concatenated(function, numbers, tracked)
+        if by_kernels and self._information.has_kernels and not rows.has_holes:
+            size = len(self._information.factor) + structure.n_features
+            numbers = RowNumbers(n_components * size, of_product=size)
+            return rows.concatenated(function, numbers, tracked)
         whole = None
-        for block in rows.blocks(8 * len(self._source) * self._posterior.n_components, tracked):
+        for block in rows.blocks(8 * len(self._information) * n_components, tracked):
             part = function(block)
             if whole is None:
                 whole = np.empty((rows.n_samples, *part.shape[:-1]))
             whole[block.numbers] = part.T
         return whole
 
+    def of_block(self, whitened, used):
+        """`RowResponses` of the rows of one block: OwnRows, bool array (K, n)."""
+        return RowResponses(self._posterior, whitened, used, self._information, self._inverse)
+
+    def covariances(self, whitened, used):
+        """T of the rows of one block, zero for components to which a row does not belong: (K, K, n)."""
+        information, posterior, structure = self._information, self._posterior, self._posterior.structure
+        # Kernels are of rows, not of what is expected of rows with holes.
+        if self._inverse is not None or not information.has_kernels or whitened.hidden is not None:
+            return self.of_block(whitened, used).covariances()
+        # M^-1 = R + R B (I - B' R B)^-1 B' R.
+        halves = np.zeros((len(used), len(information.factor), used.shape[1]))
+        for k, columns in enumerate(map(np.flatnonzero, used)):
+            if columns.size:
+                kernels = information.factor.responses_to_rows(k, whitened.values[k][:, columns])
+                halves[k][:, columns] = information.half(kernels)
+        covariances = np.einsum("kmn,lmn->kln", halves, halves)
+        covariances += (posterior.intercept_root @ posterior.intercept_root.T)[:, :, None]
+        for k, rows in enumerate(whitened.values):
+            covariances[k, k] += np.einsum("pn,pn->n", rows, rows) / posterior.mean_precision[k]
+            group = structure.layout.precision_group(k)
+            variance = structure.power / posterior.effective_degrees_of_freedom[group]
+            for l in structure.layout.components_sharing_precision(k):
+                origin = posterior.second_moment_origin[group]
+                covariances[k, l] += variance * structure.quadratic_products(rows, whitened.values[l], origin)
+        return covariances * (used[:, None] & used)
+
     def variances(self, sources):
         """Posterior variances of linear functions J beta of the coefficients, given J' (D, n): (n,)."""
-        if self._response_class is _ByInverse:
-            return np.einsum("dn,dn->n", sources, self._source @ sources)
-        return np.einsum("dn,dn->n", sources, self._source.solve(sources))
-
-    def of_block(self, whitened, used):
-        """Responses of the rows of one block: OwnRows, bool array (K, n)."""
-        kind = self._response_class
-        if kind is _ByKernels and whitened.hidden is not None:
-            kind = _BySolutions  # Kernels are of rows, not of what is expected of rows with holes.
-        return kind(self._source, self._posterior, whitened, used)
+        images = self._information.solve(sources) if self._inverse is None else self._inverse @ sources
+        return np.einsum("dn,dn->n", sources, images)
 
 
 def expect_in_range(frames, block):

@@ -34,7 +34,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     normalized,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
-from sklearn_lrvb.gaussian_mixture.uncertainty.influence import WithoutResponse, expect_in_range
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import RowStatistics, expect_in_range
 from sklearn_lrvb.row_blocks import batches, untracked
 
 # Variance of a direction in a component's covariance without the row, relative to that with it, below which
@@ -77,14 +77,14 @@ def responsibility_deviations(rows, posterior, responses, tracked=untracked):
 def _leverages_of_block(frames, responses, block):
     expectation = expect_in_range(frames, block)
     r = expectation.responsibilities
-    covariances = responses.of_block(expectation.whitened, r > LEAST_RESPONSIBILITY_IN_SCORE).covariances()
+    covariances = responses.covariances(expectation.whitened, r > LEAST_RESPONSIBILITY_IN_SCORE)
     return np.maximum(np.einsum("kn,kln,ln->n", r, covariances, r), 0.0)
 
 
 def _deviations_of_block(frames, responses, block):
     expectation = expect_in_range(frames, block)
     r = expectation.responsibilities
-    covariances = responses.of_block(expectation.whitened, r > LEAST_RESPONSIVE_RESPONSIBILITY).covariances()
+    covariances = responses.covariances(expectation.whitened, r > LEAST_RESPONSIVE_RESPONSIBILITY)
     # Row k is e_k - r, whose diagonal would cancel in a subtraction.
     gradients = np.repeat(-r.T[:, None, :], len(r), axis=1)
     np.einsum("nkk->nk", gradients)[...] = complements(r).T
@@ -110,7 +110,7 @@ def one_steps(rows, posterior, responses, tracked=untracked):
         than half of the row. A score is NaN where the step leaves a component without a proper posterior.
     """
     function = functools.partial(_one_steps_of_block, posterior, OwnFrames(posterior))
-    return responses.concatenated(function, rows, tracked)
+    return responses.concatenated(function, rows, tracked, by_kernels=False)
 
 
 def scores_of_one_step(steps):
@@ -150,7 +150,7 @@ def _one_steps_of_block(posterior, frames, responses, block):
     used, counts = _used(posterior, r), block.counts
     own = responses.of_block(whitened, used)
     step = _scores_at(posterior, expectation, own, -counts * _own_response(r, counts, own.covariances()))
-    alone = _scores_at(posterior, expectation, WithoutResponse(posterior, whitened, used), -counts * r)
+    alone = _scores_at(posterior, expectation, RowStatistics(posterior, whitened, used), -counts * r)
     expected_counts = posterior.counts[:, None]
     shares = np.divide(r, expected_counts, out=np.zeros_like(r), where=expected_counts > 0)
     return np.stack([step, alone, counts * np.where(r > 0.5, shares, 0.0).max(axis=0)])
