@@ -21,8 +21,8 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.influence import (
     weight_influence_of_few_rows,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
-    are_rough,
-    are_worth_a_refit,
+    ROUGH,
+    WORTH_A_REFIT,
     changes_by_response,
     leverages,
     scores_of_one_step,
@@ -256,7 +256,7 @@ class InfluenceMethods(FittedAttributes):
             if rows.is_lazy:
                 scores = scores_of_one_step(steps)
                 # One pass for both questions, which keeps a byte for every row.
-                found = np.asarray(np.isnan(scores) + 2 * are_rough(changes_by_response(steps)), np.int8)
+                found = np.asarray(np.isnan(scores) + 2 * (changes_by_response(steps) > ROUGH), np.int8)
                 return scores, np.flatnonzero(found == 1), np.flatnonzero(found == 2)
             return _with_refits(steps, rows, counted, uncertainty, tracked)
 
@@ -353,11 +353,11 @@ def _with_refits(steps, rows, counted, uncertainty, tracked):
     """
     scores, changes = scores_of_one_step(steps), changes_by_response(steps)
     numbers = np.flatnonzero(rows.which_count())
-    far = numbers[are_worth_a_refit(changes)[numbers]]  # Rows that do not count are not left out.
+    far = numbers[changes[numbers] > WORTH_A_REFIT]  # Rows that do not count are not left out.
     far = far[np.argsort(-changes[far], kind="stable")]
     n_refits = min(len(far), max(_LEAST_REFITS, _ROWS_OF_REFITS // rows.n_samples))
     is_rough = np.zeros(len(scores), dtype=bool)
-    is_rough[far] = are_rough(changes[far])
+    is_rough[far] = changes[far] > ROUGH
     if n_refits:
         posterior, source = uncertainty.fitted.posterior, uncertainty.source
         at_optimum, information = e_step(counted, posterior), source.information(source.size)

@@ -59,7 +59,7 @@ def test_means_respond_to_the_parameters_as_their_deviations_say(model, row):
     for block in all_blocks:
         if block.holes is not None:
             place, feature = np.nonzero(block.seen.T == 0)
-            _, sources = variances_and_sources(posterior, frames, block, place, feature)
+            _, sources = variances_and_sources(frames, block, place, feature)
             numbers = block.numbers[place]
             differences = (up - down)[numbers, feature] / (2 * step)
             np.testing.assert_allclose(

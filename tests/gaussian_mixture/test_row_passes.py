@@ -122,4 +122,4 @@ def test_responses_of_rows_travel_without_the_training_rows(solver, sizes, monke
     sizes.clear()
     estimator.leverage(X)
     travelled = {name for name, _ in sizes}
-    assert ("leave_one_out._leverages_of_block" in travelled) == (solver == "primal")
+    assert ("leave_one_out.leverages" in travelled) == (solver == "primal")

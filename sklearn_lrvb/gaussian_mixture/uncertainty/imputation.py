@@ -70,44 +70,24 @@ def _coordinates(posterior, whitened):
     return whitened.hidden.mapped(roots, whitened.values) + posterior.centred_means[:, :, None]
 
 
-def imputation_deviations(rows, posterior, responses, tracked=untracked):
-    """Standard deviations of the missing values, zero where a value is there: (n_samples, P).
-
-    Parameters
-    ----------
-    rows : ArrayRows
-    posterior : VariationalPosterior
-    responses : ResponsesOfRows
-    tracked : Tracked, through which the blocks of rows are gone
-    """
-    function = functools.partial(_deviations_of_block, posterior, OwnFrames(posterior))
-    return responses.concatenated(function, rows, tracked)
-
-
-def _deviations_of_block(posterior, frames, responses, block):
+def imputation_deviations(responses, block):
+    """Standard deviations of the missing values of a block, zero where a value is there: (P, n)."""
     deviations = np.zeros_like(block.rows)
     if block.holes is None:
         return deviations
     row, feature = np.nonzero(block.seen.T == 0)
-    for some in batches(len(row), 8 * 4 * posterior.structure.n_coefficients):
-        deviations[feature[some], row[some]] = _deviations_of_values(
-            posterior, frames, responses, block, row[some], feature[some]
-        )
+    for some in batches(len(row), 8 * 4 * responses.posterior.structure.n_coefficients):
+        variances, sources = variances_and_sources(responses.frames, block, row[some], feature[some])
+        variances += np.maximum(responses.variances(sources), 0.0)
+        deviations[feature[some], row[some]] = np.sqrt(variances)
     return deviations
 
 
-def _deviations_of_values(posterior, frames, responses, block, row, feature):
-    """Standard deviations of some missing values, given their rows and features, int arrays (m,) each."""
-    variances, sources = variances_and_sources(posterior, frames, block, row, feature)
-    return np.sqrt(variances + np.maximum(responses.variances(sources), 0.0))
-
-
-def variances_and_sources(posterior, frames, block, row, feature):
+def variances_and_sources(frames, block, row, feature):
     """v and J' of some missing values of a block.
 
     Parameters
     ----------
-    posterior : VariationalPosterior
     frames : OwnFrames
     block : RowBlock with holes
     row, feature : int arrays (m,), where the values are; rows ascend
@@ -117,10 +97,12 @@ def variances_and_sources(posterior, frames, block, row, feature):
     variances : (m,), given the posterior
     sources : (D, m)
     """
-    repeated = _repeated(block, row)
-    expectation = expect_in_range(frames, repeated)
-    r, whitened = expectation.responsibilities, expectation.whitened
-    structure, each = posterior.structure, np.arange(len(row))
+    posterior, structure = frames.posterior, frames.posterior.structure
+    # The row of every value.
+    used, pattern = np.unique(block.holes.pattern[row], return_inverse=True)
+    holes = Holes(block.holes.hidden[used], pattern)
+    expectation = expect_in_range(frames, RowBlock(block.rows[:, row], None, 0, block.numbers[row], holes))
+    r, whitened, each = expectation.responsibilities, expectation.whitened, np.arange(len(row))
     coordinates = _coordinates(posterior, whitened)[:, feature, each]
     gaps = coordinates - np.einsum("km,km->m", r, coordinates)
     # Pi W^-T e of every value's coordinate e.
@@ -128,34 +110,18 @@ def variances_and_sources(posterior, frames, block, row, feature):
     unit_vectors[:, feature, each] = 1.0
     roots = structure.transposed(structure.whiteners(posterior.whiteners))
     directions = whitened.hidden.onto(whitened.hidden.mapped(roots, unit_vectors))
-    ratios = _variance_ratios(posterior, whitened.hidden.n_hidden[whitened.pattern])
-    variances = (r * (ratios * np.einsum("kpm,kpm->km", directions, directions) + np.square(gaps))).sum(
-        axis=0
-    )
+    # The variance at the mean precision, times the ratio of the mean of the variance to it. That of n hidden
+    # of P features is the inverse of the (n, n) block of a Wishart matrix of nu degrees of freedom, with mean
+    # nu/(nu - n - 1) in units of that at its mean.
+    freedom = structure.layout.per_component(posterior.degrees_of_freedom)[:, None]
+    n_hidden = whitened.hidden.n_hidden[whitened.pattern] if structure.is_matrix else 1.0
+    ratios = freedom / np.maximum(freedom - 1.0 - n_hidden, freedom / _LARGEST_RATIO)
+    squares = ratios * np.einsum("kpm,kpm->km", directions, directions) + np.square(gaps)
+    variances = (r * squares).sum(axis=0)
     sources = np.zeros((structure.n_coefficients, len(row)))
-    for k, own in enumerate(r):
+    for k, responsibilities in enumerate(r):
         covariances = gaps[k] * expected_features(posterior, whitened, k)
         covariances[1 : 1 + structure.n_features] += directions[k]
         covariances[1 + structure.n_features :] += structure.mixed_features(whitened.values[k], directions[k])
-        sources[structure.layout.coefficient_index(k)] += own * covariances
+        sources[structure.layout.coefficient_index(k)] += responsibilities * covariances
     return variances, sources
-
-
-def _repeated(block, row):
-    """The rows of a block with some numbers, which may repeat, ascending int array: RowBlock."""
-    used, pattern = np.unique(block.holes.pattern[row], return_inverse=True)
-    return RowBlock(block.rows[:, row], None, 0, block.numbers[row], Holes(block.holes.hidden[used], pattern))
-
-
-def _variance_ratios(posterior, n_hidden):
-    """Ratio of the mean of a conditional variance to that at the mean precision: (n,) -> (K, n).
-
-    That of P_m of P features is the inverse of the (P_m, P_m) block of a Wishart matrix of nu degrees of
-    freedom, whose mean has the factor nu/(nu - P_m - 1).
-    """
-    structure = posterior.structure
-    freedom = structure.layout.per_component(posterior.degrees_of_freedom)[:, None]
-    beyond = freedom - 1.0 - (n_hidden if structure.is_matrix else 1.0)
-    return np.broadcast_to(
-        freedom / np.maximum(beyond, freedom / _LARGEST_RATIO), (len(freedom), len(n_hidden))
-    )

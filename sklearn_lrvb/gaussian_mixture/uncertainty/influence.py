@@ -353,31 +353,35 @@ class ResponsesOfRows:
     information : ObservedInformation
     posterior : VariationalPosterior
     n_rows : int, number of the rows
+    by_kernels : bool, default=True
+        Whether `covariances` is all that is asked for.
+
+    Attributes
+    ----------
+    posterior : VariationalPosterior
+    frames : OwnFrames
     """
 
-    def __init__(self, information, posterior, n_rows):
-        self._information, self._posterior = information, posterior
+    def __init__(self, information, posterior, n_rows, by_kernels=True):
+        self.posterior, self.frames = posterior, OwnFrames(posterior)
+        self._information = information
         self._inverse = information.inverse_for(n_rows * posterior.n_components)
+        self._by_kernels = by_kernels and information.has_kernels and self._inverse is None
 
-    def concatenated(self, function, rows, tracked=untracked, by_kernels=True):
+    def concatenated(self, function, rows, tracked=untracked):
         """``function(responses, block)`` of all blocks of some rows, as `ArrayRows.concatenated`.
 
         Solving for rows may itself take passes over the training rows. It is then done here, for as many rows
         at once as memory allows. Otherwise the function is applied in one pass over the rows.
-
-        Parameters
-        ----------
-        by_kernels : bool, default=True
-            Whether the function asks for `covariances` only.
         """
         function = functools.partial(function, self)
-        structure, n_components = self._posterior.structure, self._posterior.n_components
+        structure, n_components = self.posterior.structure, self.posterior.n_components
         if self._inverse is not None:
             # Only the rows of a block that two components share take part in the products.
             n_features = 1 + structure.n_features + structure.n_quadratic
             numbers = RowNumbers(2 * n_features, of_product=n_features // 2)
             return rows.concatenated(function, numbers, tracked)
-        if by_kernels and self._information.has_kernels and not rows.has_holes:
+        if self._by_kernels and not rows.has_holes:
             size = len(self._information.factor) + structure.n_features
             numbers = RowNumbers(n_components * size, of_product=size)
             return rows.concatenated(function, numbers, tracked)
@@ -391,13 +395,13 @@ class ResponsesOfRows:
 
     def of_block(self, whitened, used):
         """`RowResponses` of the rows of one block: OwnRows, bool array (K, n)."""
-        return RowResponses(self._posterior, whitened, used, self._information, self._inverse)
+        return RowResponses(self.posterior, whitened, used, self._information, self._inverse)
 
     def covariances(self, whitened, used):
         """T of the rows of one block, zero for components to which a row does not belong: (K, K, n)."""
-        information, posterior, structure = self._information, self._posterior, self._posterior.structure
+        information, posterior, structure = self._information, self.posterior, self.posterior.structure
         # Kernels are of rows, not of what is expected of rows with holes.
-        if self._inverse is not None or not information.has_kernels or whitened.hidden is not None:
+        if not self._by_kernels or whitened.hidden is not None:
             return self.of_block(whitened, used).covariances()
         # M^-1 = R + R B (I - B' R B)^-1 B' R.
         halves = np.zeros((len(used), len(information.factor), used.shape[1]))

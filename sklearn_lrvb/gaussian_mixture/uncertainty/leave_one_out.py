@@ -22,11 +22,8 @@ below 0.1. Rows with a larger change than 0.01 are refitted while there is time 
 rows that are half of a component or more, and rows for which only one of the two steps leads to a posterior.
 """
 
-import functools
-
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     LEAST_RESPONSIBILITY_IN_SCORE,
     LEAST_RESPONSIVE_RESPONSIBILITY,
@@ -35,7 +32,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
 )
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import RowStatistics, expect_in_range
-from sklearn_lrvb.row_blocks import batches, untracked
+from sklearn_lrvb.row_blocks import batches
 
 # Variance of a direction in a component's covariance without the row, relative to that with it, below which
 # the covariance without the row is singular and its determinant is rounding.
@@ -43,46 +40,20 @@ _LEAST_VARIANCE = 1e-11
 
 # Change of a score by the response of the other rows, in nats, above which a row is refitted; and the one
 # above which a row that could not be refitted is said to have a rough score.
-_WORTH_A_REFIT, _ROUGH = 0.01, 0.1
+WORTH_A_REFIT, ROUGH = 0.01, 0.1
 
 
-def leverages(rows, posterior, responses, tracked=untracked):
-    """(r h)' M^-1 (r h) of every row, the derivative of its score in its own weight: (n_samples,).
-
-    Parameters
-    ----------
-    rows : CentredRows
-    posterior : VariationalPosterior
-    responses : ResponsesOfRows
-    tracked : Tracked, through which the blocks of rows are gone
-    """
-    return responses.concatenated(functools.partial(_leverages_of_block, OwnFrames(posterior)), rows, tracked)
-
-
-def responsibility_deviations(rows, posterior, responses, tracked=untracked):
-    """Posterior standard deviations of the responsibilities, (n_samples, K).
-
-    Parameters
-    ----------
-    rows : CentredRows
-    posterior : VariationalPosterior
-    responses : ResponsesOfRows
-    tracked : Tracked, through which the blocks of rows are gone
-    """
-    return responses.concatenated(
-        functools.partial(_deviations_of_block, OwnFrames(posterior)), rows, tracked
-    )
-
-
-def _leverages_of_block(frames, responses, block):
-    expectation = expect_in_range(frames, block)
+def leverages(responses, block):
+    """(r h)' M^-1 (r h) of every row of a block, the derivative of its score in its own weight: (n,)."""
+    expectation = expect_in_range(responses.frames, block)
     r = expectation.responsibilities
     covariances = responses.covariances(expectation.whitened, r > LEAST_RESPONSIBILITY_IN_SCORE)
     return np.maximum(np.einsum("kn,kln,ln->n", r, covariances, r), 0.0)
 
 
-def _deviations_of_block(frames, responses, block):
-    expectation = expect_in_range(frames, block)
+def responsibility_deviations(responses, block):
+    """Posterior standard deviations of the responsibilities of a block, (K, n)."""
+    expectation = expect_in_range(responses.frames, block)
     r = expectation.responsibilities
     covariances = responses.covariances(expectation.whitened, r > LEAST_RESPONSIVE_RESPONSIBILITY)
     # Row k is e_k - r, whose diagonal would cancel in a subtraction.
@@ -92,25 +63,30 @@ def _deviations_of_block(frames, responses, block):
     return r * np.sqrt(np.maximum(variances, 0.0))
 
 
-def one_steps(rows, posterior, responses, tracked=untracked):
-    """What one step without each training row says about its score: (n_samples, 3).
+def one_steps(responses, block):
+    """What one step without each row of a block says about its score: (3, n).
 
-    Parameters
-    ----------
-    rows : CentredRows, the training rows
-    posterior : VariationalPosterior
-    responses : ResponsesOfRows
-    tracked : Tracked, through which the blocks of rows are gone
-
-    Returns
-    -------
-    steps : array or Dask array (n_samples, 3)
-        The score by one step; the score that the row would have if the other rows did not respond; and the
-        row's share in the expected count of its most probable component, zero where no component has more
-        than half of the row. A score is NaN where the step leaves a component without a proper posterior.
+    These are the score by one step; the score that the row would have if the other rows did not respond; and
+    the row's share in the expected count of its most probable component, zero where no component has more
+    than half of the row. A score is NaN where the step leaves a component without a proper posterior.
     """
-    function = functools.partial(_one_steps_of_block, posterior, OwnFrames(posterior))
-    return responses.concatenated(function, rows, tracked, by_kernels=False)
+    posterior = responses.posterior
+    expectation = expect_in_range(responses.frames, block)
+    whitened, r, counts = expectation.whitened, expectation.responsibilities, block.counts
+    used = r > LEAST_RESPONSIBILITY_IN_SCORE
+    if posterior.structure.shares_precision:  # A row changes the scatter of all components.
+        used[...] = used.any(axis=0)
+    responding = responses.of_block(whitened, used)
+    # q = -w (I + w (diag r - r r') T)^-1 r
+    by_row, covariances = r.T, responding.covariances().transpose(2, 0, 1)
+    crossed = np.einsum("nk,nkl->nl", by_row, covariances)
+    system = np.eye(len(r)) + counts[:, None, None] * by_row[:, :, None] * (covariances - crossed[:, None, :])
+    left_out = -counts * np.linalg.solve(system, by_row[:, :, None])[:, :, 0].T
+    step = _scores_at(posterior, expectation, responding, left_out)
+    alone = _scores_at(posterior, expectation, RowStatistics(posterior, whitened, used), -counts * r)
+    expected_counts = posterior.counts[:, None]
+    shares = np.divide(r, expected_counts, out=np.zeros_like(r), where=expected_counts > 0)
+    return np.stack([step, alone, counts * np.where(r > 0.5, shares, 0.0).max(axis=0)])
 
 
 def scores_of_one_step(steps):
@@ -133,58 +109,17 @@ def changes_by_response(steps):
     return np.where(is_unknown, np.inf, np.abs(step - alone))
 
 
-def are_worth_a_refit(changes):
-    """Whether rows are to be refitted, given `changes_by_response`: (n,) -> bool (n,)."""
-    return changes > _WORTH_A_REFIT
-
-
-def are_rough(changes):
-    """Whether scores by one step may be far off, given `changes_by_response`: (n,) -> bool (n,)."""
-    return changes > _ROUGH
-
-
-def _one_steps_of_block(posterior, frames, responses, block):
-    """The rows of `one_steps`, (3, n)."""
-    expectation = expect_in_range(frames, block)
-    whitened, r = expectation.whitened, expectation.responsibilities
-    used, counts = _used(posterior, r), block.counts
-    own = responses.of_block(whitened, used)
-    step = _scores_at(posterior, expectation, own, -counts * _own_response(r, counts, own.covariances()))
-    alone = _scores_at(posterior, expectation, RowStatistics(posterior, whitened, used), -counts * r)
-    expected_counts = posterior.counts[:, None]
-    shares = np.divide(r, expected_counts, out=np.zeros_like(r), where=expected_counts > 0)
-    return np.stack([step, alone, counts * np.where(r > 0.5, shares, 0.0).max(axis=0)])
-
-
-def _used(posterior, responsibilities):
-    """The components to whose statistics each row contributes, bool (K, n); all of a group together."""
-    used = responsibilities > LEAST_RESPONSIBILITY_IN_SCORE
-    if posterior.structure.layout.n_precision_groups < posterior.n_components:
-        used[...] = used.any(axis=0)
-    return used
-
-
-def _own_response(r, weights, covariances):
-    """(I + w (diag r - r r') T)^-1 r: (K, n), (n,), (K, K, n) -> (K, n)."""
-    by_row = covariances.transpose(2, 0, 1)
-    r_by_row = r.T
-    crossed = np.einsum("nk,nkl->nl", r_by_row, by_row)
-    centred = r_by_row[:, :, None] * (by_row - crossed[:, None, :])
-    system = np.eye(len(r)) + weights[:, None, None] * centred
-    return np.linalg.solve(system, r_by_row[:, :, None])[:, :, 0].T
-
-
-def _scores_at(posterior, expectation, own, left_out):
+def _scores_at(posterior, expectation, statistics, left_out):
     """Scores with the statistics moved by rows of weight ``left_out`` and by the responses to them: (n,).
 
     Parameters
     ----------
     expectation : Expectation of the rows, with their log densities
-    own : responses of the rows
+    statistics : RowStatistics or RowResponses of the rows
     left_out : (K, n)
     """
     r, structure = expectation.responsibilities, posterior.structure
-    counts = posterior.counts[:, None] + own.counts(left_out, np.arange(r.shape[1]))
+    counts = posterior.counts[:, None] + statistics.counts(left_out, np.arange(r.shape[1]))
     # An empty component falls back to its prior, if that is proper.
     counts = np.where(counts > 0.0, counts, np.nan if posterior.prior.flat else 0.0)
     log_weights = posterior.prior.weights.expected_log(counts.T).T
@@ -194,7 +129,7 @@ def _scores_at(posterior, expectation, own, left_out):
         columns = np.flatnonzero((r[components] > LEAST_RESPONSIBILITY_IN_SCORE).any(axis=0))
         for batch in batches(columns.size, 8 * structure.identity.size):
             some = columns[batch]
-            sums = {l: own.moments(l, left_out[:, some], some) for l in components}
+            sums = {l: statistics.moments(l, left_out[:, some], some) for l in components}
             index, rows = np.ix_(components, some), expectation.whitened.selected(some)
             log_densities = _log_densities(posterior, group, rows, counts[:, some], sums)
             changed[index] = log_weights[index] + log_densities
@@ -218,7 +153,11 @@ def _log_densities(posterior, group, whitened, counts, sums):
     mean_precision = prior.mean_precision + counts
     shifts = {l: linear / mean_precision[l] for l, (linear, _) in sums.items()}
     quadratic = next(iter(sums.values()))[1]  # All components of a group have the same.
-    scatter = _changed_second_moments(posterior, group, counts, quadratic)
+    # The complete second moments of the group in its frame after the change.
+    added = structure.layout.per_group(counts.T - posterior.counts)[:, group]
+    freedom_before = posterior.effective_degrees_of_freedom[group]
+    scatter = structure.expand(freedom_before / structure.power + added) * structure.identity_statistic
+    scatter = scatter + structure.quadratic_sums(quadratic.T)
     for l, shift in shifts.items():
         scatter -= structure.expand(mean_precision[l]) * structure.statistic_by_row(shift)
     covariance_cholesky = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
@@ -232,8 +171,10 @@ def _log_densities(posterior, group, whitened, counts, sums):
         factors.log_det_inverse_scale(log_determinants, degrees_of_freedom),
     )
     noise = structure.identity_statistic - posterior.second_moment_origin[group]
-    own_precision = mean_precision[list(shifts)]
-    constants = log_normal_constant(expected_log_determinant, own_precision, structure.n_features)
+    components = list(shifts)
+    constants = log_normal_constant(
+        expected_log_determinant, mean_precision[components], structure.n_features
+    )
     if whitened.hidden is not None:
         return constants + whitened.hidden.changed_log_densities(
             group,
@@ -246,14 +187,3 @@ def _log_densities(posterior, group, whitened, counts, sums):
         for l, shift in shifts.items()
     ]
     return constants - 0.5 * np.array(squares)
-
-
-def _changed_second_moments(posterior, group, counts, quadratic):
-    """Complete second moments of a group in its frame after the change: (K, n), (Q, n) -> (n, ...)."""
-    structure = posterior.structure
-    added = structure.layout.per_group(counts.T - posterior.counts)[:, group]
-    own = (
-        structure.expand(posterior.effective_degrees_of_freedom[group] / structure.power + added)
-        * structure.identity_statistic
-    )
-    return own + structure.quadratic_sums(quadratic.T)

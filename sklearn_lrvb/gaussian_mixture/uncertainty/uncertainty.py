@@ -228,12 +228,17 @@ class PosteriorUncertainty:
 
     # Rows.
 
-    def of_rows(self, rows, function, shape=(), tracked=untracked):
-        """``function(rows, posterior, responses, tracked)`` with the `ResponsesOfRows` of the rows.
+    def of_rows(self, rows, function, shape=(), tracked=untracked, by_kernels=True):
+        """``function(responses, block)`` of all blocks of some rows: (n_samples, *shape).
 
         Parameters
         ----------
+        rows : CentredRows
+        function : callable (ResponsesOfRows, RowBlock) -> array (*shape, n)
         shape : tuple of int, of the result for one row
+        tracked : Tracked, through which the blocks of rows are gone
+        by_kernels : bool, default=True
+            Whether the function asks for `ResponsesOfRows.covariances` only.
         """
         posterior, size = self.fitted.posterior, self.source.size
         n_rows = rows.n_samples if rows.is_in_memory else size
@@ -245,9 +250,8 @@ class PosteriorUncertainty:
                 "memory: X[...].compute(). (b) Reduce the features first, for example with PCA."
             )
         with self.source.threads():
-            responses = ResponsesOfRows(information, posterior, n_rows)
-            function = functools.partial(function, posterior=posterior, responses=responses)
-            return rows.each(function, shape, tracked=tracked)
+            responses = ResponsesOfRows(information, posterior, n_rows, by_kernels)
+            return rows.each(functools.partial(responses.concatenated, function), shape, tracked=tracked)
 
     def one_steps_without_rows(self, rows, training_rows, tracked=untracked):
         """What one step without each row says about its score (`leave_one_out.one_steps`): (n_samples, 3).
@@ -259,7 +263,7 @@ class PosteriorUncertainty:
         tracked : Tracked, through which the blocks of rows are gone
         """
         self.source.check_training_rows(training_rows)
-        return self.of_rows(rows, one_steps, (3,), tracked=tracked)
+        return self.of_rows(rows, one_steps, (3,), tracked, by_kernels=False)
 
     # Coefficients of influence functions.
 
