@@ -38,7 +38,7 @@ class Problem:
         self.model, self.n_components, self.X, self.sample_weight = model, n_components, X, sample_weight
         self.mixture = mixture(model, n_components).fit(X, sample_weight=sample_weight)
         self.sampler = PosteriorSampler(self.mixture._uncertainty)
-        self.rows = self.mixture._counted_rows(X, sample_weight, self.mixture._fitted)
+        self.rows = self.mixture._training_rows(X, sample_weight, self.mixture._fitted)
 
     def responses(self, n_draws, seed=0):
         """Responses of draws of the copula, (n, n_responses)."""

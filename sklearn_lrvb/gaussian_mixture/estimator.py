@@ -827,7 +827,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         array([0, 1])
         """
         fitted = self._fitted
-        return most_probable_components(self._rows(X, fitted), fitted.posterior)
+        return most_probable_components(given_rows(self, X, origin=fitted.origin), fitted.posterior)
 
     def predict_proba(
         self, X: ArrayLike, return_std: bool = False
@@ -878,7 +878,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         [1.   0.64] +- [0.   0.29]
         """
         fitted = self._fitted
-        rows = self._rows(X, fitted)
+        rows = given_rows(self, X, origin=fitted.origin)
         responsibilities = responsibilities_of_rows(rows, fitted.posterior)
         if not return_std:
             return responsibilities
@@ -935,7 +935,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         [ -3.6 -12.6] +- [0.3 3.9]
         """
         fitted = self._fitted
-        rows = self._rows(X, fitted)
+        rows = given_rows(self, X, origin=fitted.origin)
         scores = scores_of_rows(rows, fitted.posterior)
         if not return_std:
             return scores
@@ -986,7 +986,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         warn_of_weights_as_y(y, sample_weight)
         fitted = self._fitted
         # Rows of weight zero are left out: their scores may be minus infinity. So are rows without any value.
-        rows = self._counted_rows(X, sample_weight, fitted)
+        rows = given_rows(self, X, sample_weight, fitted.origin).counted()
         return score_sums(rows, fitted.posterior) / rows.total_weight
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

@@ -421,19 +421,11 @@ class FittedAttributes(CallbackMethods):
         uncertainty = self._uncertainty
         return self._reported(method, lambda tracked: uncertainty.of_rows(rows, function, shape, tracked))
 
-    def _rows(self, X, fitted):
-        """A user's rows, checked, and measured from the origin of a fitted mixture."""
-        return given_rows(self, X, origin=fitted.origin)
-
     def _training_rows(self, X, sample_weight, fitted):
-        """Training rows that a user may pass again, as `_counted_rows`; None where they are left out."""
+        """Training rows that a user may pass again, without those of weight zero; None where X is None."""
         if X is None and sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass the training rows too.")
-        return None if X is None else self._counted_rows(X, sample_weight, fitted)
-
-    def _counted_rows(self, X, sample_weight, fitted):
-        """Training rows that a user passes again, without those of weight zero."""
-        return given_rows(self, X, sample_weight, fitted.origin).counted()
+        return None if X is None else given_rows(self, X, sample_weight, fitted.origin).counted()
 
 
 def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Value]:

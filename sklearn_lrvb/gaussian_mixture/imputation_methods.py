@@ -16,7 +16,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import imputati
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import imputation_deviations, imputed
 from sklearn_lrvb.reports import required_pandas
-from sklearn_lrvb.row_blocks import require_table
+from sklearn_lrvb.row_blocks import given_rows, require_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,7 @@ class ImputationMethods(FittedAttributes):
          [0.4 0. ]]
         """
         fitted = self._fitted
-        rows = self._rows(X, fitted)
+        rows = given_rows(self, X, origin=fitted.origin)
         values = imputed(rows, fitted.posterior)
         if not return_std:
             return table_like(X, values)
@@ -162,7 +162,7 @@ class ImputationMethods(FittedAttributes):
         names = checked_targets(target)
         holding(uncertainty.map.posterior.counts, min_count)
         pd = required_pandas("missing_information")
-        rows = self._counted_rows(X, sample_weight, uncertainty.fitted)
+        rows = given_rows(self, X, sample_weight, uncertainty.fitted.origin).counted()
         parts = []
         for name, (missing, to_holes) in zip(names, uncertainty.missing_shares(names, rows), strict=True):
             columns = {"missing": missing, "to_labels": missing - to_holes, "to_holes": to_holes}
@@ -230,7 +230,8 @@ class ImputationMethods(FittedAttributes):
         require_table(X, "sample_imputations, which makes several copies of it,")
         sampler = PosteriorSampler(self._uncertainty)
         n_imputations = checked_number(n_imputations, "n_imputations", "imputation")
-        rows, random_state = self._rows(X, sampler.fitted), check_random_state(random_state)
+        rows = given_rows(self, X, origin=sampler.fitted.origin)
+        random_state = check_random_state(random_state)
         parameters = sampler.draws(n_imputations, random_state)
         copies = self._reported(
             "sample_imputations", lambda tracked: imputations(rows, parameters, random_state, tracked)

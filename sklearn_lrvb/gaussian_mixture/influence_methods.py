@@ -103,7 +103,7 @@ class InfluenceMethods(FittedAttributes):
         array([[0.08]])
         """
         uncertainty = self._uncertainty
-        rows = self._rows(X, uncertainty.fitted)
+        rows = given_rows(self, X, origin=uncertainty.fitted.origin)
         check_perturbation(perturb)
         parameters = uncertainty.map[target]
         entries = parameters.flat_indices()
@@ -133,7 +133,7 @@ class InfluenceMethods(FittedAttributes):
     def _influence_on(self, X, target, index, perturb):
         """`influence` of rows in memory on the entry at one index of the attribute: (n_samples, ...)."""
         uncertainty = self._uncertainty
-        rows, parameters = self._rows(X, uncertainty.fitted), uncertainty.map[target]
+        rows, parameters = given_rows(self, X, origin=uncertainty.fitted.origin), uncertainty.map[target]
         combination = np.zeros((1, parameters.size))
         combination[0, parameters.flat_indices()[index]] = 1.0
 
@@ -189,7 +189,7 @@ class InfluenceMethods(FittedAttributes):
         True
         """
         uncertainty = self._uncertainty
-        return self._of_rows("leverage", self._rows(X, uncertainty.fitted), leverages)
+        return self._of_rows("leverage", given_rows(self, X, origin=uncertainty.fitted.origin), leverages)
 
     def loo_score_samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
         """Score of every training row under the fit to all other rows.

@@ -65,7 +65,7 @@ def everything(X, weights, **parameters):
     fit.influence(X), fit.influence(X, "covariances", "weight")
     fit.influence(X, out=np.empty((len(X), 2, X.shape[1], X.shape[1]), dtype=np.float32))
     fit.leverage(X), fit.loo_score_samples(X, sample_weight=weights)
-    rows, parameters = fit._counted_rows(X, weights, fit._fitted), fit._drawn(3, 0)
+    rows, parameters = fit._training_rows(X, weights, fit._fitted), fit._drawn(3, 0)
     PosteriorSampler(fit._uncertainty).log_likelihood(rows, parameters)
     log_likelihood(rows, parameters), log_likelihood_and_moments(rows, parameters)
     moments_of_random_assignments(rows, parameters, 0)

@@ -16,6 +16,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     expect,
     normalized,
 )
+from sklearn_lrvb.row_blocks import rows_of_array
 
 
 @pytest.mark.parametrize("least", [-1e34, -1e36, -1e300, -np.inf])
@@ -56,7 +57,7 @@ def test_the_e_step_of_a_block_in_any_frames(covariance_type, frames):
     X = three_blobs()
     estimator = mixture({"covariance_type": covariance_type}, 3).fit(X)
     fitted = estimator._fitted
-    rows, posterior = estimator._rows(X, fitted), fitted.posterior
+    rows, posterior = rows_of_array(X, fitted.origin), fitted.posterior
     block = rows.block(slice(0, 300))
     whole = expect(frames(posterior), block)
     log_densities = whole.log_densities
