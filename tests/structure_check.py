@@ -1,7 +1,6 @@
 """A compliance test for covariance structures: do their methods agree with each other?"""
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,8 +18,8 @@ def check_covariance_structure(
     Run it on a structure of your own, with several numbers of components and features. It shows that entries
     and statistics, maps and their transposes, Cholesky roots and inverses fit together; that rows are
     whitened and summed as the maps say; that the features are orthonormal under a standard normal; that
-    influence functions have the gradients of their values; that the pairs add up to the missing information
-    by its definition; and that random rows and precisions have the moments they should have.
+    influence functions have the gradients of their values; and that random rows and precisions have the
+    moments they should have.
 
     Parameters
     ----------
@@ -63,35 +62,8 @@ def check_covariance_structure(
     check.rows()
     check.features()
     check.influence_functions()
-    check.pairs()
     if n_draws:
         check.random_numbers(n_draws)
-
-
-@dataclass(frozen=True)
-class _Frames:
-    """The attributes of a posterior that pairs read."""
-
-    structure: CovarianceStructure
-    centred_means: np.ndarray
-    covariance_cholesky: np.ndarray
-    reg_covar: float
-
-    @property
-    def n_components(self):
-        return self.structure.n_components
-
-    @property
-    def n_features(self):
-        return self.structure.n_features
-
-    @property
-    def whiteners(self):
-        return self.structure.whiteners(self.covariance_cholesky)
-
-    @property
-    def second_moment_origin(self):
-        return self.structure.second_moment_origin(self.whiteners, self.reg_covar)
 
 
 class _Check:
@@ -347,27 +319,6 @@ class _Check:
             write = structure.gradients(self._whiteners, linear, curvature)
             write(weights, structure.whiten(self._whiteners, self._means, block), found)
             self._agree(found, np.transpose(expected, (2, 1, 0)), "gradients are derivatives of values")
-
-    def pairs(self):
-        """Pairs add up to the sum of r_k r_l (h_k - h_l)(h_k - h_l)' over rows and pairs."""
-        structure, layout = self._structure, self._structure.layout
-        frames = _Frames(structure, self._means, self._cholesky, 0.05)
-        block = self._rng.normal(size=(self._n_features, 40))
-        r = self._rng.dirichlet(np.ones(self._n_components), size=40).T
-        origins = layout.per_component(frames.second_moment_origin)
-        whitened = structure.whiten(frames.whiteners, self._means, block)
-        expected = np.zeros(2 * (structure.n_coefficients,))
-        for k, l in itertools.combinations(range(self._n_components), 2):
-            difference = np.zeros((structure.n_coefficients, block.shape[1]))
-            for component, sign in ((k, 1.0), (l, -1.0)):
-                features = structure.component_features(whitened[component], origins[component])
-                difference[layout.coefficient_index(component)] += sign * features
-            expected += (r[k] * r[l] * difference) @ difference.T
-        for few in (0.0, np.inf):  # pairs one by one, and all together where the structure can
-            found = np.zeros_like(expected)
-            for pair in structure.pairs(frames, lambda few=few: few):
-                pair.add_to(found, pair.moments(block, r[pair.k] * r[pair.l]))
-            self._agree(found, expected, "pairs add up to the missing information")
 
     def random_numbers(self, n_draws):
         """Random rows and precisions have the moments that they should have."""

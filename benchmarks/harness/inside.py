@@ -13,8 +13,8 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
-    estimated_costs,
     observed_information,
+    solver_costs,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
@@ -184,7 +184,7 @@ class InformationPass:
 
     def cheapest(self):
         """Name of the solver that the cost model takes for the standard deviations of all means."""
-        costs = estimated_costs(self._rows, self._posterior.structure, self._e_step)
+        costs = solver_costs(self._rows, self._posterior.structure, self._e_step)
         return costs.cheapest(len(self._means))
 
     def mean_std(self, solver):

@@ -23,7 +23,6 @@ O_k being the identity statistic less the known noise on x, which enters every s
 (..., D) in the order of `CoefficientLayout`, represent the change d rho_k = beta . h_k of the log densities.
 """
 
-import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -346,11 +345,6 @@ class CovarianceStructure(ABC):
         callable, weights (K, n), whitened rows (K, P, n), written to (n, d, P)
         """
 
-    @property
-    @abstractmethod
-    def pair_type(self):
-        """Class that adds two components' contribution to the missing information (`full_pair`)."""
-
     # Random numbers and names.
 
     @abstractmethod
@@ -492,20 +486,6 @@ class CovarianceStructure(ABC):
         """trace E Lambda, (S, ...) -> (S,)."""
         flat = whiteners.reshape(len(whiteners), -1)
         return self.power * np.einsum("si,si->s", flat, flat)
-
-    # The missing information.
-
-    def pairs(self, posterior, pairs_of_a_row):
-        """Objects that add up the missing information, for one pair of components each or for all.
-
-        Parameters
-        ----------
-        posterior : VariationalPosterior
-        pairs_of_a_row : callable, () -> float
-            Mean number of pairs that an ambiguous row is ambiguous between.
-        """
-        pairs = itertools.combinations(range(self.n_components), 2)
-        return [self.pair_type(posterior, k, l) for k, l in pairs]
 
     # Features and their coefficients.
 

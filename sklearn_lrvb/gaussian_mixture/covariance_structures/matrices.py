@@ -4,7 +4,6 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
-from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import AllFullPairs, FullPair, TiedPair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import BartlettFactors
 from sklearn_lrvb.symmetric_matrices import (
     cholesky_factors,
@@ -306,8 +305,6 @@ class MatrixStructure(CovarianceStructure):
 class FullCovariance(MatrixStructure):
     """Every component has a precision matrix of its own."""
 
-    pair_type = FullPair
-
     def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame: (P, n) -> (K, P, n)."""
         if self.n_features >= _HALF_PRODUCTS_FROM_FEATURES:
@@ -333,17 +330,11 @@ class FullCovariance(MatrixStructure):
             np.matmul(scaled, scaled.T, out=moment)
         return moments
 
-    def pairs(self, posterior, pairs_of_a_row):
-        """All pairs in one frame where that is cheaper and loses no digits, else an object for each pair."""
-        all_pairs = AllFullPairs.if_accurate(posterior, pairs_of_a_row)
-        return super().pairs(posterior, pairs_of_a_row) if all_pairs is None else [all_pairs]
-
 
 class TiedCovariance(MatrixStructure):
     """All components share one precision matrix."""
 
     shares_precision = True
-    pair_type = TiedPair
 
     def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame: (P, n) -> (K, P, n)."""

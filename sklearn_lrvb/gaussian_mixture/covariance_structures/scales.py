@@ -5,23 +5,17 @@ from abc import abstractmethod
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
-from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import ScalePair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import GammaFactors
 
 
 class ScaleStructure(CovarianceStructure):
     """Precisions are numbers, Q of them for a component: one for every feature or one for all."""
 
-    pair_type = ScalePair
     random_factors_type = GammaFactors
 
     @abstractmethod
     def statistic(self, vectors):
         """s(y) of rows: (..., P, n) -> (..., Q, n)."""
-
-    @abstractmethod
-    def monomial_map(self, scale, shift, origin):
-        """From (1, z, s(z)) to the features of y = scale z + shift, (F, F)."""
 
     # Statistics, which are their own entries.
 
@@ -158,16 +152,6 @@ class DiagonalCovariance(ScaleStructure):
         """The columns' standard deviations, (P,) -> (K, P)."""
         return np.repeat(scale[None], self.n_components, axis=0)
 
-    def monomial_map(self, scale, shift, origin):
-        """From (1, z, z^2) to the features of y = scale z + shift, (F, F)."""
-        zeros = np.zeros((len(scale), len(scale)))
-        linear = np.hstack([shift[:, None], np.diag(scale), zeros])
-        quadratic = np.hstack(
-            [(np.square(shift) - origin)[:, None], np.diag(2.0 * scale * shift), np.diag(np.square(scale))]
-        )
-        intercept = np.eye(1, linear.shape[1])
-        return np.vstack([intercept, linear, quadratic / self._feature_norm])
-
     def entry_names(self, feature_names):
         """Names of the features."""
         return list(feature_names)
@@ -195,12 +179,6 @@ class SphericalCovariance(ScaleStructure):
     def scaled_frames(self, scale):
         """The columns' root mean variance, (P,) -> (K, 1)."""
         return np.full((self.n_components, 1), np.sqrt(np.mean(np.square(scale))))
-
-    def monomial_map(self, scale, shift, origin):
-        """From (1, z, |z|^2) to the features of y = scale z + shift, (F, F)."""
-        linear = np.hstack([shift[:, None], scale * np.eye(len(shift)), np.zeros((len(shift), 1))])
-        quadratic = np.concatenate([shift @ shift - origin, 2.0 * scale * shift, np.square(scale)])
-        return np.vstack([np.eye(1, linear.shape[1]), linear, quadratic / self._feature_norm])
 
     def entry_names(self, feature_names):
         """One empty name: the entry belongs to no feature."""

@@ -30,8 +30,8 @@ from sklearn_lrvb.gaussian_mixture.fitting.acceleration import FIXED_POINT_TOLER
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
-    estimated_costs,
     observed_information,
+    solver_costs,
     sweep_cost,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
@@ -415,7 +415,7 @@ class Ascent:
         return fit
 
     def _solver_costs(self, fit):
-        return estimated_costs(self.rows, fit.posterior.structure, fit.e_step_result)
+        return solver_costs(self.rows, fit.posterior.structure, fit.e_step_result)
 
     def _seems_optimum(self, fit):
         """Whether a few products verify that the end of the sweeps is a strict optimum.

@@ -1,14 +1,8 @@
-"""The missing information of rows with holes, as a matrix: unknown labels and hidden values.
+"""The missing information of hidden values, as a matrix.
 
-With hbar_k the features that are expected of a row in component k, and C_k their covariance given the
-component, a row's share of G is
-
-    [(r_k delta_kl - r_k r_l) hbar_k hbar_l']_kl + [r_k delta_kl C_k]
-        = sum over pairs k < l of r_k r_l (hbar_k - hbar_l)(hbar_k - hbar_l)' + [r_k delta_kl C_k],
-
-each hbar_k in its places in the vector of all coefficients. The first part is summed over the rows that are
-ambiguous between two components: both forms, by blocks and by pairs, leave out the same. C_k is zero on the
-intercept. With y = yhat + e, e ~ N(0, Pi), and A_q the matrix of a quadratic feature,
+Rows with holes add [r_k delta_kl C_k] to G, besides what unknown labels do (`missing_information`). C_k is
+the covariance of a row's features in component k given the component. It is zero on the intercept. With
+y = yhat + e, e ~ N(0, Pi), and A_q the matrix of a quadratic feature,
 
     (y, y)     Pi
     (y, q)     2 Pi A_q yhat
@@ -20,97 +14,13 @@ S = sum r yhat yhat', and sums over patterns are products of matrices whose rows
     n Pi,          2 Pi A_q s,          tr(A_q Pi A_q' (4 S + 2 n Pi)).
 """
 
-import itertools
-
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.frames import expected_features
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 
-class LabelInformation:
-    """The first part of the sum.
-
-    Where components have precisions of their own, it is summed by its blocks of components. Those of one
-    precision share coefficients, in which blocks would cancel: there it is summed by pairs of components.
-
-    Parameters
-    ----------
-    posterior : VariationalPosterior
-    """
-
-    def __init__(self, posterior):
-        self._posterior, self._structure = posterior, posterior.structure
-
-    def of_block(self, whitened, counted, responsibilities, counting):
-        """The block's share of G, (D, D), with the coefficients in the order of `in_coefficients`.
-
-        Parameters
-        ----------
-        whitened : OwnRows
-        counted, responsibilities : (K, n), responsibilities times weights, and without
-        counting : callable (weights, k, l) -> bool (n,), which rows are ambiguous between two components
-        """
-        pairs = []
-        for k in range(len(counted)):
-            for l in range(k):
-                weights = counted[k] * responsibilities[l]
-                some = np.flatnonzero(counting(weights, k, l))
-                if some.size:
-                    pairs.append((k, l, some, weights[some]))
-        missing = np.zeros(2 * (self._structure.n_coefficients,))
-        if self._structure.shares_precision:
-            for k, l, some, weights in pairs:
-                self._add_pair(missing, whitened.selected(some), np.sqrt(weights), k, l)
-        elif pairs:
-            self._add_products(missing, whitened, pairs)
-        return missing
-
-    def _add_products(self, missing, whitened, pairs):
-        n_components, n_features = self._structure.n_components, self._structure.layout.n_component_features
-        by_component = missing.reshape(2 * (n_components, n_features))
-        ambiguous = np.unique(np.concatenate([some for _, _, some, _ in pairs]))
-        rows = whitened.selected(ambiguous)
-        features = [expected_features(self._posterior, rows, k) for k in range(n_components)]
-        within = np.zeros((n_components, len(ambiguous)))
-        for k, l, some, weights in pairs:
-            place = np.searchsorted(ambiguous, some)
-            within[k, place] += weights
-            within[l, place] += weights
-            product = (features[k][:, place] * weights) @ features[l][:, place].T
-            by_component[k, :, l] -= product
-            by_component[l, :, k] -= product.T
-        for k, weights in enumerate(within):
-            place = np.flatnonzero(weights)
-            rooted = features[k][:, place] * np.sqrt(weights[place])
-            by_component[k, :, k] += rooted @ rooted.T
-
-    def _add_pair(self, missing, whitened, root_weights, k, l):
-        layout, n_linear = self._structure.layout, 1 + self._structure.n_features
-        own, other = (expected_features(self._posterior, whitened, component) for component in (k, l))
-        own[n_linear:] -= other[n_linear:]
-        difference = np.concatenate([own, -other[:n_linear]])
-        difference *= root_weights
-        gram = difference @ difference.T
-        places, others = layout.coefficient_slices(k), layout.coefficient_slices(l)[:2]
-        parts, start = [], 0
-        for place in (*places, *others):
-            stop = start + place.stop - place.start
-            parts.append((place, slice(start, stop)))
-            start = stop
-        for (row, of_row), (column, of_column) in itertools.product(parts, parts):
-            missing[row, column] += gram[of_row, of_column]
-
-    def in_coefficients(self, missing):
-        """The sum of the blocks' shares, (D, D), in the order of the coefficients."""
-        if self._structure.shares_precision:
-            return missing
-        # Reordering has left another memory order, which would slow products down.
-        return np.ascontiguousarray(self._structure.layout.ordered(missing))
-
-
 class HiddenMatrixInformation:
-    """The second part of the sum, for precision matrices; K P^4/2 flops a pattern.
+    """The information of hidden values for precision matrices; K P^4/2 flops a pattern.
 
     Parameters
     ----------
@@ -145,7 +55,7 @@ class HiddenMatrixInformation:
         return linear, mixed, curved
 
     def add_to(self, missing, sums):
-        """Add the second part to G, (D, D), given the sums over all blocks."""
+        """Add it to G, (D, D), given the sums over all blocks."""
         layout, position = self._structure.layout, self._position
         scale = self._structure.entry_weights / np.sqrt(8.0)
         rows, columns = self._row, self._column
@@ -168,7 +78,7 @@ class HiddenMatrixInformation:
 
 
 class HiddenScaleInformation:
-    """The second part of the sum, for precisions that are numbers, where C is diagonal.
+    """The information of hidden values for precisions that are numbers, where C is diagonal.
 
     Parameters
     ----------
@@ -185,11 +95,11 @@ class HiddenScaleInformation:
         return counts @ hidden.holes.hidden, counts @ hidden.projections[0].T / self._structure.power
 
     def add_to(self, missing, sums):
-        """Add the second part to G, (D, D), given the sums over all blocks."""
+        """Add it to G, (D, D), given the sums over all blocks."""
         np.einsum("ii->i", missing)[...] += self.diagonal(sums)
 
     def diagonal(self, sums):
-        """The second part of G, (D,), given the sums over all blocks; None for no rows with holes."""
+        """The diagonal of it, (D,), given the sums over all blocks; None for no rows with holes."""
         diagonal = np.zeros(self._structure.n_coefficients)
         for k, (linear, quadratic) in enumerate(zip(*sums or ((), ()), strict=True)):
             _, own, of_group = self._structure.layout.coefficient_slices(k)

@@ -1,57 +1,50 @@
 """G, the information that is lost because assignments are not observed: as a product and as a matrix.
 
-    G = sum_n w_n [(r_nk delta_kl - r_nk r_nl) h_nk h_nl']_kl = sum_n B_n B_n'
+    G = sum_n w_n [(r_nk delta_kl - r_nk r_nl) h_nk h_nl']_kl
+      = sum_n w_n sum_{k<l} r_nk r_nl (h_nk - h_nl)(h_nk - h_nl)',
 
-with w_n the sample weight of row n and h_nk its features in component k (`covariance_structures`). Rows of
-certain assignment add nothing to it. Rows with holes add the information that these hide as well
-(`hidden_information`). G is computed in the forms that the three solvers of `sklearn_lrvb.linear_response`
-need:
+with w_n the sample weight of row n and h_nk its features in component k (`covariance_structures`), each in
+its places in the vector of all coefficients. Rows of certain assignment add nothing to it. Rows with holes
+have what is expected of their features, and add the information that holes hide as well
+(`hidden_information`).
+G is computed in the forms that the three solvers of `sklearn_lrvb.linear_response` need:
 
 * `missing_information_product`: G v, at the price of a sweep and a half, in memory that does not depend on
   the number of rows;
-* `missing_information`: the matrix, one Gram matrix of weight r_k r_l >= 0 for every pair of components
-  (`covariance_structures.full_pair`); or, for few rows or few features,
-  `missing_information_from_features`, one product of the features of all components;
-* `RowColumns` in `columns`: the columns of B, few where few rows are ambiguous.
+* `missing_information`: the matrix, in one pass over the rows;
+* `RowColumns` in `columns`: a root of G, with few columns where few rows are ambiguous.
 """
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+import itertools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.frames import MAX_AMPLIFICATION, CommonFrame, OwnFrames, frames_of
+from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import FullPair
+from sklearn_lrvb.gaussian_mixture.e_step.frames import (
+    MAX_AMPLIFICATION,
+    CommonFrame,
+    OwnFrames,
+    expected_features,
+    frames_of,
+)
 from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import numbers_of_pattern
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     NEGLIGIBLE_INFORMATION,
     centred_on_average,
-    complements,
     expect,
 )
 from sklearn_lrvb.gaussian_mixture.information.hidden_information import (
     HiddenMatrixInformation,
     HiddenScaleInformation,
-    LabelInformation,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.row_blocks import RowNumbers
-
-_COMPACTED_BELOW = 0.6  # Share of a block's rows above which selecting them costs more than it saves.
-_SAMPLED_ROWS = 500  # Number of rows from which the mean number of pairs of an ambiguous row is estimated.
 
 
 def change_of_log_densities(frames, posterior, coefficients):
     """beta_k . h_nk as coefficients in the frames: (D,)."""
     polynomials = posterior.structure.polynomials(coefficients, posterior.second_moment_origin)
     return frames.polynomials(*polynomials)
-
-
-def features_of(posterior, moments):
-    """Sums of weight h from sums of weight (1, y, s(y)): (D,). Transpose of `change_of_log_densities`."""
-    return posterior.structure.feature_moments(
-        moments.counts, moments.first, moments.second, posterior.second_moment_origin
-    )
 
 
 # As a product.
@@ -65,8 +58,14 @@ def missing_information_product(rows, posterior, coefficients, hidden_values=Tru
     frames = frames_of(posterior, rows)
     changes = [change_of_log_densities(frames, posterior, column) for column in coefficients.T]
     function = functools.partial(_products_of_block, frames, changes, hidden_values)
-    totals = rows.total(function, frames.numbers_per_row)
-    products = [features_of(posterior, frames.in_own_frames(moments)) for moments in totals]
+    products = []
+    for moments in rows.total(function, frames.numbers_per_row):
+        own = frames.in_own_frames(moments)
+        products.append(
+            posterior.structure.feature_moments(
+                own.counts, own.first, own.second, posterior.second_moment_origin
+            )
+        )
     return np.stack(products, axis=1)
 
 
@@ -86,79 +85,168 @@ def _products_of_block(frames, changes, hidden_values, block):
     return moments
 
 
-# As a matrix, from pairs of components.
+# As a matrix.
 
 
-def missing_information(rows, posterior, hidden_values=True):
-    """G, (D, D): one pass over the rows, memory independent of their number.
+def missing_information(rows, posterior, ways=("monomials", "own frames"), hidden_values=True):
+    """G, (D, D): one pass over the rows, in memory that does not depend on their number.
 
-    Without ``hidden_values`` it is that of unknown labels alone.
-
-    The flops for every pair of components and every row that is ambiguous between them are the structure's
-    ``pair_type.flops``.
+    Parameters
+    ----------
+    rows : CentredRows
+    posterior : VariationalPosterior
+    ways : sequence of {"monomials", "own frames", "pairs"}
+        The first one that loses no digits is taken: monomials of complete rows in a frame that all components
+        share, the components' own frames, or these with complete rows by `FullPair`, for components with a
+        precision matrix each.
+    hidden_values : bool, default=True
+        Whether G has the information that holes hide, besides that of unknown labels.
     """
-    structure = posterior.structure
-    ambiguity = Ambiguity.among(rows, posterior)
-    pairs = structure.pairs(posterior, functools.partial(_pairs_of_a_row, rows, ambiguity))
-    # A product for all pairs at once is worth its overhead for rows that stay in cache. One for each pair
-    # needs more rows, since only some of them are ambiguous between the two components.
-    numbers_per_row = ambiguity.frames.numbers_per_row if len(pairs) == 1 else None
-    of_pairs = functools.partial(_pair_moments_of_block, ambiguity, pairs)
-    if rows.has_holes:
-        hidden = HiddenInformation(posterior, ambiguity)
-        totals, sums = rows.total(ByHoles(of_pairs, hidden.of_block), hidden.numbers_per_row)
-        missing = hidden.summed(sums, hidden_values)
-    else:
-        totals = rows.total(of_pairs, numbers_per_row)
-        missing = np.zeros(2 * (structure.n_coefficients,))
-    for pair, moments in zip(pairs, totals or [None] * len(pairs), strict=True):
-        if moments is not None:
-            pair.add_to(missing, moments)
+    structure, way = posterior.structure, ways[0]
+    if way == "monomials":
+        # Products of features have up to twice the degree of log densities, and amplify rounding as much
+        # more. Components that share a precision differ by features that are linear.
+        frame, degree, way = CommonFrame(posterior), 1 if structure.shares_precision else 2, ways[1]
+        if frame.amplification**degree < MAX_AMPLIFICATION and not rows.has_holes:
+            return _from_monomials(rows, posterior, frame)
+    sums = _SumsInOwnFrames(posterior, rows.n_samples, way == "pairs")
+    # Some of a block's rows are ambiguous between two components: products of them want large blocks.
+    of_pairs_alone = way == "pairs" and not rows.has_holes
+    numbers_per_row = (
+        None if of_pairs_alone else RowNumbers(posterior.centred_means.size, numbers_of_pattern(posterior))
+    )
+    of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, numbers_per_row)
+    missing = np.zeros(2 * (structure.n_coefficients,)) if of_labels is None else of_labels
+    if structure.has_own_precisions and of_labels is not None:
+        # Reordering has left another memory order, which would slow products down.
+        missing = np.ascontiguousarray(structure.layout.ordered(of_labels))
+    if of_pairs is not None:
+        for pair, moments in zip(sums.pairs, of_pairs, strict=True):
+            if moments is not None:
+                pair.add_to(missing, moments)
+    if hidden_values and of_hidden_values is not None:
+        sums.hidden.add_to(missing, of_hidden_values)
     return missing
 
 
-@dataclass(frozen=True)
-class Ambiguity:
-    """Which rows are ambiguous between which components, by their contribution to G.
+def _from_monomials(rows, posterior, frame):
+    """G, (D, D), from the monomials m of rows in a frame that all components share.
 
-    Attributes
+    The features of a component are linear in m, h_k = T_k m, so that G is made of the sums of r_k r_l m m'.
+    These are all that is needed: r_k (1 - r_k) is the sum of r_k r_l over the other components.
+    """
+    structure, n_components, n_monomials = posterior.structure, posterior.n_components, frame.n_monomials
+    size = n_components * n_monomials
+    numbers = RowNumbers(2 * size, of_product=size)
+    products = rows.total(functools.partial(_products_of_monomials, frame), numbers)
+    missing, each = np.negative(products, out=products), np.arange(n_components)
+    by_component = missing.reshape(n_components, n_monomials, n_components, n_monomials)
+    by_component[each, :, each] = 0.0
+    by_component[each, :, each] = -by_component.sum(axis=2)
+    # T_k for all k, (D, K, F): the same coefficient of every component at a time.
+    maps = np.zeros((structure.n_coefficients, n_components, n_monomials))
+    for coefficients in np.transpose([structure.layout.coefficient_index(k) for k in each]):
+        unit = np.zeros(structure.n_coefficients)
+        unit[coefficients] = 1.0
+        maps[coefficients, each] = change_of_log_densities(frame, posterior, unit)
+    to_coefficients = maps.reshape(len(maps), -1)
+    return to_coefficients @ missing @ to_coefficients.T
+
+
+def _products_of_monomials(frame, block):
+    """Sums of r_k r_l m m' over a block, (K F, K F)."""
+    expectation = expect(frame, block)
+    monomials, r = expectation.whitened, expectation.responsibilities * np.sqrt(block.counts)
+    products = (r[:, None] * monomials).reshape(-1, monomials.shape[1])
+    return products @ products.T
+
+
+class _SumsInOwnFrames:
+    """Sums over the rows that are ambiguous between two components, in the components' own frames.
+
+    Where components have precisions of their own, G is summed by its blocks of components. Those of one
+    precision share coefficients, in which blocks would cancel: there it is summed by pairs of components.
+
+    Parameters
     ----------
     posterior : VariationalPosterior
-    frames : CommonFrame or OwnFrames, of the posterior
-    negligible : float, information below which a row may be left out of a pair of components
+    n_samples : int
+    by_pairs : bool, whether complete rows are summed by `FullPair`
     """
 
-    posterior: VariationalPosterior
-    frames: object
-    negligible: float
-
-    @classmethod
-    def among(cls, rows, posterior, frames=None):
-        """The rule by which everything that is left out is negligible together; by default in `frames_of`."""
-        n_numbers = rows.n_samples * posterior.n_components**2
-        return cls(posterior, frames or frames_of(posterior, rows), NEGLIGIBLE_INFORMATION / n_numbers)
+    def __init__(self, posterior, n_samples, by_pairs):
+        self._posterior, structure = posterior, posterior.structure
+        self._frames = OwnFrames(posterior)
+        # All that is left out is negligible together.
+        self._negligible = NEGLIGIBLE_INFORMATION / (n_samples * posterior.n_components**2)
+        self._components = list(itertools.combinations(range(posterior.n_components), 2))
+        self.pairs = [FullPair(posterior, k, l) for k, l in self._components] if by_pairs else []
+        self.hidden = (HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation)(structure)
 
     def of_block(self, block):
-        """Responsibilities and information of a block's rows, (K, n) each."""
-        if block.holes is not None:
-            return self.of_own_rows(block)[1:]
-        expectation = expect(self.frames, block)
-        squared = 2.0 * (self.posterior.expectations.density_constants[:, None] - expectation.log_densities)
-        return expectation.responsibilities, information_of_rows(self.posterior, squared)
+        """Sums for unknown labels (D, D), moments of each of the pairs, and sums for hidden values, or None.
 
-    def of_own_rows(self, block):
-        """`OwnRows` of a block in `OwnFrames`, and their responsibilities and information, (K, n) each."""
-        expectation = expect(self.frames, block)
-        squared = expectation.whitened.squares()
-        return (
-            expectation.whitened,
-            expectation.responsibilities,
-            information_of_rows(self.posterior, squared),
+        Labels of own precisions have their coefficients component by component.
+        """
+        expectation = expect(self._frames, block)
+        whitened, r = expectation.whitened, expectation.responsibilities
+        counted = block.weighted(r)
+        information = information_of_rows(self._posterior, whitened.squares())
+        pairs = []
+        for k, l in self._components:
+            weights = counted[k] * r[l]
+            some = np.flatnonzero(weights * (information[k] + information[l]) > self._negligible)
+            pairs.append((k, l, some, weights[some]))
+        if self.pairs and block.holes is None:
+            moments = [
+                pair.moments(np.take(block.rows, some, axis=1), weights) if some.size else None
+                for pair, (_, _, some, weights) in zip(self.pairs, pairs, strict=True)
+            ]
+            return None, moments, None
+        sums = self._by_differences if self._posterior.structure.shares_precision else self._by_blocks
+        missing = sums(whitened, [pair for pair in pairs if pair[2].size])
+        return missing, None, None if block.holes is None else self.hidden.of_block(whitened, counted)
+
+    def _by_blocks(self, whitened, pairs):
+        """G, (D, D), of some rows by its blocks of components, for own precisions."""
+        n_components, n_features = (
+            self._posterior.n_components,
+            self._posterior.structure.layout.n_component_features,
         )
+        missing = np.zeros((n_components, n_features, n_components, n_features))
+        if not pairs:
+            return missing.reshape(2 * (n_components * n_features,))
+        ambiguous = np.unique(np.concatenate([some for _, _, some, _ in pairs]))
+        rows = whitened.selected(ambiguous)
+        features = [expected_features(self._posterior, rows, k) for k in range(n_components)]
+        within = np.zeros((n_components, len(ambiguous)))
+        for k, l, some, weights in pairs:
+            place = np.searchsorted(ambiguous, some)
+            within[k, place] += weights
+            within[l, place] += weights
+            product = (features[k][:, place] * weights) @ features[l][:, place].T
+            missing[k, :, l] -= product
+            missing[l, :, k] -= product.T
+        for k, weights in enumerate(within):
+            place = np.flatnonzero(weights)
+            rooted = features[k][:, place] * np.sqrt(weights[place])
+            missing[k, :, k] += rooted @ rooted.T
+        return missing.reshape(2 * (n_components * n_features,))
 
-    def counting(self, weights, information, k, l):
-        """Whether rows count, given their weights in one pair of components (n,) or in several (m, n)."""
-        return weights * (information[k] + information[l]) > self.negligible
+    def _by_differences(self, whitened, pairs):
+        """G, (D, D), of some rows by pairs of components, for one precision of all."""
+        structure, n_linear = self._posterior.structure, 1 + self._posterior.n_features
+        missing = np.zeros(2 * (structure.n_coefficients,))
+        for k, l, some, weights in pairs:
+            rows = whitened.selected(some)
+            own, other = (expected_features(self._posterior, rows, component) for component in (k, l))
+            own[n_linear:] -= other[n_linear:]
+            difference = np.concatenate([own, -other[:n_linear]])
+            difference *= np.sqrt(weights)
+            index = structure.layout.coefficient_index
+            place = np.concatenate([index(k), index(l)[:n_linear]])
+            missing[np.ix_(place, place)] += difference @ difference.T
+        return missing
 
 
 def information_of_rows(posterior, squared):
@@ -176,235 +264,3 @@ def information_of_rows(posterior, squared):
         + squared / posterior.mean_precision[:, None]
         + 0.5 * (squared + origin_norm) ** 2 / posterior.effective_degrees_of_freedom[:, None]
     )
-
-
-def _pairs_of_a_row(rows, ambiguity):
-    """Mean number of pairs of components that an ambiguous row is ambiguous between, over some rows."""
-    some = rows.thinned(min(rows.n_samples, _SAMPLED_ROWS))
-    function = functools.partial(_ambiguous_pairs_of_block, ambiguity)
-    n_pairs = some.concatenated(function, ambiguity.frames.numbers_per_row)
-    return n_pairs.sum() / max(1, np.count_nonzero(n_pairs))
-
-
-def _ambiguous_pairs_of_block(ambiguity, block):
-    """Number of pairs of components that each row is ambiguous between, (n,)."""
-    r, information = ambiguity.of_block(block)
-    n_pairs = np.zeros(block.n_rows, dtype=int)
-    for k in range(len(r) - 1):
-        others = slice(k + 1, None)
-        n_pairs += np.count_nonzero(ambiguity.counting(r[k] * r[others], information, k, others), axis=0)
-    return n_pairs
-
-
-def _pair_moments_of_block(ambiguity, pairs, block):
-    """Moments of weight r_k r_l of the pairs; None where no row is ambiguous between any of them."""
-    r, information = ambiguity.of_block(block)
-    counted = block.weighted(r)
-    moments = []
-    for pair in pairs:
-        weights = counted[pair.k] * r[pair.l]
-        counting = ambiguity.counting(weights, information, pair.k, pair.l)
-        weights *= counting
-        some = np.flatnonzero(counting if counting.ndim == 1 else counting.any(axis=0))
-        if some.size > _COMPACTED_BELOW * block.n_rows:
-            moments.append(pair.moments(block.rows, weights))
-        elif some.size:
-            picked = np.take(block.rows, some, axis=1)
-            moments.append(pair.moments(picked, np.take(weights, some, axis=-1)))
-        else:
-            moments.append(None)
-    return moments
-
-
-@dataclass(frozen=True)
-class ByHoles:
-    """A function of a block by another for complete rows, or by one for rows with holes: a pair with None."""
-
-    complete: Callable
-    incomplete: Callable
-
-    def __call__(self, block):
-        if block.holes is None:
-            return self.complete(block), None
-        return None, self.incomplete(block)
-
-
-class HiddenInformation:
-    """The share of rows with holes in the missing information.
-
-    Parameters
-    ----------
-    posterior : VariationalPosterior
-    ambiguity : Ambiguity
-    """
-
-    def __init__(self, posterior, ambiguity):
-        self._ambiguity, structure = ambiguity, posterior.structure
-        self._labels = LabelInformation(posterior)
-        kind = HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation
-        self._hidden = kind(structure)
-        # Some of a block's rows are ambiguous between two components: products of them want large blocks.
-        self.numbers_per_row = RowNumbers(posterior.centred_means.size, numbers_of_pattern(posterior))
-
-    def of_block(self, block):
-        """The share that unknown labels have, (D, D), and sums for that of hidden values."""
-        whitened, r, information = self._ambiguity.of_own_rows(block)
-        counted = block.weighted(r)
-        counting = functools.partial(self._counting, information)
-        of_hidden_values = None if block.holes is None else self._hidden.of_block(whitened, counted)
-        return self._labels.of_block(whitened, counted, r, counting), of_hidden_values
-
-    def _counting(self, information, weights, k, l):
-        return self._ambiguity.counting(weights, information, k, l)
-
-    def summed(self, sums, hidden_values):
-        """The matrix, (D, D), from the sums over all blocks."""
-        of_labels, of_hidden_values = sums
-        missing = self._labels.in_coefficients(of_labels)
-        if hidden_values:
-            self._hidden.add_to(missing, of_hidden_values)
-        return missing
-
-
-# As a matrix, from the features of all components.
-
-
-def missing_information_from_features(rows, posterior, hidden_values=True):
-    """G, (D, D), by its definition: one Gram matrix of the features of all components.
-
-    It takes 2 (K f)^2 flops a row and a few calls a block of rows, where `missing_information` takes many
-    calls for every pair of components. Components of their own precisions have f = F features each. Those
-    that share one differ by features that are linear in y: they have f = 1 + P.
-    Where these lose digits, `missing_information` is used. Many rows are taken in a frame that all components
-    share, if it loses none. Where rows have holes, complete ones are treated as if they had some, too.
-    """
-    structure = posterior.structure
-    if rows.has_holes:
-        hidden = HiddenInformation(posterior, Ambiguity.among(rows, posterior, OwnFrames(posterior)))
-        return hidden.summed(rows.total(hidden.of_block, hidden.numbers_per_row), hidden_values)
-    frame = frames_of(posterior, rows)
-    # Products of features have up to twice the degree of log densities, and amplify rounding as much more.
-    degree = 1 if structure.shares_precision else 2
-    if isinstance(frame, CommonFrame) and frame.amplification**degree < MAX_AMPLIFICATION:
-        return _missing_information_in_frame(rows, posterior, frame)
-    features = _LinearFeatures(posterior) if structure.shares_precision else _AllFeatures(posterior)
-    if features.amplification > MAX_AMPLIFICATION:
-        return missing_information(rows, posterior, hidden_values)
-    function = functools.partial(_feature_products_of_block, features, OwnFrames(posterior))
-    n_columns = structure.n_components * features.n_features
-    within, between = rows.total(function, RowNumbers(3 * n_columns, of_product=n_columns))
-    missing = np.negative(between, out=between)
-    n_features, each = features.n_features, np.arange(structure.n_components)
-    by_component = missing.reshape(len(each), n_features, len(each), n_features)
-    by_component[each, :, each] = within  # Computed from r (1 - r), since r - r^2 would cancel.
-    return features.in_coefficients(missing)
-
-
-def _missing_information_in_frame(rows, posterior, frame):
-    """G, (D, D), from the monomials m of rows in a frame that all components share.
-
-    The features of a component are linear in m, h_k = T_k m, so that G is made of the sums of r_k r_l m m'.
-    These are all that is needed: r_k (1 - r_k) is the sum of r_k r_l over the other components.
-    """
-    n_components = posterior.n_components
-    size = n_components * frame.n_monomials
-    numbers = RowNumbers(2 * size, of_product=size)
-    products = rows.total(functools.partial(_monomial_products_of_block, frame), numbers)
-    missing, each = np.negative(products, out=products), np.arange(n_components)
-    by_component = missing.reshape(n_components, frame.n_monomials, n_components, frame.n_monomials)
-    by_component[each, :, each] = 0.0
-    by_component[each, :, each] = -by_component.sum(axis=2)
-    to_coefficients = _features_of_monomials(posterior, frame)
-    return to_coefficients @ missing @ to_coefficients.T
-
-
-def _monomial_products_of_block(frame, block):
-    expectation = expect(frame, block)
-    return _products_of_monomials(expectation.whitened, expectation.responsibilities * np.sqrt(block.counts))
-
-
-def _products_of_monomials(monomials, responsibilities):
-    """Sum of r_k r_l m m': (F, n), (K, n) -> (K F, K F)."""
-    products = (responsibilities[:, None] * monomials).reshape(-1, monomials.shape[1])
-    return products @ products.T
-
-
-def _features_of_monomials(posterior, frame):
-    """T_k, the features of every component as polynomials of the frame's rows: (D, K F)."""
-    structure, n_components = posterior.structure, posterior.n_components
-    own = [np.r_[structure.layout.coefficient_slices(k)] for k in range(n_components)]
-    maps = np.zeros((structure.n_coefficients, n_components, frame.n_monomials))
-    for coefficients in np.transpose(own):  # The same coefficient of every component.
-        unit = np.zeros(structure.n_coefficients)
-        unit[coefficients] = 1.0
-        maps[coefficients, np.arange(n_components)] = change_of_log_densities(frame, posterior, unit)
-    return maps.reshape(len(maps), -1)
-
-
-def _feature_products_of_block(features, frames, block):
-    """Sums of r_k (1 - r_k) h_k h_k' (K, f, f), and of r_k r_l h_k h_l' (K f, K f)."""
-    expectation = expect(frames, block)
-    r, h = expectation.responsibilities, features.of_rows(expectation.whitened.values)
-    within = np.matmul(h * block.weighted(r * complements(r))[:, None], h.transpose(0, 2, 1))
-    h *= (r * np.sqrt(block.counts))[:, None]
-    stacked = h.reshape(-1, h.shape[2])
-    return within, stacked @ stacked.T
-
-
-class _AllFeatures:
-    """The features h of all components, each with a precision of its own."""
-
-    amplification = 1.0
-
-    def __init__(self, posterior):
-        structure = self._structure = posterior.structure
-        self._origins = posterior.second_moment_origin
-        self.n_features = structure.layout.n_component_features
-
-    def of_rows(self, whitened):
-        """h, (K, P, n) -> (K, F, n)."""
-        own_frames = zip(whitened, self._origins, strict=True)
-        return np.stack([self._structure.component_features(*own) for own in own_frames])
-
-    def in_coefficients(self, matrix):
-        """A matrix of features, component by component, in the order of the coefficients: (D, D)."""
-        return self._structure.layout.ordered(matrix)
-
-
-class _LinearFeatures:
-    """The features (1, y) of all components that share a precision.
-
-    With u = y_k + d_k the rows in one frame, s(y_k) = s(u) - (a function that is linear in y_k), and s(u),
-    which all components share, is no part of the missing information.
-    """
-
-    def __init__(self, posterior):
-        structure = posterior.structure
-        n_components, n_features = structure.n_components, structure.n_features
-        self.n_features = 1 + n_features
-        center = posterior.counts @ posterior.centred_means / posterior.counts.sum()
-        shifts = structure.transformed(posterior.whiteners, posterior.centred_means - center)
-        # Far from the common center, differences between components that are near each other lose digits.
-        self.amplification = np.square(shifts).sum(axis=1).max()
-        self._map = np.zeros((structure.n_coefficients, n_components, self.n_features))
-        axes = np.eye(n_features)
-        for k, shift in enumerate(shifts):
-            own, linear, quadratic = structure.layout.coefficient_slices(k)
-            square = structure.statistic_by_row(shift[:, None])
-            mixed = (
-                structure.statistic_by_row(axes + shift[:, None]) - structure.statistic_by_row(axes) - square
-            )
-            self._map[own, k, :1] = 1.0
-            self._map[linear, k, 1:] = axes
-            self._map[quadratic, k] = -structure.quadratic_features(np.concatenate([square, mixed])).T
-
-    def of_rows(self, whitened):
-        """(1, y), (K, P, n) -> (K, 1 + P, n)."""
-        features = np.empty((len(whitened), self.n_features, whitened.shape[2]))
-        features[:, 0], features[:, 1:] = 1.0, whitened
-        return features
-
-    def in_coefficients(self, matrix):
-        """A matrix of features, component by component, as one of coefficients: (D, D)."""
-        to_coefficients = self._map.reshape(len(self._map), -1)
-        return to_coefficients @ matrix @ to_coefficients.T

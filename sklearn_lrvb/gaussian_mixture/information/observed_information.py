@@ -22,7 +22,6 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import (
-    has_few_rows,
     n_monomials,
     prefers_common_frame,
 )
@@ -30,11 +29,10 @@ from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
 from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
-    missing_information_from_features,
     missing_information_product,
 )
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.linear_response.observed_information import SolverCosts
+from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, SolverCosts
 from sklearn_lrvb.linear_response.solvers import DualInformation, MatrixFreeInformation, PrimalInformation
 from sklearn_lrvb.symmetric_matrices import round_off
 
@@ -75,36 +73,23 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     -------
     information : ObservedInformation of size D; with "matrix_free" it keeps a reference to the rows
     """
-    structure, n_pair_rows = posterior.structure, e_step_result.n_ambiguous_pairs
-    costs = estimated_costs(rows, structure, e_step_result)
-    chosen = solver or costs.cheapest(n_targets)
+    structure = posterior.structure
+    chosen = solver or solver_costs(rows, structure, e_step_result).cheapest(n_targets)
     complete = complete_information(posterior)
     if chosen == "dual":
-        columns, remaining = _columns(rows, posterior, complete, hidden_values)
-        # The first choice estimated the number of columns by the alternatives. Now it is known: choose again.
-        costs = solver_costs(rows, structure, len(columns), n_pair_rows)
-        chosen = solver or costs.cheapest(n_targets)
-        if chosen == "dual" and (remaining is None or remaining.min() > round_off(len(remaining))):
-            return DualInformation(complete, columns, remaining)
-        if chosen == "dual":  # Then M is not positive definite, which the other solvers can say more of.
-            chosen = "primal" if "primal" in costs.costs(n_targets) else "matrix_free"
+        if not rows.has_holes:
+            return DualInformation(complete, AmbiguousColumns.of_rows(rows, posterior))
+        columns = ExpectedColumns.of_rows(rows, posterior, complete, hidden_values)
+        if columns.shares.min() > round_off(len(complete)):
+            return DualInformation(complete, columns, columns.shares)
+        # M is not positive definite, which the other solvers can say more of.
+        chosen = "primal" if len(complete) <= MAX_DENSE_SIZE else "matrix_free"
     if chosen == "primal":
-        by_features = features_are_cheaper(rows.n_samples, structure, n_pair_rows)
-        if by_features:
-            missing = missing_information_from_features(rows, posterior, hidden_values)
-        else:
-            missing = missing_information(rows, posterior, hidden_values)
-        return PrimalInformation(complete, missing)
+        costs = _costs_of_matrix(rows, structure, e_step_result.n_ambiguous_pairs)
+        ways = sorted(costs, key=costs.__getitem__)
+        return PrimalInformation(complete, missing_information(rows, posterior, ways, hidden_values))
     product = functools.partial(missing_information_product, rows, posterior, hidden_values=hidden_values)
     return MatrixFreeInformation(complete, product)
-
-
-def _columns(rows, posterior, complete, hidden_values):
-    """The factor B of the dual solver, and the shares of R^-1 that hidden values leave; None for all."""
-    if not rows.has_holes:
-        return AmbiguousColumns.of_rows(rows, posterior), None
-    columns = ExpectedColumns.of_rows(rows, posterior, complete, hidden_values)
-    return columns, columns.shares
 
 
 # Cost of a pass in the components' own frames, for each row and component. All costs of passes were measured
@@ -117,6 +102,11 @@ _FLOPS_TO_FORM_A_MONOMIAL = 100
 _FLOPS_TO_USE_A_MONOMIAL = 7
 _FLOPS_PER_RESPONSIBILITY = 200
 
+# Passes over rows with holes: the cost for each of their patterns and precision groups, and of a row relative
+# to that of a complete one.
+_FLOPS_PER_PATTERN = 1e5
+_SLOWDOWN_BY_HOLES = 2.5
+
 # Overhead of a pass and of the M-step that makes it a sweep, whatever the number of rows.
 _FLOPS_PER_PASS, _FLOPS_PER_M_STEP = 3e6, 2e6
 _PASSES_PER_PRODUCT = 1.5  # A product with the missing information evaluates polynomials and sums them again.
@@ -125,161 +115,106 @@ _PASSES_PER_PRODUCT = 1.5  # A product with the missing information evaluates po
 _FLOPS_PER_MATRIX, _FLOPS_PER_KERNEL = 1.2e7, 4e7
 # Number of columns for each alternative of a row to its most probable component: 1.0 to 1.4 in most fits.
 _COLUMNS_PER_ALTERNATIVE = 1.25
-
-# Cost of the missing information by pairs of components; the entries are those of matrices formed and scaled.
-_FLOPS_PER_ENTRY = 30
-_FLOPS_PER_PAIR = 8e6
-_FLOPS_PER_PAIR_ROW = 3000
-_SLOWDOWN_OF_PAIR_PRODUCTS = 2.0  # Products of few rows or columns are slower by this factor than large ones.
-
-# Cost of the missing information from the features of all components, measured from 150 to 20,000 rows: in
-# their own frames, and in one that all share, where half of the symmetric product is computed.
-_SLOWDOWN_OF_FEATURE_PRODUCTS, _SLOWDOWN_IN_COMMON_FRAME = 2.0, 0.7
-_FLOPS_PER_FEATURE_PRODUCT = 2e6
-_FLOPS_TO_FORM_A_FEATURE, _FLOPS_TO_COUNT_A_MONOMIAL = 400, 40
-
 # Cost of an entry of the kernel for one pair of components, measured from 150 to 1,200 columns: some ten
 # elementwise operations on arrays that do not stay in cache.
 _FLOPS_PER_KERNEL_ENTRY = 500
+_NO_COLUMNS = 10**9  # Where rows with holes have no columns: more than any solver can take.
 
-# Passes over rows with holes: the cost for each of their patterns and precision groups, and of a row relative
-# to that of a complete one.
-_FLOPS_PER_PATTERN = 1e5
-_SLOWDOWN_BY_HOLES = 2.5
-_NO_COLUMNS = 10**9
+# Cost of the missing information as a matrix. Entries are those of matrices formed and scaled. Products of
+# few rows or columns are slower than large ones; of a symmetric product, half is computed.
+_FLOPS_PER_ENTRY = 30
+_SLOWDOWN_OF_SMALL_PRODUCTS, _SLOWDOWN_OF_MONOMIALS = 2.0, 0.7
+_FLOPS_TO_COUNT_A_MONOMIAL, _FLOPS_PER_FEATURE_MAP = 40, 8e5
+_FLOPS_PER_AMBIGUOUS_ROW, _FLOPS_PER_ROW_OF_PAIR = 12_000, 3000
+_FLOPS_PER_BLOCK, _FLOPS_PER_FULL_PAIR = 1e6, 8e6
+
+
+def pass_cost(rows, structure, in_own_frames=False):
+    """Cost of a pass over the rows, in the cheaper frames or in the components' own."""
+    n_components, n_features = structure.n_components, structure.n_features
+    if rows.has_holes or in_own_frames or not prefers_common_frame(structure):
+        per_row = _FLOPS_PER_FEATURE * n_features + _FLOPS_PER_ROW
+        if structure.is_matrix:
+            n_products = 2 + 2 / n_components if structure.shares_precision else 4
+            per_row += n_products * n_features**2
+        cost = 1.5 * rows.n_samples * n_components * per_row
+        if rows.has_holes:
+            of_patterns = _FLOPS_PER_PATTERN * rows.n_patterns * structure.layout.n_precision_groups
+            cost = _SLOWDOWN_BY_HOLES * cost + of_patterns
+    else:
+        per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
+        cost = rows.n_samples * (
+            n_monomials(structure) * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
+        )
+    return cost + _FLOPS_PER_PASS
 
 
 def sweep_cost(rows, structure):
-    """Cost of a sweep."""
-    if rows.has_holes:
-        one_pass = _cost_with_holes(rows, structure)
-    else:
-        one_pass = _cheapest_pass_cost(rows.n_samples, structure)
-    return one_pass + _FLOPS_PER_M_STEP
+    """Cost of a pass and an M-step."""
+    return pass_cost(rows, structure) + _FLOPS_PER_M_STEP
 
 
-def estimated_costs(rows, structure, e_step_result):
-    """`solver_costs` before the columns are known, from the result of an E-step."""
-    n_columns = int(_COLUMNS_PER_ALTERNATIVE * e_step_result.n_alternatives)
-    return solver_costs(rows, structure, n_columns, e_step_result.n_ambiguous_pairs)
-
-
-def solver_costs(rows, structure, n_columns, n_pair_rows):
-    """Costs of the solvers of the observed information.
-
-    Rows with holes have no columns where precisions are matrices: their number is then one that no solver
-    can take.
+def solver_costs(rows, structure, e_step_result):
+    """Costs of the solvers of the observed information: SolverCosts.
 
     Parameters
     ----------
     rows : CentredRows
     structure : CovarianceStructure
-    n_columns : int
-        Number of columns (`RowColumns`).
-    n_pair_rows : int
-        Number of pairs that rows are ambiguous between, the E-step's ``n_ambiguous_pairs``.
-
-    Returns
-    -------
-    costs : SolverCosts
+    e_step_result : EStepResult
     """
-    if rows.has_holes:
-        one_pass = _cost_with_holes(rows, structure)
-        gram = _gram_cost_with_holes(rows, structure, n_pair_rows) + one_pass + _FLOPS_PER_MATRIX
-        product = _PASSES_PER_PRODUCT * one_pass
-        columns, kernel = _NO_COLUMNS, gram
-        if not structure.is_matrix:
-            flops = 2 * structure.layout.n_component_features + _FLOPS_PER_ENTRY
-            columns, kernel = n_columns, one_pass + structure.n_components * n_columns**2 * flops
-        return SolverCosts(structure.n_coefficients, columns, gram, kernel, product)
-    n_samples, n_components = rows.n_samples, structure.n_components
-    n_kernels = sum(len(structure.layout.components_sharing_precision(k)) for k in range(n_components))
+    n_components = structure.n_components
+    n_columns = int(_COLUMNS_PER_ALTERNATIVE * e_step_result.n_alternatives)
+    if rows.has_holes and structure.is_matrix:
+        n_columns = _NO_COLUMNS
+    n_kernels = n_components**2 if structure.shares_precision else n_components
     per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
-    one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
-    by_pairs = _cost_by_pairs(n_samples, structure, n_pair_rows)
+    kernel = n_kernels * n_columns**2 * per_kernel_entry + _FLOPS_PER_KERNEL
+    of_matrix = min(_costs_of_matrix(rows, structure, e_step_result.n_ambiguous_pairs).values())
     return SolverCosts(
         n_coefficients=structure.n_coefficients,
         n_columns=n_columns,
-        gram=min(by_pairs, _cost_from_features(n_samples, structure)) + _FLOPS_PER_MATRIX,
-        kernel=one_pass + n_kernels * n_columns**2 * per_kernel_entry + _FLOPS_PER_KERNEL,
-        product=_PASSES_PER_PRODUCT * _cheapest_pass_cost(n_samples, structure),
+        gram=of_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2 + _FLOPS_PER_MATRIX,
+        kernel=kernel + pass_cost(rows, structure, in_own_frames=True),
+        product=_PASSES_PER_PRODUCT * pass_cost(rows, structure),
     )
 
 
-def _cost_with_holes(rows, structure):
-    """Cost of a pass over rows with holes, without that of an M-step."""
-    of_patterns = _FLOPS_PER_PATTERN * rows.n_patterns * structure.layout.n_precision_groups
-    of_rows = _SLOWDOWN_BY_HOLES * _own_frames_cost(rows.n_samples, structure)
-    return of_rows + of_patterns + _FLOPS_PER_PASS
+def _costs_of_matrix(rows, structure, n_pair_rows):
+    """Costs of the ways to form the missing information: dict by name.
 
-
-def _gram_cost_with_holes(rows, structure, n_pair_rows):
-    """Cost of the missing information of rows with holes, beyond that of a pass."""
-    n_features = structure.layout.n_component_features
+    They are those of `missing_information`: from the monomials of a frame that all components share, in the
+    components' own frames, and there by `FullPair`.
+    """
+    n_components, n_features = structure.n_components, structure.layout.n_component_features
+    n_pairs = n_components * (n_components - 1) // 2
     if structure.shares_precision:
-        per_pair = 2 * (n_features + 1 + structure.n_features) ** 2
+        per_row = 2 * (n_features + 1 + structure.n_features) ** 2
     else:  # A block of two components, and its part of the blocks of each.
-        per_pair = 2 * (1 + 1 / max(1, structure.n_components - 1)) * n_features**2
-    of_pairs = n_pair_rows * _SLOWDOWN_OF_PAIR_PRODUCTS * per_pair
-    of_patterns = rows.n_patterns * structure.layout.n_precision_groups * 2 * structure.n_quadratic**2
-    return of_pairs + of_patterns * structure.is_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2
-
-
-def features_are_cheaper(n_samples, structure, n_pair_rows):
-    """Whether the missing information is cheaper from the features of all components than by pairs."""
-    by_pairs = _cost_by_pairs(n_samples, structure, n_pair_rows)
-    return _cost_from_features(n_samples, structure) < by_pairs
-
-
-def _sweep_flops(structure):
-    """Flops of the matrix products for one component and row in a sweep."""
-    if not structure.is_matrix:
-        return 0
-    n_products = 2 + 2 / structure.n_components if structure.shares_precision else 4
-    return n_products * structure.n_features**2
-
-
-def _own_frames_cost(n_samples, structure):
-    """Cost of a pass in the components' own frames, without the overhead of any pass."""
-    per_row = _sweep_flops(structure) + _FLOPS_PER_FEATURE * structure.n_features + _FLOPS_PER_ROW
-    return 1.5 * n_samples * structure.n_components * per_row
-
-
-def _cheapest_pass_cost(n_samples, structure):
-    """Cost of a pass in the components' own frames or in one that all share."""
-    n_components = structure.n_components
-    if not prefers_common_frame(structure):
-        return _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
-    per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
-    per_row = n_monomials(structure) * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
-    return n_samples * per_row + _FLOPS_PER_PASS
-
-
-def _cost_by_pairs(n_samples, structure, n_pair_rows):
-    """Cost of the missing information by pairs of components."""
-    n_pairs = structure.n_components * (structure.n_components - 1) // 2
-    n_features_of_row = 1 + structure.n_features + structure.n_quadratic
-    per_row, per_pair = (_SLOWDOWN_OF_PAIR_PRODUCTS * flops for flops in structure.pair_type.flops(structure))
-    per_row += _FLOPS_PER_PAIR_ROW + 2 * _FLOPS_PER_ENTRY * n_features_of_row
-    per_pair += _FLOPS_PER_PAIR + 5 * _FLOPS_PER_ENTRY * n_features_of_row**2
-    one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
-    return (
-        one_pass + n_pair_rows * per_row + n_pairs * per_pair + _FLOPS_PER_ENTRY * structure.n_coefficients**2
-    )
-
-
-def _cost_from_features(n_samples, structure):
-    """Cost of the missing information as one product of the features of all components."""
-    n_quadratic = 0 if structure.shares_precision else structure.n_quadratic
-    size = structure.n_components * (1 + structure.n_features + n_quadratic)
-    slowdown, to_form = _SLOWDOWN_OF_FEATURE_PRODUCTS, _FLOPS_TO_FORM_A_FEATURE
-    one_pass = _own_frames_cost(n_samples, structure) + _FLOPS_PER_PASS
-    if prefers_common_frame(structure) and not has_few_rows(structure, n_samples):
-        slowdown, to_form = _SLOWDOWN_IN_COMMON_FRAME, _FLOPS_TO_COUNT_A_MONOMIAL
-        one_pass = _cheapest_pass_cost(n_samples, structure)
-    return (
-        one_pass
-        + n_samples * (slowdown * 2 * size**2 + to_form * size)
-        + _FLOPS_PER_FEATURE_PRODUCT
-        + _FLOPS_PER_ENTRY * max(size, structure.n_coefficients) ** 2
-    )
+        per_row = 2 * (1 + 1 / max(1, n_components - 1)) * n_features**2
+    to_form = 2 * _FLOPS_PER_ENTRY * n_features
+    in_own_frames = pass_cost(rows, structure, in_own_frames=True)
+    costs = {
+        "own frames": in_own_frames
+        + n_pair_rows * (_SLOWDOWN_OF_SMALL_PRODUCTS * per_row + to_form + _FLOPS_PER_AMBIGUOUS_ROW)
+        + n_pairs * _FLOPS_PER_BLOCK
+    }
+    if structure.is_matrix and structure.has_own_precisions:
+        per_pair = _SLOWDOWN_OF_SMALL_PRODUCTS * 40 * n_features * structure.n_features**3
+        per_pair += _FLOPS_PER_FULL_PAIR + 5 * _FLOPS_PER_ENTRY * n_features**2
+        costs["pairs"] = (
+            in_own_frames
+            + n_pair_rows * (_SLOWDOWN_OF_SMALL_PRODUCTS * n_features**2 + to_form + _FLOPS_PER_ROW_OF_PAIR)
+            + n_pairs * per_pair
+        )
+    if rows.has_holes:
+        n_curved = structure.n_quadratic**2 if structure.is_matrix else 0
+        of_patterns = 2 * rows.n_patterns * structure.layout.n_precision_groups * n_curved
+        return {way: cost + of_patterns for way, cost in costs.items()}
+    if prefers_common_frame(structure):
+        size = n_components * n_monomials(structure)
+        per_row = 2 * _SLOWDOWN_OF_MONOMIALS * size**2 + _FLOPS_TO_COUNT_A_MONOMIAL * size
+        costs["monomials"] = (
+            pass_cost(rows, structure) + rows.n_samples * per_row + n_features * _FLOPS_PER_FEATURE_MAP
+        )
+    return costs

@@ -20,8 +20,8 @@ from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
 from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
-    estimated_costs,
     observed_information,
+    solver_costs,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import (
     InfluenceFunctions,
@@ -367,7 +367,7 @@ class InformationSource:
         result : EStepResult at the posterior
         """
         if self._rows is not None:
-            solver = estimated_costs(self._rows, self._posterior.structure, result).cheapest(self.size)
+            solver = solver_costs(self._rows, self._posterior.structure, result).cheapest(self.size)
             if solver != "matrix_free":
                 information, self._decrement = self._formed(self._rows, result, self.size, solver)
                 self._keep(information)
@@ -603,7 +603,7 @@ class InformationSource:
         """The information, or None where it is too large to be formed for a pickle; and the decrement."""
         rows = self._kept_rows()
         result = e_step(rows, self._posterior)
-        costs = estimated_costs(rows, self._posterior.structure, result)
+        costs = solver_costs(rows, self._posterior.structure, result)
         solver = costs.cheapest(self.size)
         n_numbers = {
             "primal": self.size**2,

@@ -1,5 +1,7 @@
 """What every covariance structure promises the formulas that use it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, complete_rows, mixture
@@ -158,14 +160,10 @@ def test_an_improper_precision_is_refused(n_features, total, factorization, rng)
 
 
 def test_costs_follow_the_structure():
-    # of one pair and row: quartic moments; products of 1 + P, 1 + 2 P and 2 + P numbers
     at = {kind: structure_of(kind, 2, 2) for kind in COVARIANCE_TYPES}
     sweeps = {kind: sweep_cost(complete_rows(10_000), structure) for kind, structure in at.items()}
     assert sweeps["full"] > sweeps["diag"] > sweeps["tied"] == sweeps["spherical"]
-    large = {kind: structure_of(kind, 2, 50) for kind in COVARIANCE_TYPES}
-    per_row = {kind: structure.pair_type.flops(structure)[0] for kind, structure in large.items()}
-    assert per_row["full"] > 50 * per_row["diag"] > 100 * per_row["tied"]
-    assert per_row["tied"] == 51**2
-    assert per_row["spherical"] == 52**2
-    full, tied = (solver_costs(complete_rows(1000), at[kind], 500, 500) for kind in ("full", "tied"))
+    result = SimpleNamespace(n_alternatives=400, n_ambiguous_pairs=500)
+    large = (structure_of(kind, 2, 30) for kind in ("full", "tied"))
+    full, tied = (solver_costs(complete_rows(1000), structure, result) for structure in large)
     assert full.gram > tied.gram

@@ -11,10 +11,9 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures import (
     CovarianceStructure,
     matrices,
 )
-from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import TiedPair
 from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import DiagonalCovariance
 
-CALLED = sorted(CovarianceStructure.__abstractmethods__ - {"pair_type", "random_factors_type", "entry_names"})
+CALLED = sorted(CovarianceStructure.__abstractmethods__ - {"random_factors_type", "entry_names"})
 WRITES_INTO = {"write_entries": 1, "whiten_into": 3}  # which argument is written to
 
 
@@ -22,7 +21,6 @@ class TiedDiagonal(DiagonalCovariance):
     """One variance for every feature, shared by all components."""
 
     shares_precision = True
-    pair_type = TiedPair
 
     def signed_second_moments(self, whitened, weights):
         return super().signed_second_moments(whitened, weights).sum(axis=0, keepdims=True)

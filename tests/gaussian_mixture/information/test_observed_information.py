@@ -3,6 +3,7 @@
 import pickle
 import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -40,7 +41,6 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
-    missing_information_from_features,
     missing_information_product,
 )
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
@@ -205,6 +205,13 @@ def quadratic_features(structure, y, y_noise):
     return svec(square) / np.sqrt(2)
 
 
+def ways(posterior):
+    """Ways in which the missing information can be formed."""
+    structure = posterior.structure
+    formed = [("monomials", "own frames"), ("own frames",)]
+    return [*formed, ("pairs",)] if structure.is_matrix and structure.has_own_precisions else formed
+
+
 def missing_by_definition(posterior, rows, responsibilities):
     """sum_n w_n [(r_k delta_kl - r_k r_l) h_k h_l'], row by row, (D, D)."""
     structure = posterior.structure
@@ -246,8 +253,8 @@ def test_missing_information_is_its_definition(
     rows = ArrayRows(X, estimator._fitted.origin, n_jobs, weights)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     scale = max(np.abs(missing).max(), 1e-3)
-    for formed in (missing_information, missing_information_from_features):
-        np.testing.assert_allclose(formed(rows, posterior), missing, atol=1e-12 * scale)
+    for chosen in ways(posterior):
+        np.testing.assert_allclose(missing_information(rows, posterior, chosen), missing, atol=1e-12 * scale)
 
     vectors = np.random.default_rng(0).normal(size=(len(missing), 3))
     product = missing_information_product(rows, posterior, vectors)
@@ -282,7 +289,7 @@ def test_missing_information_of_many_rows_is_its_definition(
     rows = ArrayRows(X, estimator._fitted.origin, None, weights)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
-    formed = missing_information_from_features(rows, posterior)
+    formed = missing_information(rows, posterior)
     assert np.abs(T @ (formed - missing) @ T.T).max() < 1e-12
 
 
@@ -311,7 +318,7 @@ def test_frames_of_any_shape_lose_nothing(ratio, crossed):
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
     columns = AmbiguousColumns.of_rows(rows, posterior)
     root = columns.transposed_product(np.eye(len(missing))).T
-    formed = [form(rows, posterior) for form in (missing_information, missing_information_from_features)]
+    formed = [missing_information(rows, posterior, chosen) for chosen in ways(posterior)]
     for found in (*formed, root @ root.T):
         assert np.abs(T @ (found - missing) @ T.T).max() < 1e-11
 
@@ -325,23 +332,22 @@ def test_components_far_apart_lose_nothing_to_a_common_frame():
     rows = ArrayRows(X, estimator._fitted.origin)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
-    for formed in (missing_information, missing_information_from_features):
-        error = T @ (formed(rows, posterior) - missing) @ T.T
+    for chosen in ways(posterior):
+        error = T @ (missing_information(rows, posterior, chosen) - missing) @ T.T
         assert np.abs(error).max() < 1e-12
 
 
-@pytest.mark.parametrize(("distance", "n_shares"), [(1.0, 1), (20.0, 6)])
-def test_pairs_share_a_frame_where_they_are_near_each_other(distance, n_shares):
-    centers = distance * np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [3.0, 3.0]])
-    X = (np.random.default_rng(0).normal(size=(200, 4, 2)) * [1.0, 2.0] + centers).reshape(-1, 2)
-    start = np.tile(np.eye(4), (200, 1))
-    estimator = mixture(MODELS[0], 4, init_params=start).fit(X)
+def test_pairs_far_from_others_lose_nothing_to_a_shared_precision():
+    centers = np.array([[0.0, 0.0], [1.5, 0.0], [3e4, 0.0], [3e4, 1.5]])
+    X = (np.random.default_rng(0).normal(size=(100, 4, 2)) + centers).reshape(-1, 2)
+    model = {"covariance_type": "tied", "init_params": np.tile(np.eye(4), (100, 1))}
+    estimator = mixture(model, 4, solver="coordinate_ascent", tol=1e9).fit(X)
     posterior = estimator._fitted.posterior
-    assert len(posterior.structure.pairs(posterior, lambda: 6.0)) == n_shares
     rows = ArrayRows(X, estimator._fitted.origin)
-    missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
-    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
-    assert np.abs(T @ (missing_information(rows, posterior) - missing) @ T.T).max() < 1e-13
+    responsibilities = expect(OwnFrames(posterior), rows.block(slice(0, 400))).responsibilities
+    T = complete_information(posterior).times_root_transposed(np.eye(20 - 5))
+    missing = missing_by_definition(posterior, rows, responsibilities.T)
+    assert np.abs(T @ (missing_information(rows, posterior) - missing) @ T.T).max() < 1e-11
 
 
 @pytest.mark.parametrize("shift", [30.0, 6.0])
@@ -356,7 +362,7 @@ def test_certain_rows_are_skipped_without_a_trace(shift):
     columns = AmbiguousColumns.of_rows(rows, posterior)
     assert len(columns) < 3 * len(X) - 1000
     root = columns.transposed_product(np.eye(len(missing))).T
-    formed = [form(rows, posterior) for form in (missing_information, missing_information_from_features)]
+    formed = [missing_information(rows, posterior, chosen) for chosen in ways(posterior)]
     for kept in (*formed, root @ root.T):
         assert np.abs(T @ (kept - missing) @ T.T).max() < 1e-12
 
@@ -375,8 +381,10 @@ def test_outliers_count_by_their_features():
     vector = np.random.default_rng(0).normal(size=(12, 1))
     product = missing_information_product(rows, two_disks, vector)
     scale = 240 * np.abs(vector).max()
-    for formed in (missing_information, missing_information_from_features):
-        np.testing.assert_allclose(formed(rows, two_disks) @ vector, product, atol=1e-9 * scale)
+    for chosen in ways(two_disks):
+        np.testing.assert_allclose(
+            missing_information(rows, two_disks, chosen) @ vector, product, atol=1e-9 * scale
+        )
     columns = AmbiguousColumns.of_rows(rows, two_disks)
     dual = columns.product(columns.transposed_product(vector))
     np.testing.assert_allclose(dual, product, atol=1e-9 * scale)
@@ -550,7 +558,8 @@ def test_warnings_and_errors_name_the_callers_line():
 def test_cost_model_on_problems_of_every_kind():
     def cheapest(n_samples, n_features, n_components, n_alternatives, n_targets=1):
         structure = FullCovariance(n_components, n_features)
-        costs = solver_costs(complete_rows(n_samples), structure, n_alternatives, n_alternatives)
+        result = SimpleNamespace(n_alternatives=n_alternatives, n_ambiguous_pairs=n_alternatives)
+        costs = solver_costs(complete_rows(n_samples), structure, result)
         return costs.cheapest(n_targets)
 
     assert cheapest(10_000, 2, 2, 10_000) == "primal"
@@ -565,9 +574,8 @@ def test_cost_model_on_problems_of_every_kind():
 
 def test_many_pairs_cost_more_than_their_columns():
     structure = FullCovariance(10, 10)
-    few, many = (
-        solver_costs(complete_rows(10_000), structure, 65_000, pairs).gram for pairs in (65_000, 400_000)
-    )
+    results = (SimpleNamespace(n_alternatives=52_000, n_ambiguous_pairs=n) for n in (65_000, 400_000))
+    few, many = (solver_costs(complete_rows(10_000), structure, result).gram for result in results)
     assert many > 1.5 * few
 
 
