@@ -3,6 +3,7 @@
 They check their arguments here (`arguments`) and compute in `uncertainty`.
 """
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -42,16 +43,14 @@ class PosteriorMethods(SamplingMethods):
 
     def __dir__(self):
         # scikit-learn's HTML display evaluates all names of dir(), and BaseEstimator's dir() all attributes.
-        names = (name for name in object.__dir__(self) if name not in _COMPUTED_ON_ACCESS)
-        return [name for name in names if self._is_readable(name)]
-
-    def _is_readable(self, name):
-        """Whether an attribute can be read; some cannot without a fit, or with arrays of wrong shapes."""
-        try:
-            getattr(self, name)
-        except (AttributeError, ValueError):
-            return False
-        return True
+        # Some cannot be read without a fit, or with arrays of wrong shapes.
+        names = []
+        for name in object.__dir__(self):
+            with contextlib.suppress(AttributeError, ValueError):
+                if name not in _COMPUTED_ON_ACCESS:
+                    getattr(self, name)
+                    names.append(name)
+        return names
 
     @property
     @refused_as_missing
