@@ -90,6 +90,14 @@ def label_axes(ax, xlabel, ylabel):
     ax.set(xlabel=wrapped(xlabel, x_share * width), ylabel=wrapped(ylabel, y_share * height))
 
 
+def write_beside(ax, text, place, offset, **style):
+    """Write small text at an offset in points from a place, legible on whatever is drawn there: Text."""
+    from matplotlib.patheffects import withStroke
+
+    outlined = {"path_effects": [withStroke(linewidth=2.5, foreground="white")], **style}
+    return ax.annotate(text, place, xytext=offset, textcoords="offset points", **outlined)
+
+
 def styled(artist, default, given):
     """Keyword arguments of an artist: the user's, and the display's own where the user has none.
 

@@ -20,6 +20,7 @@ from sklearn_lrvb.displays.axes import (
     panel_width,
     styled,
     wrapped,
+    write_beside,
 )
 from sklearn_lrvb.displays.selection import (
     checked_components,
@@ -52,6 +53,7 @@ _MOST_BINS = 60
 # Credible regions in the legend.
 _REGION: dict[str, Any] = {"marker": "o", "markersize": 8, "color": "0.5", "markeredgecolor": "black"}
 _BAND: dict[str, Any] = {**_REGION, "marker": "s"}
+_NUMBER: dict[str, Any] = {"fontsize": "small", "fontweight": "bold", "zorder": 5}
 
 
 class ComponentDisplay:
@@ -363,7 +365,7 @@ class ComponentDisplay:
             region = _ellipse(mean, self.mean_covariances[k][square], radius, **filled)
             panel.add_patch(component)
             panel.add_patch(region)
-            drawn[k].append((component, region, _write_number(panel, k, mean)))
+            drawn[k].append((component, region, write_beside(panel, f"{k}", mean, (4, 4), **_NUMBER)))
         panel.autoscale_view()
 
     def _draw_rows_over(self, panel, feature, hist_kw):
@@ -403,7 +405,7 @@ class ComponentDisplay:
             filled = {"edgecolor": "black", "linewidth": 0.5, "alpha": 0.5, "zorder": 1}
             corners = np.append(within, within[[-1, 0]]), np.append(under, [0.0, 0.0])
             (region,) = panel.fill(*corners, facecolor=styles[k]["color"], **filled)
-            number = _write_number(panel, k, (means[k], densities[k].max()))
+            number = write_beside(panel, f"{k}", (means[k], densities[k].max()), (4, 4), **_NUMBER)
             drawn[k].append((component, region, number))
         panel.set_xlim(low, high)
         panel.set_ylim(bottom=0.0)
@@ -437,7 +439,10 @@ class ComponentDisplay:
         from matplotlib.lines import Line2D
 
         is_corner, is_line = self.means.shape[1] > 2, self.means.shape[1] == 1
-        handles = [Line2D([], [], linewidth=1.2, **styles[k], label=self._weight_label(k)) for k in shown]
+        handles = []
+        for k in shown:
+            label = f"{k}: weight {self.weights[k]:.3f} ± {self.weights_std[k]:.3f}"
+            handles.append(Line2D([], [], linewidth=1.2, label=label, **styles[k]))
         if not is_line:
             radius = f"{_COMPONENT_RADIUS:g} sd of a component"
             handles.append(Line2D([], [], color="0.3", linewidth=1.2, label=radius))
@@ -449,11 +454,6 @@ class ComponentDisplay:
             return draw_legend(self.ax_, "beside", handles=handles)
         self.ax_.set_zorder(self.axes_[0, 0].get_zorder() + 1)  # Legible also where there is too little room.
         return self.ax_.legend(handles=handles, loc="upper right", edgecolor="none", fontsize="small")
-
-    def _weight_label(self, component):
-        """The weight of a component with its standard deviation, as text."""
-        weight, std = self.weights[component], self.weights_std[component]
-        return f"{component}: weight {weight:.3f} ± {std:.3f}"
 
     def __repr__(self) -> str:
         shown = np.flatnonzero(self.counts >= 0.5).tolist()
@@ -477,38 +477,18 @@ def _styles(empty):
     ]
 
 
-def _write_number(panel, component, place):
-    """Write a component's number next to a point."""
-    from matplotlib.patheffects import withStroke
-
-    return panel.annotate(
-        f"{component}",
-        place,
-        xytext=(4, 4),
-        textcoords="offset points",
-        fontsize="small",
-        fontweight="bold",
-        path_effects=[withStroke(linewidth=2.5, foreground="white")],
-        zorder=5,
-    )
-
-
 def _ellipse(mean, covariance, radius, **style):
     """The ellipse at ``radius`` standard deviations of a bivariate normal distribution."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    circle = Path.unit_circle()
-    vertices = mean + radius * circle.vertices @ _lower_root(covariance).T
-    return PathPatch(Path(vertices, circle.codes), **style)
-
-
-def _lower_root(covariance):
-    """Cholesky factor, (2, 2), accurate for both features even if their units differ by many orders."""
+    # The Cholesky factor is accurate for both features even if their units differ by many orders.
     (variance, shared), (_, other) = covariance
     slope = shared / variance
     left = max(other - slope * shared, 0.0)  # Round-off can make this variance negative.
-    return np.sqrt(variance) * np.array([[1.0, 0.0], [slope, np.sqrt(left / variance)]])
+    root = np.sqrt(variance) * np.array([[1.0, 0.0], [slope, np.sqrt(left / variance)]])
+    circle = Path.unit_circle()
+    return PathPatch(Path(mean + radius * circle.vertices @ root.T, circle.codes), **style)
 
 
 def _component_covariances(estimator):

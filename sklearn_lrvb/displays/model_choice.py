@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sklearn_lrvb.displays.axes import draw_legend, panel_grid, styled
+from sklearn_lrvb.displays.axes import draw_legend, panel_grid, styled, write_beside
 from sklearn_lrvb.gaussian_mixture.model_choice import model_choice
 from sklearn_lrvb.row_blocks import require_table
 
@@ -308,8 +308,6 @@ class ModelChoiceDisplay:
 
     def _write_differences(self, panel, criterion):
         """Write how far each score of a criterion is below the best, in nats."""
-        from matplotlib.patheffects import withStroke
-
         panel.margins(y=0.14)
         if len(self.n_components) > _MOST_DIFFERENCES or criterion not in self.best_:
             return
@@ -317,16 +315,9 @@ class ModelChoiceDisplay:
         tops = scores if criterion != "leave_one_out" else scores + self.leave_one_out_std_error
         for k, top, below in zip(self.n_components, tops, scores - np.nanmax(scores), strict=True):
             if below < 0:
-                panel.annotate(
-                    f"\N{MINUS SIGN}{-below:.{1 if below > -100 else 0}f}",
-                    (k, top),
-                    xytext=(0, 6),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize="x-small",
-                    color="0.2",
-                    path_effects=[withStroke(linewidth=2, foreground="white")],
-                )
+                text = f"\N{MINUS SIGN}{-below:.{1 if below > -100 else 0}f}"
+                style = {"ha": "center", "fontsize": "x-small", "color": "0.2"}
+                write_beside(panel, text, (k, top), (0, 6), **style)
 
     def _draw_legend(self):
         """Draw one legend, above the panels where the figure's layout makes room for it."""
