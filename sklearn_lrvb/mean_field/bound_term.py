@@ -63,10 +63,6 @@ class Argument:
             return factor.positions(self.statistic).reshape(self.shape)
         return self.positions
 
-    def aligned_positions(self, factor, letters, size):
-        """`flat_positions` with an axis for each of the letters, as indices of an array of this size."""
-        return aligned(self.flat_positions(factor).astype(index_type(size)), self.letters, letters)
-
 
 def bound_argument(factor, name, statistic, letters, at, axes):
     """An `Argument` from the letters of a statistic's axes.
@@ -94,12 +90,8 @@ def bound_argument(factor, name, statistic, letters, at, axes):
             indices[place] = indices[place][axes[letter].index]
     final = "".join(dict.fromkeys(own_letters))
     flat = factor.positions(statistic).reshape(shape)
-    spread = []
-    for letter, index in zip(own_letters, indices, strict=True):
-        aligned = [1] * len(final)
-        aligned[final.index(letter)] = len(index)
-        spread.append(index.reshape(aligned))
-    positions = flat[tuple(spread)]
+    places = [aligned(index, letter, final) for letter, index in zip(own_letters, indices, strict=True)]
+    positions = flat[tuple(places)]
     positions.flags.writeable = False
     return Argument(name, statistic, final, positions.shape, positions)
 
@@ -150,6 +142,24 @@ class BoundTerm:
             return letters, np.full((1,) * len(letters), math.prod(float(array) for _, array in operands))
         output = "".join(letter for letter in letters if letter in known)
         return letters, aligned(_contract(operands, output), output, letters)
+
+    def second_derivative(self, read, pair, *sides):
+        """Rows, columns and values of H between the statistics of two arguments, which broadcast.
+
+        Parameters
+        ----------
+        read : callable, Argument -> ndarray
+        pair : tuple of Argument
+        *sides : (Factor, int, int)
+            Of the rows and of the columns: the argument's factor, where its statistics start, and the size.
+        """
+        letters, values = self.derivative(read, pair)
+        rows, columns = (
+            aligned(argument.flat_positions(factor).astype(index_type(size)), argument.letters, letters)
+            + index_type(size)(start)
+            for argument, (factor, start, size) in zip(pair, sides, strict=True)
+        )
+        return rows, columns, values
 
 
 def axes_of(arguments):

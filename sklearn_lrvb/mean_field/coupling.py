@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from scipy import sparse
 
-from sklearn_lrvb.mean_field.bound_term import BoundTerm, axes_of, index_type
+from sklearn_lrvb.mean_field.bound_term import BoundTerm, axes_of
 from sklearn_lrvb.mean_field.factor import with_copies
 from sklearn_lrvb.row_blocks import batches
 
@@ -96,21 +96,16 @@ class Coupling:
         entries = [(short.row, short.col, short.data)]
         for term in self._terms:
             part = term.part(copies, chunk)
-            entries += [self._entries(part, pair, chunk, n_joint) for pair in self._pairs(part)]
+            for pair in self._pairs(part):
+                other = pair[1].factor
+                of_other = self._factors[other], self._starts[other], n_joint
+                entries.append(part.second_derivative(self._read, pair, (chunk, 0, chunk.size), of_other))
         is_active = np.zeros(n_joint, dtype=bool)
         for _, columns, _ in entries:
             is_active[columns] = True
         shape = chunk.size, np.count_nonzero(is_active)
         matrix = _summed(entries, np.cumsum(is_active) - 1, shape)
         return CouplingBlock(copies if chunk.lead else slice(None), matrix, np.flatnonzero(is_active))
-
-    def _entries(self, term, pair, chunk, n_joint):
-        """Rows, columns and values of the derivative of a term, which broadcast to each other."""
-        own, other = pair
-        letters, values = term.derivative(self._read, pair)
-        rows = own.aligned_positions(chunk, letters, chunk.size)
-        columns = other.aligned_positions(self._factors[other.factor], letters, n_joint)
-        return rows, columns + index_type(n_joint)(self._starts[other.factor]), values
 
 
 class _TermOfCopies:

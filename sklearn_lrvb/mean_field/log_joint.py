@@ -100,14 +100,9 @@ class LogJoint:
         entries = list(self._monomials.hessian_entries(means, starts))
         for term in self._long_terms:
             for pair in _pairs(term, names):
-                letters, derivative = term.derivative(read, pair)
-                rows, columns = (
-                    argument.aligned_positions(self.factors[argument.factor], letters, size)
-                    + index_type(size)(starts[argument.factor])
-                    for argument in pair
-                )
-                shape = tuple(axes_of(pair).values())
-                entries.append([np.broadcast_to(of, shape).reshape(-1) for of in (rows, columns, derivative)])
+                sides = [(self.factors[of.factor], starts[of.factor], size) for of in pair]
+                shape, parts = tuple(axes_of(pair).values()), term.second_derivative(read, pair, *sides)
+                entries.append([np.broadcast_to(part, shape).reshape(-1) for part in parts])
         return _symmetric(entries, size)
 
     def couplings(self, means, names, others):
