@@ -185,7 +185,7 @@ class ResponseSystem:
             None.
         """
         matrix, self._matrix = self._matrix, None
-        self._flat, self._eigen = np.empty((self.size, 0)), None
+        self._flat, self._inverse_root = np.empty((self.size, 0)), None
         if flat_below is not None:
             flat_below = max(flat_below, 2.0 * round_off(self.size))
         try:
@@ -220,33 +220,35 @@ class ResponseSystem:
             of_first = self._sparse.solve(right)
             forms += np.einsum("ij,ij->j", right, of_first)
             scaled = scaled[last] - self._coupling @ of_first
-        if not last.size:
-            return forms
-        if self._eigen is not None:
-            values, vectors = self._eigen
-            half = (vectors.T @ scaled) / np.sqrt(values)[:, None]
-        else:
-            half = solve_triangular(self._cholesky, scaled, lower=True, check_finite=False)
+        half = self._half(scaled)
         return forms + np.einsum("ij,ij->j", half, half)
 
     def _solve_scaled(self, right):
         """S^-1 b."""
         first, last = self._first, self._last
         if not first.size:
-            return self._solve_last(right) if last.size else np.empty(right.shape)
+            return self._half_transposed(self._half(right))
         solution = np.empty(right.shape)
         of_first = self._sparse.solve(np.ascontiguousarray(right[first]))
-        if last.size:
-            solution[last] = self._solve_last(right[last] - self._coupling @ of_first)
-            of_first -= self._sparse.solve(np.ascontiguousarray(self._coupling.T @ solution[last]))
+        solution[last] = self._half_transposed(self._half(right[last] - self._coupling @ of_first))
+        of_first -= self._sparse.solve(np.ascontiguousarray(self._coupling.T @ solution[last]))
         solution[first] = of_first
         return solution
 
-    def _solve_last(self, right):
-        if self._eigen is not None:
-            values, vectors = self._eigen
-            return vectors @ ((vectors.T @ right) / values[:, None])
-        half = solve_triangular(self._cholesky, right, lower=True, check_finite=False)
+    def _half(self, right):
+        """W' b, where W W' is the inverse of the Schur complement of the last rows."""
+        if self._inverse_root is not None:
+            return self._inverse_root.T @ right
+        return (
+            solve_triangular(self._cholesky, right, lower=True, check_finite=False) if len(right) else right
+        )
+
+    def _half_transposed(self, half):
+        """W times a `_half`."""
+        if self._inverse_root is not None:
+            return self._inverse_root @ half
+        if not len(half):
+            return half
         return solve_triangular(self._cholesky, half, lower=True, trans=1, check_finite=False)
 
     def _eliminate_first(self, matrix):
@@ -293,7 +295,7 @@ class ResponseSystem:
         if values[0] < -flat_below * lengths[0] ** 2:
             return False
         is_flat = values <= flat_below * lengths**2
-        self._eigen = values[~is_flat], vectors[:, ~is_flat]
+        self._inverse_root = vectors[:, ~is_flat] / np.sqrt(values[~is_flat])
         self._flat = np.linalg.qr(whole[:, is_flat])[0]
         return True
 
