@@ -107,6 +107,14 @@ class MeanFieldPosterior:
         """Labels of all statistics, such as "mu.value[0]" or "z.indicator[3,1]", factor by factor."""
         return tuple(np.concatenate([factor.labels(name) for name, factor in self.factors.items()]))
 
+    def __repr__(self) -> str:
+        factors = ", ".join(f"{name}: {factor}" for name, factor in self.factors.items())
+        state = "converged" if self.converged else "not converged"
+        bound = f"lower bound {self.lower_bound:.6g}"
+        return f"MeanFieldPosterior({factors}; {state} after {self.n_iter} sweeps, {bound})"
+
+    # Means and draws.
+
     def mean(self, statistic: str) -> NDArray[np.float64]:
         """Mean of one statistic under q.
 
@@ -225,22 +233,6 @@ class MeanFieldPosterior:
         draws = {name: self.factors[name].family.sample(natural[name], n_draws, rng) for name in names}
         return draws if method == "mean_field" else correlated_draws(quantities, natural, draws, covariance)
 
-    def _factors_to_draw(self, names, method):
-        """The names of the factors to draw, each once."""
-        if names is None:
-            without = Categorical if method == "lrvb" else ()
-            names = [name for name, of in self.factors.items() if not isinstance(of.family, without)]
-        names = list(dict.fromkeys([names] if isinstance(names, str) else names))
-        unknown = [name for name in names if name not in self.factors]
-        if unknown:
-            raise ValueError(f"there is no factor {unknown[0]!r}; the factors are {', '.join(self.factors)}.")
-        if not names:
-            raise ValueError(
-                f"there is no factor to draw; name one or more of {', '.join(self.factors)}. Categories are "
-                "drawn by method='mean_field' only."
-            )
-        return names
-
     def to_arviz(
         self,
         n_draws: int = 1000,
@@ -297,7 +289,7 @@ class MeanFieldPosterior:
         }
         return in_arviz({"posterior": dataset(variables, coords, is_drawn=True)})
 
-    # V, H and the covariances that follow from them.
+    # V, H, and covariances and standard deviations.
 
     def mean_field_covariance(self) -> NDArray[np.float64]:
         """V, the covariance of all statistics under q, in the order of `names`: (d, d).
@@ -373,19 +365,6 @@ class MeanFieldPosterior:
         hessian *= counts[:, None]
         return hessian
 
-    def _require_matrix(self, quantities, what):
-        """Raise a MemoryError where a matrix over quantities is too large."""
-        sizes = dict.fromkeys(self.factors, 0)
-        for quantity in quantities:
-            sizes[quantity.name] += len(quantity.positions)
-        n_entries, largest = sum(sizes.values()), max(sizes, key=sizes.get)
-        label = f"{largest}.{next(iter(self.factors[largest].family.statistics))}"
-        require_memory(
-            8.0 * n_entries**2,
-            f"The {what} of {n_entries} statistics ({sizes[largest]} of factor {largest!r})",
-            ["Ask for fewer factors at once.", f"Ask for standard deviations alone: std({label!r})."],
-        )
-
     def covariance(
         self, *statistics: str, method: Literal["lrvb", "mean_field"] = "lrvb"
     ) -> NDArray[np.float64]:
@@ -457,17 +436,6 @@ class MeanFieldPosterior:
             covariance[flat, :] = covariance[:, flat] = np.nan
         return covariance
 
-    def _covariance(self, quantities, method):
-        """Covariance of quantities, one after the other, also along flat directions: (d, d)."""
-        self._require_matrix(quantities, "covariance")
-        if method == "lrvb":
-            self._warn_if_far()
-            return self._linear_response.covariance(quantities)
-        covariance = np.zeros(2 * (sum(len(quantity.positions) for quantity in quantities),))
-        for part, other, block in own_covariances(quantities, self.natural_parameters, Quantity.covariance):
-            covariance[part, other] = block
-        return covariance
-
     def std(self, statistic: str, method: Literal["lrvb", "mean_field"] = "lrvb") -> NDArray[np.float64]:
         """Posterior standard deviations of one statistic.
 
@@ -524,6 +492,8 @@ class MeanFieldPosterior:
             variance = quantity.variances(self.natural_parameters[quantity.name])
         # Round-off can make the variance of a constant statistic negative.
         return np.sqrt(np.maximum(variance, 0.0)).reshape(quantity.shape)
+
+    # Functions of parameters, and a table.
 
     def function(
         self, function: Callable, *statistics: str, method: Literal["lrvb", "mean_field"] = "lrvb"
@@ -673,15 +643,80 @@ class MeanFieldPosterior:
             parts.append(pd.DataFrame(columns, quantity.labels()))
         return PosteriorSummary(pd.concat(parts))
 
-    def __repr__(self) -> str:
-        factors = ", ".join(f"{name}: {factor}" for name, factor in self.factors.items())
-        state = "converged" if self.converged else "not converged"
-        bound = f"lower bound {self.lower_bound:.6g}"
-        return f"MeanFieldPosterior({factors}; {state} after {self.n_iter} sweeps, {bound})"
+    # How far linear response can be trusted.
 
-    @property
-    def _all_statistics(self):
-        return [f"{name}.{own}" for name, factor in self.factors.items() for own in factor.family.statistics]
+    @cached_property
+    def newton_decrement(self) -> float:
+        """Distance to the optimum in posterior standard deviations: sqrt(r' Sigma r), r the residual of eta.
+
+        Half its square is the lower bound still to be gained, in nats. It is infinite where q is no strict
+        local optimum.
+        """
+        try:
+            return self._linear_response.decrement(self._residuals)
+        except IndefiniteInformationError:
+            return np.inf
+
+    @cached_property
+    def saddle(self) -> str | None:
+        """Why q is no local maximum of the lower bound; None if it is one, or if finding out takes long.
+
+        `fit` warns of it. Where it is not looked for, `std` and `covariance` raise an error.
+        """
+        if self.log_joint.n_hessian_entries(self.factors) > _CHECKED_UP_TO:
+            return None
+        with contextlib.suppress(MemoryError):
+            try:
+                self._linear_response  # noqa: B018
+            except IndefiniteInformationError as error:
+                return str(error)
+        return None
+
+    @cached_property
+    def flat_directions(self) -> NDArray[np.float64]:
+        """Directions of q along which the log joint is flat, such as rotations: (n_flat, d), often (0, d).
+
+        In mean-field standard deviations of all statistics, in the order of `names`. They are left out of the
+        linear response: what changes along them has the standard deviation nan.
+        """
+        everything = [resolve_quantity(name, self.factors) for name in self.factors]
+        return self._linear_response.along_flat(everything).T
+
+    @cached_property
+    def lost_precision(self) -> str | None:
+        """Which mean is so far from zero that covariances lose digits, and what to do; None if there is none.
+
+        The joint covariance of x and x x' is nearly singular there: relative errors are about
+        eps (mean/sd)^2, and are reported from 1e-6.
+        """
+        worst, message = _WARN_FROM_ERROR, None
+        for name, factor in self.factors.items():
+            deviations = factor.family.location_deviations(self.natural_parameters[name])
+            for statistic, deviation in deviations.items():
+                mean = self.mean(f"{name}.{statistic}")
+                lost = np.finfo(float).eps * (mean / deviation) ** 2
+                position = np.unravel_index(np.argmax(lost), lost.shape)
+                if lost[position] > worst:
+                    worst = lost[position]
+                    message = (
+                        f"{entry_label(f'{name}.{statistic}', position)} has mean {mean[position]:.6g} and "
+                        f"standard deviation {deviation[position]:.2g}: so far from zero, raw moments lose "
+                        f"digits, and covariances have relative errors up to {worst:.0e}. Centre the data."
+                    )
+        return message
+
+    # What the answers are computed from.
+
+    def _covariance(self, quantities, method):
+        """Covariance of quantities, one after the other, also along flat directions: (d, d)."""
+        self._require_matrix(quantities, "covariance")
+        if method == "lrvb":
+            self._warn_if_far()
+            return self._linear_response.covariance(quantities)
+        covariance = np.zeros(2 * (sum(len(quantity.positions) for quantity in quantities),))
+        for part, other, block in own_covariances(quantities, self.natural_parameters, Quantity.covariance):
+            covariance[part, other] = block
+        return covariance
 
     @cached_property
     def _linear_response(self):
@@ -706,6 +741,57 @@ class MeanFieldPosterior:
             self.log_joint, self.natural_parameters, self.mean_parameters, flat_below, remedies
         )
 
+    @cached_property
+    def _residuals(self):
+        """Changes of eta by an update of each factor: dict, name -> ndarray."""
+        return {
+            name: self.log_joint.natural_parameters(self.mean_parameters, name) - natural
+            for name, natural in self.natural_parameters.items()
+        }
+
+    # Checks of what is asked for, and warnings about answers.
+
+    def _factors_to_draw(self, names, method):
+        """The names of the factors to draw, each once."""
+        if names is None:
+            without = Categorical if method == "lrvb" else ()
+            names = [name for name, of in self.factors.items() if not isinstance(of.family, without)]
+        names = list(dict.fromkeys([names] if isinstance(names, str) else names))
+        unknown = [name for name in names if name not in self.factors]
+        if unknown:
+            raise ValueError(f"there is no factor {unknown[0]!r}; the factors are {', '.join(self.factors)}.")
+        if not names:
+            raise ValueError(
+                f"there is no factor to draw; name one or more of {', '.join(self.factors)}. Categories are "
+                "drawn by method='mean_field' only."
+            )
+        return names
+
+    @property
+    def _all_statistics(self):
+        return [f"{name}.{own}" for name, factor in self.factors.items() for own in factor.family.statistics]
+
+    def _require_matrix(self, quantities, what):
+        """Raise a MemoryError where a matrix over quantities is too large."""
+        sizes = dict.fromkeys(self.factors, 0)
+        for quantity in quantities:
+            sizes[quantity.name] += len(quantity.positions)
+        n_entries, largest = sum(sizes.values()), max(sizes, key=sizes.get)
+        label = f"{largest}.{next(iter(self.factors[largest].family.statistics))}"
+        require_memory(
+            8.0 * n_entries**2,
+            f"The {what} of {n_entries} statistics ({sizes[largest]} of factor {largest!r})",
+            ["Ask for fewer factors at once.", f"Ask for standard deviations alone: std({label!r})."],
+        )
+
+    def _warn_if_far(self):
+        if _FAR_FROM_OPTIMUM < self.newton_decrement < np.inf:
+            warn_caller(
+                f"q is {self.newton_decrement:.2g} posterior standard deviations from the optimum "
+                f"(newton_decrement), and linear response is a derivative at the optimum: lower tol or "
+                f"raise max_iter.",
+            )
+
     def _unidentified(self, quantities, jacobian=None):
         """`LinearResponse.is_flat`, with a warning where some entries or functions change."""
         flat = self._linear_response.is_flat(quantities, jacobian)
@@ -720,86 +806,6 @@ class MeanFieldPosterior:
                 "does not change along them. (b) Add a prior that fixes them; if one does, lower tol."
             )
         return flat
-
-    @cached_property
-    def flat_directions(self) -> NDArray[np.float64]:
-        """Directions of q along which the log joint is flat, such as rotations: (n_flat, d), often (0, d).
-
-        In mean-field standard deviations of all statistics, in the order of `names`. They are left out of the
-        linear response: what changes along them has the standard deviation nan.
-        """
-        everything = [resolve_quantity(name, self.factors) for name in self.factors]
-        return self._linear_response.along_flat(everything).T
-
-    # Distance to the optimum.
-
-    @cached_property
-    def _residuals(self):
-        """Changes of eta by an update of each factor: dict, name -> ndarray."""
-        return {
-            name: self.log_joint.natural_parameters(self.mean_parameters, name) - natural
-            for name, natural in self.natural_parameters.items()
-        }
-
-    @cached_property
-    def saddle(self) -> str | None:
-        """Why q is no local maximum of the lower bound; None if it is one, or if finding out takes long.
-
-        `fit` warns of it. Where it is not looked for, `std` and `covariance` raise an error.
-        """
-        if self.log_joint.n_hessian_entries(self.factors) > _CHECKED_UP_TO:
-            return None
-        with contextlib.suppress(MemoryError):
-            try:
-                self._linear_response  # noqa: B018
-            except IndefiniteInformationError as error:
-                return str(error)
-        return None
-
-    @cached_property
-    def newton_decrement(self) -> float:
-        """Distance to the optimum in posterior standard deviations: sqrt(r' Sigma r), r the residual of eta.
-
-        Half its square is the lower bound still to be gained, in nats. It is infinite where q is no strict
-        local optimum.
-        """
-        try:
-            return self._linear_response.decrement(self._residuals)
-        except IndefiniteInformationError:
-            return np.inf
-
-    def _warn_if_far(self):
-        if _FAR_FROM_OPTIMUM < self.newton_decrement < np.inf:
-            warn_caller(
-                f"q is {self.newton_decrement:.2g} posterior standard deviations from the optimum "
-                f"(newton_decrement), and linear response is a derivative at the optimum: lower tol or "
-                f"raise max_iter.",
-            )
-
-    # Cancellation in raw moments far from zero.
-
-    @cached_property
-    def lost_precision(self) -> str | None:
-        """Which mean is so far from zero that covariances lose digits, and what to do; None if there is none.
-
-        The joint covariance of x and x x' is nearly singular there: relative errors are about
-        eps (mean/sd)^2, and are reported from 1e-6.
-        """
-        worst, message = _WARN_FROM_ERROR, None
-        for name, factor in self.factors.items():
-            deviations = factor.family.location_deviations(self.natural_parameters[name])
-            for statistic, deviation in deviations.items():
-                mean = self.mean(f"{name}.{statistic}")
-                lost = np.finfo(float).eps * (mean / deviation) ** 2
-                position = np.unravel_index(np.argmax(lost), lost.shape)
-                if lost[position] > worst:
-                    worst = lost[position]
-                    message = (
-                        f"{entry_label(f'{name}.{statistic}', position)} has mean {mean[position]:.6g} and "
-                        f"standard deviation {deviation[position]:.2g}: so far from zero, raw moments lose "
-                        f"digits, and covariances have relative errors up to {worst:.0e}. Centre the data."
-                    )
-        return message
 
 
 def _check_method(method):
