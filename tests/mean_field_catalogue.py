@@ -243,3 +243,9 @@ def fitted(name):
     """The converged posterior of a model of the catalogue."""
     model, start = built(name)
     return model.fit(start, tol=1e-11, max_iter=20_000)
+
+
+def statistics_of(posterior):
+    """Names of all statistics, such as "mu.value"."""
+    factors = posterior.factors.items()
+    return [f"{name}.{statistic}" for name, factor in factors for statistic in factor.family.statistics]

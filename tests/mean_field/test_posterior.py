@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from mean_field_catalogue import CATALOGUE, built, fitted, mixture_terms
+from mean_field_catalogue import CATALOGUE, built, fitted, mixture_terms, statistics_of
 
 from sklearn_lrvb.exponential_families import UnivariateNormal
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term, response
@@ -109,7 +109,7 @@ def test_standard_deviations_are_the_roots_of_the_covariance(name):
     """Those of the largest factor come from another formula than its covariance."""
     posterior = fitted(name)
     for method in ("lrvb", "mean_field"):
-        for label in posterior._all_statistics:
+        for label in statistics_of(posterior):
             own = posterior.factors[label.split(".")[0]]
             covariance = posterior.covariance(label, method=method)
             sd = posterior.std(label, method=method)
