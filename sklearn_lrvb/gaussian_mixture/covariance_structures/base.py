@@ -268,7 +268,7 @@ class CovarianceStructure(ABC):
         """Write the entries of s(y) of every row: (P, n) into (Q, n)."""
 
     @abstractmethod
-    def signed_second_moments(self, whitened, weights):
+    def second_moments(self, whitened, weights):
         """Sums of weight s(y) in every group, weights of any sign: (K, P, n), (K, n) -> (S, ...)."""
 
     @abstractmethod
@@ -431,13 +431,9 @@ class CovarianceStructure(ABC):
         self.write_entries(vectors, entries)
         return self.from_entries(entries.T)
 
-    def second_moments(self, whitened, weights):
-        """`signed_second_moments` for weights >= 0."""
-        return self.signed_second_moments(whitened, weights)
-
     def sum_of_squares(self, vectors, weights):
         """Sums of weight s(v) within the groups, weights >= 0: (K, P), (K,) -> (S, ...)."""
-        return self.signed_second_moments(vectors[:, :, None], weights[:, None])
+        return self.second_moments(vectors[:, :, None], weights[:, None])
 
     def scatter(self, block, weights):
         """Sum of weight x x' in the shape of a covariance: (P, n), (n,) or None -> (...)."""
@@ -456,10 +452,6 @@ class CovarianceStructure(ABC):
     def gram(self, maps):
         """M M', the congruence of the identity: (..., S, ...) -> (..., S, ...)."""
         return self.congruence(maps, self.identity)
-
-    def composed_triangles(self, maps, others):
-        """`composed` of Cholesky factors and their inverses: (n, ...), (n, ...) -> (n, ...)."""
-        return self.composed(maps, others)
 
     def log_determinants(self, covariance_cholesky):
         """Log determinants of L L', (n, ...) -> (n,)."""

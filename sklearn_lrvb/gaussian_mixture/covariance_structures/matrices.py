@@ -1,7 +1,7 @@
 """Structures whose precisions are matrices with Wishart factors: full and tied."""
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
 from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import BartlettFactors
@@ -14,22 +14,12 @@ from sklearn_lrvb.symmetric_matrices import (
     upper_triangle,
 )
 
-# Number of features from which on products that take half the flops, of an array with itself or with a
-# triangular matrix, are faster although they are made one by one.
-_HALF_PRODUCTS_FROM_FEATURES = 64
-
 # Ratio of two columns' standard deviations below which the eigenvectors of a covariance keep all columns.
 _MAX_RATIO_OF_UNITS = 1e4
 
 # Distance of a component from the origin, in its own standard deviations, from which its mean is subtracted
 # from the rows before they are whitened: a difference of whitened vectors would lose more than three digits.
 _FAR = 1000.0
-
-
-def _times_lower(triangle, matrix):
-    """L M of a lower triangular L, written over M where possible: (P, P), (P, n) -> (P, n)."""
-    # BLAS sees the transposes, in its own memory order.
-    return blas.dtrmm(1.0, triangle.T, matrix.T, side=1, lower=0, overwrite_b=1).T
 
 
 def _are_far(shifts):
@@ -90,7 +80,7 @@ class MatrixStructure(CovarianceStructure):
         """v v': (P, n) -> (n, P, P)."""
         return np.einsum("pn,qn->npq", vectors, vectors)
 
-    def signed_second_moments(self, whitened, weights):
+    def second_moments(self, whitened, weights):
         """Sums of weight y y' in every group: (K, P, n), (K, n) -> (S, P, P)."""
         moments = np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1))
         moments = symmetrized(moments)
@@ -133,16 +123,6 @@ class MatrixStructure(CovarianceStructure):
     def composed(self, maps, others):
         """Matrix products, (n, P, P)."""
         return maps @ others
-
-    def composed_triangles(self, maps, others):
-        """Products of lower triangular matrices, (n, P, P)."""
-        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
-            return maps @ others
-        products = np.empty((max(len(maps), len(others)), *maps.shape[1:]))
-        products[...] = others
-        for triangle, product in zip(np.broadcast_to(maps, products.shape), products, strict=True):
-            product[...] = _times_lower(triangle, product)
-        return products
 
     def transformed(self, maps, vectors):
         """Every component's matrix times its vector: (S, P, P) or (n, S, P, P), (..., K, P) to the last."""
@@ -190,12 +170,8 @@ class MatrixStructure(CovarianceStructure):
 
     def whiten_into(self, whitener, center, block, rows):
         """Write rows in one frame: (1, P, P), (P,), (P, n) into (P, n)."""
-        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
-            np.matmul(whitener[0], block, out=rows)
-            rows -= (whitener[0] @ center)[:, None]
-            return
-        np.subtract(block, center[:, None], out=rows)
-        rows[...] = _times_lower(whitener[0], rows)
+        np.matmul(whitener[0], block, out=rows)
+        rows -= (whitener[0] @ center)[:, None]
 
     def pulled_back(self, whiteners, whitened):
         """W'y: (K, P, n) -> (K, n, P)."""
@@ -307,28 +283,12 @@ class FullCovariance(MatrixStructure):
 
     def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame: (P, n) -> (K, P, n)."""
-        if self.n_features >= _HALF_PRODUCTS_FROM_FEATURES:
-            whitened = block - centred_means[:, :, None]
-            for whitener, rows in zip(whiteners, whitened, strict=True):
-                rows[...] = _times_lower(whitener, rows)
-            return whitened
         shifts = self.transformed(whiteners, centred_means)
         if _are_far(shifts):
             return whiteners @ (block - centred_means[:, :, None])
         maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
         with_one = np.concatenate([np.ones((1, block.shape[1])), block])
         return (maps @ with_one).reshape(len(centred_means), self.n_features, -1)
-
-    def second_moments(self, whitened, weights):
-        """`signed_second_moments` for weights >= 0."""
-        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
-            return self.signed_second_moments(whitened, weights)
-        moments = np.empty((len(whitened), self.n_features, self.n_features))
-        scaled = np.empty(whitened.shape[1:])
-        for rows, own, moment in zip(whitened, np.sqrt(weights), moments, strict=True):
-            np.multiply(own, rows, out=scaled)
-            np.matmul(scaled, scaled.T, out=moment)
-        return moments
 
 
 class TiedCovariance(MatrixStructure):
@@ -342,12 +302,3 @@ class TiedCovariance(MatrixStructure):
         if _are_far(shifts):
             return whiteners @ (block - centred_means[:, :, None])
         return (whiteners[0] @ block)[None] - shifts[:, :, None]
-
-    def second_moments(self, whitened, weights):
-        """`signed_second_moments` for weights >= 0, exactly symmetric."""
-        if self.n_features < _HALF_PRODUCTS_FROM_FEATURES:
-            return self.signed_second_moments(whitened, weights)
-        moments = np.zeros((1, self.n_features, self.n_features))
-        for scaled in np.sqrt(weights)[:, None, :] * whitened:
-            moments[0] += scaled @ scaled.T
-        return moments

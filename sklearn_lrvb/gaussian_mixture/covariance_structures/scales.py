@@ -35,7 +35,7 @@ class ScaleStructure(CovarianceStructure):
         """Write s(y): (P, n) into (Q, n)."""
         entries[...] = self.statistic(rows)
 
-    def signed_second_moments(self, whitened, weights):
+    def second_moments(self, whitened, weights):
         """Sums of weight s(y), weights of any sign: (K, P, n), (K, n) -> (K, Q)."""
         return np.matmul(self.statistic(whitened), weights[:, :, None])[:, :, 0]
 

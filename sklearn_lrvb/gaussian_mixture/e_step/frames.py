@@ -160,7 +160,7 @@ class OwnFrames:
     def moments(self, seen, weights):
         """Sums of weight (1, y, s(y)), of hidden values with E added: weights (K, n) -> Moments."""
         first = np.matmul(seen.values, weights[:, :, None])[:, :, 0]
-        second = self.posterior.structure.signed_second_moments(seen.values, weights)
+        second = self.posterior.structure.second_moments(seen.values, weights)
         if seen.hidden is not None:
             second = second + seen.hidden.spread_sums(seen.hidden.by_group(weights))
         return Moments(weights.sum(axis=1), first, second)
@@ -221,7 +221,7 @@ class CommonFrame:
         if structure.has_own_precisions:
             average = structure.average_cholesky(posterior.covariance_cholesky, shares)
             self._whitener = structure.whiteners(average)
-            self._maps = structure.composed_triangles(posterior.whiteners, average)
+            self._maps = structure.composed(posterior.whiteners, average)
         else:
             self._whitener, self._maps = posterior.whiteners, structure.identity[None]
         self._maps_back = structure.transposed(self._maps)
@@ -258,7 +258,7 @@ class CommonFrame:
         """Sums of weight times the monomials, (K, F); and where all share a precision, of s(u), (1, ...)."""
         if self._structure.has_own_precisions:
             return weights @ monomials.T, None
-        second = self._structure.signed_second_moments(monomials[None, 1:-1], weights.sum(axis=0)[None])
+        second = self._structure.second_moments(monomials[None, 1:-1], weights.sum(axis=0)[None])
         return weights @ monomials.T, second
 
     def in_own_frames(self, moments):

@@ -423,7 +423,7 @@ class ComponentStatistics:
         whiteners = structure.whiteners(prior.covariance_cholesky)
         self._means = structure.transformed(whiteners, posterior.centred_means - prior.mean)
         self._squares = structure.statistic_by_row(self._means.T)
-        covariance_cholesky = structure.composed_triangles(whiteners, posterior.covariance_cholesky)
+        covariance_cholesky = structure.composed(whiteners, posterior.covariance_cholesky)
         self._scatter = structure.expand(posterior.effective_degrees_of_freedom) * structure.gram(
             covariance_cholesky
         )
@@ -572,7 +572,7 @@ class ComponentStatistics:
         """Cholesky factors of A/c in the units of the rows, (n, ...)."""
         structure = self._structure
         own = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
-        return structure.composed_triangles(self._prior.covariance_cholesky, own)
+        return structure.composed(self._prior.covariance_cholesky, own)
 
 
 def emptied(posterior, components):

@@ -206,7 +206,7 @@ class VariationalPosterior:
     @cached_property
     def whitened_prior_root(self):
         """M with M M' the prior's C0 in the precision groups' frames, lower triangular, (S, ...)."""
-        return self.structure.composed_triangles(self.whiteners, self.prior.covariance_cholesky)
+        return self.structure.composed(self.whiteners, self.prior.covariance_cholesky)
 
     @cached_property
     def whitened_prior_scatter(self):
@@ -349,7 +349,7 @@ class VariationalPosterior:
         factors = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
         # A failed factorization is NaN.
         _refuse(np.isnan(structure.diagonal(factors)[:, 0]), singular_covariance_message, counts, prior)
-        covariance_cholesky = structure.composed_triangles(self.covariance_cholesky, factors)
+        covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
         if prior.flat:
             varies = np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
             _refuse(~varies, singular_covariance_message, counts, prior)
@@ -374,7 +374,7 @@ class VariationalPosterior:
         """Statistics of another posterior less those of this one, in the frames of this one: (D,)."""
         structure = self.structure
         shift = structure.transformed(self.whiteners, other.centred_means - self.centred_means)
-        covariances = structure.gram(structure.composed_triangles(self.whiteners, other.covariance_cholesky))
+        covariances = structure.gram(structure.composed(self.whiteners, other.covariance_cholesky))
         second = structure.expand(other.effective_degrees_of_freedom) * covariances
         second = second + structure.sum_of_squares(shift, other.mean_precision)
         return self.residual(Moments(other.counts, other.mean_precision[:, None] * shift, second))

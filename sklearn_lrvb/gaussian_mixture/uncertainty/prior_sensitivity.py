@@ -98,7 +98,7 @@ class PriorResponse:
         """d s(delta) = s(delta + u/2) - s(delta - u/2), given u (K, P): (S, ...)."""
         distance, structure = self._posterior.whitened_prior_mean, self._posterior.structure
         ends = np.stack([distance + 0.5 * shift, distance - 0.5 * shift], axis=-1)
-        return structure.signed_second_moments(ends, np.tile([1.0, -1.0], (len(shift), 1)))
+        return structure.second_moments(ends, np.tile([1.0, -1.0], (len(shift), 1)))
 
     def beyond_coefficients(self, target, scalars):
         """Changes of a target in addition to J beta, given each change's four numbers: (n, 4) -> (n, d)."""

@@ -48,7 +48,7 @@ def test_polynomials_and_feature_moments_are_transposes(covariance_type, rng):
     values = constant[:, None] + np.einsum("kp,kpn->kn", linear, whitened)
     values += structure.curvature_products(curvature, whitened)
     first = np.einsum("kpn,kn->kp", whitened, weights)
-    second = structure.signed_second_moments(whitened, weights)
+    second = structure.second_moments(whitened, weights)
     features = structure.feature_moments(weights.sum(axis=1), first, second, origin)
     assert beta @ features == pytest.approx((values * weights).sum(), rel=1e-12)
 
@@ -69,17 +69,6 @@ def test_few_functions_have_the_values_of_many(covariance_type, rng):
             constant[:n_functions, 0], linear[:n_functions, 0], curvature[:n_functions, 0]
         )
         np.testing.assert_allclose(of_rows(rows), values[:n_functions], rtol=1e-12, atol=1e-13)
-
-
-@every_type
-def test_second_moments_of_either_sign_are_the_same(covariance_type, rng):
-    structure = structure_of(covariance_type)
-    whitened, weights = rng.normal(size=(K, P, 20)), rng.uniform(size=(K, 20))
-    moments = structure.second_moments(whitened, weights)
-    np.testing.assert_allclose(
-        moments, structure.signed_second_moments(whitened, weights), rtol=1e-13, atol=1e-14
-    )
-    assert moments.shape == (structure.layout.n_precision_groups, *structure.identity_statistic.shape)
 
 
 @every_type
