@@ -11,16 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.gaussian_mixture.arguments import CORRECTIONS, check_method, checked_number
-from sklearn_lrvb.gaussian_mixture.arviz_conversion import posterior_groups, row_groups
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.posterior_check import LEAST_DRAWS, PosteriorCheck, checked_posterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
-from sklearn_lrvb.reports import in_arviz, require_arviz
+from sklearn_lrvb.reports import dataset, in_arviz, require_arviz
 from sklearn_lrvb.row_blocks import given_rows, require_table
 
 if TYPE_CHECKING:
     import arviz
     import xarray as xr
+
+# Axes of one precision or covariance, by their number.
+_AXES_OF_ONE = ((), ("feature",), ("feature", "other_feature"))
 
 
 class SamplingMethods(FittedAttributes):
@@ -326,8 +328,54 @@ class SamplingMethods(FittedAttributes):
             rows, numbers = given.counted(), np.flatnonzero(given.which_count())
             sampler.require_log_likelihood(n_draws, rows)
         parameters = self._drawn(n_draws, random_state, method, X, sample_weight)
-        groups = posterior_groups(parameters.reported(), fitted.structure, self._feature_names)
+        groups = _posterior_groups(parameters.reported(), fitted.structure, self._feature_names)
         if X is not None:
             log_likelihood = sampler.log_likelihood(rows, parameters)
-            groups |= row_groups(log_likelihood, rows.X, rows.sample_weight, numbers, self._feature_names)
+            groups |= _row_groups(log_likelihood, rows.X, rows.sample_weight, numbers, self._feature_names)
         return in_arviz(groups)
+
+
+def _posterior_groups(draws, structure, feature_names):
+    """The group of the posterior for ArviZ: dict of xarray.Dataset.
+
+    Parameters
+    ----------
+    draws : dict of ndarray (n_draws, *shape of the attribute)
+    structure : CovarianceStructure
+    feature_names : sequence of str
+    """
+    by_component = () if structure.shares_precision else ("component",)
+    of_precisions = (*by_component, *_AXES_OF_ONE[len(structure.prior_shape)])
+    axes = {
+        "weights": ("component",),
+        "means": ("component", "feature"),
+        "precisions": of_precisions,
+        "covariances": of_precisions,
+    }
+    coords = {"component": np.arange(structure.n_components), "feature": list(feature_names)}
+    if "other_feature" in of_precisions:
+        coords["other_feature"] = list(feature_names)
+    return {
+        "posterior": dataset({name: (axes[name], values) for name, values in draws.items()}, coords, True)
+    }
+
+
+def _row_groups(log_likelihood, X, sample_weight, row_numbers, feature_names):
+    """The groups about rows for ArviZ: dict of xarray.Dataset.
+
+    Parameters
+    ----------
+    log_likelihood : (n_draws, n_rows)
+    X : (n_rows, n_features)
+    sample_weight : (n_rows,) or None
+    row_numbers : int array (n_rows,), their places in the user's X
+    feature_names : sequence of str
+    """
+    of_rows = {"row": row_numbers}
+    groups = {
+        "log_likelihood": dataset({"X": (("row",), log_likelihood)}, of_rows, True),
+        "observed_data": dataset({"X": (("row", "feature"), X)}, {**of_rows, "feature": list(feature_names)}),
+    }
+    if sample_weight is not None:
+        groups["constant_data"] = dataset({"sample_weight": (("row",), sample_weight)}, of_rows)
+    return groups
