@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     import arviz
     import xarray as xr
 
-# Axes of one precision or covariance, by their number.
-_AXES_OF_ONE = ((), ("feature",), ("feature", "other_feature"))
-
 
 class SamplingMethods(FittedAttributes):
     """Methods of `LRVBGaussianMixture` about draws of its posterior."""
@@ -345,7 +342,7 @@ def _posterior_groups(draws, structure, feature_names):
     feature_names : sequence of str
     """
     by_component = () if structure.shares_precision else ("component",)
-    of_precisions = (*by_component, *_AXES_OF_ONE[len(structure.prior_shape)])
+    of_precisions = (*by_component, *("feature", "other_feature")[: len(structure.prior_shape)])
     axes = {
         "weights": ("component",),
         "means": ("component", "feature"),
