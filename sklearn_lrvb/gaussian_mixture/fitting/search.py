@@ -16,7 +16,6 @@ expected rows of the others, and whose inverse scale is C0 and what each of them
 import functools
 import itertools
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -50,43 +49,55 @@ class Search:
     ----------
     rows : CentredRows
     fit : Fit
+
+    Attributes
+    ----------
+    is_of_a_sample : bool
+        Whether splits are found in a sample, so that their halves are not yet fitted to all rows.
     """
 
     def __init__(self, rows, fit):
-        self._rows, self._fit = rows, fit
-        self._posterior = fit.next_posterior
+        self._rows, self._fit, self._posterior = rows, fit, fit.next_posterior
+        self.is_of_a_sample = rows.n_samples > SAMPLE_ROWS
         self._statistics = ComponentStatistics(self._posterior)
-        self._pairs, self._gains = self._merges()
-
-    def _merges(self):
-        """The most promising merges of occupied components, and their gains, the best first: (n, 2), (n,)."""
-        components = np.flatnonzero(occupied(self._posterior.counts))
-        pairs = components[np.stack(np.triu_indices(len(components), 1), axis=1)]
+        self._occupied = np.flatnonzero(occupied(self._posterior.counts))
+        # The most promising merges of occupied components and their gains, the best first: (n, 2), (n,).
+        pairs = self._occupied[np.stack(np.triu_indices(len(self._occupied), 1), axis=1)]
         gains = self._statistics.merge_gains(pairs)
-        likely = np.argsort(-gains, kind="stable")[: 2 * len(components)]
+        likely = np.argsort(-gains, kind="stable")[: 2 * len(self._occupied)]
         pairs, gains = pairs[likely], gains[likely]
         if len(pairs):
-            sums = assignment_sums(self._rows, self._fit.posterior, pairs, np.zeros(0, dtype=int))
-            gains = gains - sums.entropy_losses
+            gains = gains - assignment_sums(rows, fit.posterior, pairs, ()).entropy_losses
         order = np.argsort(-gains, kind="stable")
-        return pairs[order], gains[order]
+        self._pairs, self._gains = pairs[order], gains[order]
 
     def splits(self):
         """Yield splits that gain.
 
         Where there are empty components, the best splits are made at once, one for each of them; then the
-        best split alone. Where there are none, the best combination of a split with a merge is yielded.
+        best split alone. Where there are none, the best combination of a split with a merge of two other
+        components is yielded.
         """
-        candidates = self._candidates()
-        empty = np.flatnonzero(~occupied(self._posterior.counts))
-        if len(empty):
-            gaining = self._gaining(candidates, empty[0])
-            if self._posterior.structure.has_own_precisions and min(len(gaining), len(empty)) > 1:
-                yield self._split(gaining[: len(empty)], empty)
-            if gaining:
-                yield self._split(gaining[:1], empty)
-        else:
-            yield from self._swaps(candidates)
+        posterior = self._posterior
+        candidates = splits(
+            RowsOfComponents(self._few_rows(), self._fit.posterior), posterior, self._occupied
+        )
+        empty = np.flatnonzero(~occupied(posterior.counts))
+        if not len(empty):
+            gains = np.array([self.gains_of_swaps(split) for split in candidates])
+            if gains.max(initial=-np.inf) > LEAST_GAIN:
+                best, pair = np.unravel_index(gains.argmax(), gains.shape)
+                first, second = self._pairs[pair]
+                merged = self._statistics.merged_posterior(self._pairs[[pair]])
+                move = self.after([candidates[best]], [second], merged)
+                yield Move(f"merged components {first} and {second}, {move.name}", move.posterior)
+            return
+        gains = np.array([self.gain_of_split(split, empty[0]) for split in candidates])
+        gaining = [candidates[i] for i in np.argsort(-gains, kind="stable") if gains[i] > LEAST_GAIN]
+        if posterior.structure.has_own_precisions and min(len(gaining), len(empty)) > 1:
+            yield self.after(gaining[: len(empty)], empty)
+        if gaining:
+            yield self.after(gaining[:1], empty)
 
     def trial_merges(self):
         """Yield merges that lower the bound only a little, the best first."""
@@ -96,88 +107,68 @@ class Search:
                 f"merged components {pair[0]} and {pair[1]}", self._statistics.merged_posterior(pair[None])
             )
 
-    def _candidates(self):
-        """The splits of all components that can be split: list of Split."""
-        rows_of_components = RowsOfComponents(self._few_rows(), self._fit.posterior)
-        return splits(rows_of_components, self._posterior, np.flatnonzero(occupied(self._posterior.counts)))
-
-    @property
-    def is_of_a_sample(self):
-        """Whether splits are found in a sample, so that their halves are not yet fitted to all rows."""
-        return self._rows.n_samples > SAMPLE_ROWS
-
     def _few_rows(self):
         """The rows that halves are fitted to: all, or evenly spaced ones of the same total weight."""
         if not self.is_of_a_sample:
             return self._rows.in_memory()
-        sample = self._rows.thinned(SAMPLE_ROWS)
         weight = self._rows.total_weight / SAMPLE_ROWS
-        return replace(sample, sample_weight=np.full(SAMPLE_ROWS, weight))
+        return replace(self._rows.thinned(SAMPLE_ROWS), sample_weight=np.full(SAMPLE_ROWS, weight))
 
-    def _gaining(self, candidates, empty):
-        """The splits that gain with their second half in an empty component, the best first."""
-        gains = np.array(
-            [self._gain(candidate, self._counts_after(candidate, empty)) for candidate in candidates]
-        )
-        return [candidates[i] for i in np.argsort(-gains, kind="stable") if gains[i] > LEAST_GAIN]
+    def gain_of_split(self, split, empty):
+        """Gain of a split whose second half takes the place of an empty component: a float."""
+        counts = _counts_after(split, empty, self._posterior.counts[None])
+        gain = split.gain + divergence_of_emptied(self._posterior)
+        return float(gain + self._statistics.gains_of_weights(counts)[0])
 
-    def _gain(self, candidate, counts):
-        """Gain of a split, given the counts (K,) after it and after any merge combined with it."""
-        return candidate.gain + self._divergence_of_empty + self._statistics.gains_of_weights(counts)
+    def gains_of_swaps(self, split):
+        """Gains of a split together with each of the merges, whose second component takes the second half.
 
-    @cached_property
-    def _divergence_of_empty(self):
-        """The contribution to the divergence from the prior of the empty component that a split fills."""
-        return divergence_of_emptied(self._posterior)
+        A merge of the component that is split has -inf: (number of merges,).
+        """
+        first, second = self._pairs.T
+        merged = np.repeat(self._posterior.counts[None], len(first), axis=0)
+        merges = np.arange(len(first))
+        merged[merges, first] += merged[merges, second]
+        merged[merges, second] = 0.0
+        # The gains of merges count the weights after them; the weights after both take their place.
+        gains = self._gains - self._statistics.gains_of_weights(merged)
+        gains += self._statistics.gains_of_weights(_counts_after(split, second, merged))
+        gains += split.gain + divergence_of_emptied(self._posterior)
+        return np.where((self._pairs == split.component).any(axis=1), -np.inf, gains)
 
-    def _counts_after(self, candidate, empty, counts=None):
-        """Counts after a split whose second half takes the place of an empty component: (K,)."""
-        counts = (self._posterior.counts if counts is None else counts).copy()
-        # Halves of a sample of the rows may count more rows than the component has.
-        moved = counts[candidate.component] * candidate.counts[1] / candidate.counts.sum()
-        counts[candidate.component] -= moved
-        counts[empty] += moved
-        return counts
-
-    def _split(self, splits, empty, posterior=None):
+    def after(self, splits, empty, posterior=None):
         """The move that makes some splits, each with an empty component for its second half.
 
         Components that share a precision are split one at a time.
         """
         posterior = self._posterior if posterior is None else posterior
-        counts, centred_means = posterior.counts, posterior.centred_means.copy()
+        counts, centred_means = posterior.counts[None], posterior.centred_means.copy()
         covariance_cholesky = posterior.covariance_cholesky.copy()
-        for made, second in zip(splits, empty, strict=False):
-            counts = self._counts_after(made, second, counts)
-            centred_means[[made.component, second]] = made.halves.centred_means
+        for split, second in zip(splits, empty, strict=False):
+            counts = _counts_after(split, second, counts)
+            centred_means[[split.component, second]] = split.halves.centred_means
             if posterior.structure.has_own_precisions:
-                covariance_cholesky[[made.component, second]] = made.halves.covariance_cholesky
+                covariance_cholesky[[split.component, second]] = split.halves.covariance_cholesky
             else:
-                covariance_cholesky = made.halves.covariance_cholesky
-        names = ", ".join(str(made.component) for made in splits)
+                covariance_cholesky = split.halves.covariance_cholesky
+        names = ", ".join(str(split.component) for split in splits)
         after = replace(
-            posterior, counts=counts, centred_means=centred_means, covariance_cholesky=covariance_cholesky
+            posterior, counts=counts[0], centred_means=centred_means, covariance_cholesky=covariance_cholesky
         )
         return Move(f"split component{'s' * (len(splits) > 1)} {names}", after)
 
-    def _swaps(self, candidates):
-        """Yield the split of one component and the merge of two others that together gain most."""
-        merges = []
-        for pair, gain in zip(self._pairs, self._gains, strict=True):
-            counts = self._statistics.counts_after(pair[None])
-            merges.append((pair, counts, gain - self._statistics.gains_of_weights(counts)))
-        best, swap = LEAST_GAIN, None
-        for candidate, (pair, counts, gain_without_weights) in itertools.product(candidates, merges):
-            if candidate.component in pair:
-                continue
-            combined_counts = self._counts_after(candidate, pair[1], counts)
-            combined_gain = gain_without_weights + self._gain(candidate, combined_counts)
-            if combined_gain > best:
-                best, swap = combined_gain, (candidate, pair)
-        if swap is not None:
-            candidate, pair = swap
-            move = self._split([candidate], [pair[1]], self._statistics.merged_posterior(pair[None]))
-            yield Move(f"merged components {pair[0]} and {pair[1]}, {move.name}", move.posterior)
+
+def _counts_after(split, empty, counts):
+    """Counts after a split whose second half takes the place of an empty component: (n, K) -> (n, K).
+
+    The empty component is one for all, or (n,).
+    """
+    counts = counts.copy()
+    # Halves of a sample of the rows may count more rows than the component has.
+    moved = counts[:, split.component] * split.halves.counts[1] / split.halves.counts.sum()
+    counts[:, split.component] -= moved
+    counts[np.arange(len(counts)), empty] += moved
+    return counts
 
 
 @dataclass(frozen=True)
@@ -188,13 +179,11 @@ class Split:
     ----------
     component : int
     gain : float, of the lower bound, without what the weights add to it
-    counts : (2,), expected counts of the halves
     halves : VariationalPosterior of two components
     """
 
     component: int
     gain: float
-    counts: np.ndarray
     halves: VariationalPosterior
 
 
@@ -272,20 +261,18 @@ def _priors_of_rows(rows, posterior, components):
         q.effective_degrees_of_freedom[0] * structure.gram(q.covariance_cholesky)[0] - prior.covariance
         for q in alone
     ]
-    return [
-        _prior_given(prior, counts[others].sum(), sum(itertools.compress(added, others)))
-        for others in ~np.eye(len(components), dtype=bool)
-    ]
-
-
-def _prior_given(prior, count, scatter):
-    """The prior of a shared precision, given so many rows and what they add to C0."""
-    return replace(
-        prior,
-        degrees_of_freedom=float(prior.degrees_of_freedom + prior.structure.power * count),
-        covariance=prior.covariance + scatter,
-        complement=prior.complement.given(count),
-    )
+    priors = []
+    for others in ~np.eye(len(components), dtype=bool):
+        count = counts[others].sum()
+        priors.append(
+            replace(
+                prior,
+                degrees_of_freedom=float(prior.degrees_of_freedom + structure.power * count),
+                covariance=prior.covariance + sum(itertools.compress(added, others)),
+                complement=prior.complement.given(count),
+            )
+        )
+    return priors
 
 
 def _split(rows, posterior, component, prior):
@@ -295,12 +282,15 @@ def _split(rows, posterior, component, prior):
         starts = list(_starting_sides(rows, posterior, component, prior))
     except DegenerateComponentError:
         return None
-    fitted = (_fitted_halves(rows, _prior_for(prior, 2), sides, whole) for sides in starts)
-    found = [(_bound_without_weights(rows, halves), halves) for halves in fitted if halves is not None]
+    found = []
+    for sides in starts:
+        halves = _fitted_halves(rows, _prior_for(prior, 2), sides, whole)
+        if halves is not None:
+            found.append((_bound_without_weights(rows, halves), halves))
     if not found:
         return None
     bound, halves = max(found, key=lambda pair: pair[0])
-    return Split(component, bound - _bound_without_weights(rows, whole), halves.counts, halves)
+    return Split(component, bound - _bound_without_weights(rows, whole), halves)
 
 
 def _alone(rows, posterior, component, prior):
@@ -335,36 +325,18 @@ def _starting_sides(rows, posterior, component, prior):
     # A prior mean far from the rows would enlarge the component's covariance in its direction.
     own_frame = _alone(rows, posterior, component, replace(prior, mean=rows.means))
     prior_frame = replace(own_frame, covariance_cholesky=prior.covariance_cholesky)
-    variances, _ = _even_moments(rows, prior_frame)
-    yield _sides(rows, prior_frame, _eigenvector(variances, len(variances) - 1))
-    _, fourth_moments = _even_moments(rows, own_frame)
-    yield _sides(rows, own_frame, _eigenvector(fourth_moments, 0))
+    for frame, power, place in ((prior_frame, 0, -1), (own_frame, 2, 0)):
+        frames = OwnFrames(frame)
+        moments = rows.total(functools.partial(_even_moments_of_block, frames, power))
+        axis = np.linalg.eigh(moments)[1][:, place]  # LAPACK's search for one fails where all are equal.
+        sides = rows.concatenated(functools.partial(_sides_of_block, frames, axis))
+        yield np.column_stack([sides, ~sides]).astype(float)
 
 
-def _even_moments(rows, posterior):
-    """Sums of weight y y' and of weight |y|^2 y y' in the frame of the only component, (P, P) each."""
-    return rows.total(functools.partial(_even_moments_of_block, OwnFrames(posterior)))
-
-
-def _even_moments_of_block(frames, block):
+def _even_moments_of_block(frames, power, block):
+    """Sum of weight |y|^power y y' in the frame of the only component, (P, P)."""
     y = frames.whiten(block).values[0]
-    weighted = block.weighted(y)
-    return weighted @ y.T, (np.square(y).sum(axis=0) * weighted) @ y.T
-
-
-def _eigenvector(matrix, number):
-    """The eigenvector of the eigenvalue with this index in ascending order: (P,)."""
-    # LAPACK's search for one eigenvector fails where all eigenvalues are equal.
-    return np.linalg.eigh(matrix)[1][:, number]
-
-
-def _sides(rows, posterior, axis):
-    """Responsibilities of one by the side of their mean on which rows lie along an axis, (n, 2).
-
-    The axis is given in the frame of the only component.
-    """
-    sides = rows.concatenated(functools.partial(_sides_of_block, OwnFrames(posterior), axis))
-    return np.column_stack([sides, ~sides]).astype(float)
+    return (np.square(y).sum(axis=0) ** (power / 2) * block.weighted(y)) @ y.T
 
 
 def _sides_of_block(frames, axis, block):

@@ -74,9 +74,9 @@ def test_a_split_gains_what_it_promises(model, kind, monkeypatch):
     components = np.flatnonzero(fit.next_posterior.counts > 0.5)
     found = splits(RowsOfComponents(rows, fit.posterior), fit.next_posterior, components)
     (halves,) = (split for split in found if split.component == 2)
-    promised = search._gain(halves, search._counts_after(halves, empty))
+    promised = search.gain_of_split(halves, empty)
     assert promised > 5
-    move = search._split([halves], [empty])
+    move = search.after([halves], [empty])
     assert move.posterior.counts.sum() == pytest.approx(rows.total_weight, rel=1e-9)
     gained = e_step(rows, Moves().in_order(move.posterior)).lower_bound - fit.lower_bound
     assert gained > promised - 1e-6
@@ -119,6 +119,30 @@ def test_the_search_parts_clusters_of_rows_with_holes_and_of_a_sample(
     model = {"covariance_type": covariance_type, "init_params": merged_start([0, 0, 0, 0])}
     found = mixture(model, 6, moves="search").fit(X)
     assert found.n_occupied_ == 4
+
+
+@models_in_turn(
+    [model for model in PROPER if model["covariance_type"] in ("full", "diag")], "weighted", [False, True]
+)
+def test_a_swap_gains_what_it_promises(model, weighted):
+    # two blobs near each other, and two far away that share a component: no row is ever uncertain, and the
+    # promise is exact
+    centers = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 40.0], [50.0, 50.0]])
+    rng, blobs = np.random.default_rng(5), np.arange(400) % 4
+    X, weights = centers[blobs] + rng.normal(size=(400, 2)), rng.uniform(0.5, 2.0, 400)
+    rows = rows_around_mean(X, None, weights if weighted else None)
+    ascent = Ascent(rows, 1e-9, 400)
+    prior = resolve_prior(mixture(model, 3), rows)
+    fit = ascent.newton(ascent.start_from(np.eye(3)[[1, 2, 0, 0]][blobs], prior))
+    search = Search(rows, fit)
+    found = splits(RowsOfComponents(rows, fit.posterior), fit.next_posterior, np.arange(3))
+    promised = max(search.gains_of_swaps(halves).max() for halves in found)
+    (move,) = search.splits()
+    assert move.name.startswith("merged components")
+    assert promised > 5
+    start = e_step(rows, Moves().in_order(fit.next_posterior)).lower_bound
+    gained = e_step(rows, Moves().in_order(move.posterior)).lower_bound - start
+    assert gained == pytest.approx(promised, abs=1e-3)
 
 
 @pytest.mark.parametrize("model", PROPER[::3], ids=model_id)
