@@ -70,11 +70,11 @@ class Complement:
 NO_COMPLEMENT = Complement()  # Rows that are not projected have this one.
 
 
-@dataclass(frozen=True)
+@dataclass
 class MixturePrior:
-    """The prior, the factorization of q and the known noise.
+    """The prior, the factorization of q and the known noise; nothing of it changes.
 
-    Attributes
+    Parameters
     ----------
     weights : weight prior (`weight_priors`)
     structure : covariance structure (`covariance_structures`)
@@ -91,6 +91,11 @@ class MixturePrior:
         hold rounding alone.
     complement : Complement, the directions that projected rows leave out
     ridge : float, what C0 has of `reg_covar`, because the covariance of the rows is singular: that or 0
+
+    Attributes
+    ----------
+    flat : bool, whether the prior is improper: constant in mu, Lambda and log pi
+    is_projected : bool, whether rows and means are projections onto a subspace
     """
 
     weights: object
@@ -105,15 +110,9 @@ class MixturePrior:
     complement: Complement = NO_COMPLEMENT
     ridge: float = 0.0
 
-    @property
-    def flat(self):
-        """Whether the prior is improper: constant in mu, Lambda and log pi."""
-        return self.mean_precision == 0
-
-    @property
-    def is_projected(self):
-        """Whether rows and means are projections onto a subspace."""
-        return self.complement.n_directions > 0
+    def __post_init__(self):
+        self.flat = self.mean_precision == 0
+        self.is_projected = self.complement.n_directions > 0
 
     @cached_property
     def covariance_cholesky(self):
