@@ -188,12 +188,9 @@ class OwnFrames:
 
         It is the covariance of (y, s(y)) with a + b.y + B.s(y) given the component, times weights (K, n).
         """
-        hidden, (_, linear, curvature) = seen.hidden, polynomials
-        moved = hidden.onto(linear[:, :, None] + 2.0 * hidden.mapped(curvature, seen.values))
-        moved *= weights[:, None]
-        second = hidden.mixed_covariance(seen.values, moved)
-        second += hidden.curvature_covariance(curvature, hidden.by_group(weights))
-        return Moments(np.zeros(len(weights)), moved.sum(axis=2), second)
+        _, linear, curvature = polynomials
+        sums = seen.hidden.covariance_sums(seen.values, linear, curvature, weights)
+        return Moments(np.zeros(len(weights)), *sums)
 
 
 class CommonFrame:

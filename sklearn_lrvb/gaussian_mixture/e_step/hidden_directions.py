@@ -117,13 +117,9 @@ class HiddenDirections(ABC):
     def spread(self):
         """The entries of E, (S, Q, g)."""
 
+    @abstractmethod
     def spread_sums(self, weights):
         """Sum over the patterns of weight E: (S, g) -> (S, ...)."""
-        return self._projection_sums(weights) - self.noise_sums(weights)
-
-    @abstractmethod
-    def _projection_sums(self, weights):
-        """Sum over the patterns of weight s(Pi): (S, g) -> (S, ...)."""
 
     @abstractmethod
     def noise_sums(self, weights):
@@ -134,12 +130,21 @@ class HiddenDirections(ABC):
         """<B, E>: (S, ...) -> (S, g)."""
 
     @abstractmethod
-    def curvature_covariance(self, curvature, weights):
-        """Sum over the patterns of weight Cov(s(e), <B, s(e)>), e ~ N(0, Pi): the same shapes."""
+    def covariance_sums(self, values, linear, curvature, weights):
+        """Sums over the rows of weight Cov(y, b.y + <B, s(y)>) and weight Cov(s(y), b.y + <B, s(y)>).
 
-    @abstractmethod
-    def mixed_covariance(self, rows, vectors):
-        """Sum over the rows of s(y v' + v y'), v in the span of W_m: (K, P, n) twice -> (S, ...)."""
+        Parameters
+        ----------
+        values : (K, P, n), what is expected of y
+        linear : (K, P), b
+        curvature : (S, ...), B
+        weights : (K, n)
+
+        Returns
+        -------
+        first : (K, P)
+        second : (S, ...)
+        """
 
     @abstractmethod
     def changed_log_densities(self, group, pattern, cholesky, vectors):
@@ -238,11 +243,11 @@ class HiddenMatrixDirections(HiddenDirections):
         hidden = weights @ self._hidden.T
         return self.reg_covar * ((self.whiteners * hidden[..., None, :]) @ self.whiteners.transpose(0, 2, 1))
 
-    def _projection_sums(self, weights):
+    def spread_sums(self, weights):
         total = np.zeros_like(self.whiteners)
         for patterns, axes, _ in self.factors:
             total += _summed_products(axes * weights[:, patterns, None, None], axes)
-        return 0.5 * (total + total.transpose(0, 2, 1))
+        return 0.5 * (total + total.transpose(0, 2, 1)) - self.noise_sums(weights)
 
     def values_of_spread(self, curvature):
         along_columns = np.einsum("spq,spr,srq->sq", self.whiteners, curvature, self.whiteners, optimize=True)
@@ -251,13 +256,17 @@ class HiddenMatrixDirections(HiddenDirections):
             values[:, patterns] += np.einsum("sgpm,sgpm->sg", axes, curvature[:, None] @ axes)
         return values
 
-    def curvature_covariance(self, curvature, weights):
-        total = np.zeros_like(self.whiteners)
+    def covariance_sums(self, values, linear, curvature, weights):
+        moved = weights[:, None] * self.onto(linear[:, :, None] + 2.0 * self.mapped(curvature, values))
+        total = values @ moved.transpose(0, 2, 1)
+        if self.structure.shares_precision:
+            total = total.sum(axis=0, keepdims=True)
+        of_patterns = self.by_group(weights)
         for patterns, axes, _ in self.factors:
             inner = axes.transpose(0, 1, 3, 2) @ (curvature[:, None] @ axes)
-            inner *= 2.0 * weights[:, patterns, None, None]
+            inner *= of_patterns[:, patterns, None, None]
             total += _summed_products(axes @ inner, axes)
-        return 0.5 * (total + total.transpose(0, 2, 1))
+        return moved.sum(axis=2), total + total.transpose(0, 2, 1)
 
     def changed_log_densities(self, group, pattern, cholesky, vectors):
         log_densities = np.empty((len(vectors), len(pattern)))
@@ -278,12 +287,6 @@ class HiddenMatrixDirections(HiddenDirections):
             of_hidden = _LOG_2_PI * number - 2.0 * np.log(lengths).sum(axis=1) - noise
             log_densities[:, some] = 0.5 * (of_hidden - np.square(values).sum(axis=1).T)
         return log_densities
-
-    def mixed_covariance(self, rows, vectors):
-        products = np.matmul(rows, vectors.transpose(0, 2, 1))
-        if self.structure.shares_precision:
-            products = products.sum(axis=0, keepdims=True)
-        return products + products.transpose(0, 2, 1)
 
 
 def _summed_products(maps, others):
@@ -328,8 +331,8 @@ class HiddenScaleDirections(HiddenDirections):
     def spread(self):
         return (1.0 - self._noise)[:, :, None] * self._entries
 
-    def _projection_sums(self, weights):
-        return weights @ self._entries.T
+    def spread_sums(self, weights):
+        return (1.0 - self._noise) * (weights @ self._entries.T)
 
     def noise_sums(self, weights):
         return self._noise * (weights @ self._entries.T)
@@ -337,8 +340,11 @@ class HiddenScaleDirections(HiddenDirections):
     def values_of_spread(self, curvature):
         return (curvature * (1.0 - self._noise)) @ self._entries
 
-    def curvature_covariance(self, curvature, weights):
-        return 2.0 * curvature * (weights @ self._entries.T)
+    def covariance_sums(self, values, linear, curvature, weights):
+        # What is expected of a row is zero along its hidden directions, so that s(y) moves with B alone.
+        slopes = self.onto(linear[:, :, None] + 2.0 * self.mapped(curvature, values))
+        first = np.einsum("kpn,kn->kp", slopes, weights)
+        return first, 2.0 * curvature * (self.by_group(weights) @ self._entries.T)
 
     def changed_log_densities(self, group, pattern, cholesky, vectors):
         hidden = self._hidden.T[pattern]
@@ -348,7 +354,3 @@ class HiddenScaleDirections(HiddenDirections):
         return np.stack(
             [0.5 * (constants - (seen * np.square(rows.T / cholesky)).sum(axis=1)) for rows in vectors]
         )
-
-    def mixed_covariance(self, rows, vectors):
-        del rows, vectors  # What is expected of a row is zero where v is not.
-        return np.zeros_like(self.whiteners)
