@@ -18,36 +18,6 @@ from sklearn_lrvb.mean_field.densities.density import (
 from sklearn_lrvb.mean_field.term import Term
 
 
-def _of_rows(factors, rows, name, family, at, log_density):
-    """Terms of a density that is linear in the statistics of one factor: sum_n w_n [h_n + sum_i c_ni T_i].
-
-    Parameters
-    ----------
-    log_density : callable, family -> tuple (h of shape (n,), dict, statistic -> ndarray of shape (n,) or \
-            sparse matrix (n, K))
-    """
-    factor = required_factor(factors, name, family)
-    letters, positions = rows.lead(name, factor.lead, at)
-    constant, coefficients = log_density(factor.family)
-    terms = [Term(np.sum(rows.weights * constant))]
-    for statistic, coefficient in coefficients.items():
-        own = [*rows.chosen, (f"{name}.{statistic}", letters + "v" * (coefficient.ndim - 1))]
-        if sparse.issparse(coefficient):
-            matrix = sparse.coo_array(coefficient.multiply(rows.coefficients[:, None]))
-            axes = ",".join(["nv", *(of for _, of in own)])
-            terms.append(Term(matrix, *(of for of, _ in own), subscripts=axes, at=positions))
-        else:
-            terms.append(row_term([("n", rows.coefficients * coefficient)], own, positions))
-    return terms
-
-
-def _likelihood(text, values, name, family, at, given, weights, log_density):
-    def build(factors, rows):
-        return _of_rows(factors, rows, name, family, at, log_density)
-
-    return likelihood(text, len(values), weights, given, build)
-
-
 def poisson_likelihood(
     y: ArrayLike,
     rate: str,
@@ -82,12 +52,15 @@ def poisson_likelihood(
     >>> poisson_likelihood([5, 1, 5], "rates", exposure=[94.3, 15.7, 62.9])
     poisson_likelihood(array(3,), rate='rates')
     """
-    rows = data_rows(y, least=0.0, whole=True)
-    exposures = broadcast("exposure", exposure, rows.shape, above=0.0)
-    constant = rows * np.log(exposures) - gammaln(rows + 1.0)
-    text = described("poisson_likelihood", rows, rate=rate)
-    values = (constant, {"log": rows, "value": -exposures})
-    return _likelihood(text, rows, rate, Gamma, at, given, weights, lambda family: values)
+    counts = data_rows(y, least=0.0, whole=True)
+    exposures = broadcast("exposure", exposure, counts.shape, above=0.0)
+    constant = counts * np.log(exposures) - gammaln(counts + 1.0)
+
+    def build(factors, rows):
+        factor = required_factor(factors, rate, Gamma)
+        return _terms_of_rows(rows, rate, factor, at, constant, {"log": counts, "value": -exposures})
+
+    return likelihood(described("poisson_likelihood", counts, rate=rate), len(counts), weights, given, build)
 
 
 def exponential_likelihood(
@@ -120,10 +93,14 @@ def exponential_likelihood(
     >>> exponential_likelihood([0.3, 2.0], "rate")
     exponential_likelihood(array(2,), rate='rate')
     """
-    rows = data_rows(y, least=0.0)
-    text = described("exponential_likelihood", rows, rate=rate)
-    values = (np.zeros(len(rows)), {"log": np.ones(len(rows)), "value": -rows})
-    return _likelihood(text, rows, rate, Gamma, at, given, weights, lambda family: values)
+    times = data_rows(y, least=0.0)
+
+    def build(factors, rows):
+        factor = required_factor(factors, rate, Gamma)
+        return _terms_of_rows(rows, rate, factor, at, 0.0, {"log": np.ones(len(times)), "value": -times})
+
+    text = described("exponential_likelihood", times, rate=rate)
+    return likelihood(text, len(times), weights, given, build)
 
 
 def bernoulli_likelihood(
@@ -156,12 +133,17 @@ def bernoulli_likelihood(
     >>> bernoulli_likelihood([0, 1, 1], "p")
     bernoulli_likelihood(array(3,), probability='p')
     """
-    rows = data_rows(y, least=0.0, whole=True)
-    if np.any(rows > 1):
-        raise ValueError(f"y must be zeros and ones; got {np.max(rows):.6g} at {np.argmax(rows)}.")
-    text = described("bernoulli_likelihood", rows, probability=probability)
-    values = (np.zeros(len(rows)), {"log": rows, "log_complement": 1.0 - rows})
-    return _likelihood(text, rows, probability, Beta, at, given, weights, lambda family: values)
+    events = data_rows(y, least=0.0, whole=True)
+    if np.any(events > 1):
+        raise ValueError(f"y must be zeros and ones; got {np.max(events):.6g} at {np.argmax(events)}.")
+
+    def build(factors, rows):
+        factor = required_factor(factors, probability, Beta)
+        coefficients = {"log": events, "log_complement": 1.0 - events}
+        return _terms_of_rows(rows, probability, factor, at, 0.0, coefficients)
+
+    text = described("bernoulli_likelihood", events, probability=probability)
+    return likelihood(text, len(events), weights, given, build)
 
 
 def categorical_likelihood(
@@ -196,16 +178,47 @@ def categorical_likelihood(
     >>> categorical_likelihood([3, 0, 3], "topics", given="z")
     categorical_likelihood(array(3,), probabilities='topics')
     """
-    rows = data_rows(y, least=0.0, whole=True)
+    categories = data_rows(y, least=0.0, whole=True)
 
-    def log_density(family):
-        if np.any(rows >= family.n_categories):
+    def build(factors, rows):
+        factor = required_factor(factors, probabilities, Dirichlet)
+        n_categories = factor.family.n_categories
+        if np.any(categories >= n_categories):
             raise ValueError(
-                f"the data of {probabilities!r} are categories 0 to {family.n_categories - 1}; got "
-                f"{np.max(rows):.6g} at {np.argmax(rows)}."
+                f"the data of {probabilities!r} are categories 0 to {n_categories - 1}; got "
+                f"{np.max(categories):.6g} at {np.argmax(categories)}."
             )
-        entries = np.ones(len(rows)), (np.arange(len(rows)), rows.astype(int))
-        return np.zeros(len(rows)), {"log": sparse.csr_array(entries, shape=(len(rows), family.n_categories))}
+        entries = np.ones(len(categories)), (np.arange(len(categories)), categories.astype(int))
+        indicator = sparse.csr_array(entries, shape=(len(categories), n_categories))
+        return _terms_of_rows(rows, probabilities, factor, at, 0.0, {"log": indicator})
 
-    text = described("categorical_likelihood", rows, probabilities=probabilities)
-    return _likelihood(text, rows, probabilities, Dirichlet, at, given, weights, log_density)
+    text = described("categorical_likelihood", categories, probabilities=probabilities)
+    return likelihood(text, len(categories), weights, given, build)
+
+
+def _terms_of_rows(rows, name, factor, at, constant, coefficients):
+    """Terms of a density that is linear in the statistics of one factor: sum_n w_n [h_n + sum_i c_ni T_i].
+
+    Parameters
+    ----------
+    rows : Rows
+    name : str
+    factor : Factor
+    at : int array-like, or None
+        The copy of the factor that every row has.
+    constant : float or ndarray of shape (n,)
+        h.
+    coefficients : dict, statistic -> ndarray of shape (n,), or sparse matrix (n, K)
+        c.
+    """
+    letters, positions = rows.lead(name, factor.lead, at)
+    terms = [Term(np.sum(rows.weights * constant))]
+    for statistic, coefficient in coefficients.items():
+        moments = [*rows.chosen, (f"{name}.{statistic}", letters + "v" * (coefficient.ndim - 1))]
+        if sparse.issparse(coefficient):
+            matrix = sparse.coo_array(coefficient.multiply(rows.coefficients[:, None]))
+            axes = ",".join(["nv", *(of for _, of in moments)])
+            terms.append(Term(matrix, *(of for of, _ in moments), subscripts=axes, at=positions))
+        else:
+            terms.append(row_term([("n", rows.coefficients * coefficient)], moments, positions))
+    return terms
