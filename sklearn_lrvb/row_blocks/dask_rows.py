@@ -179,16 +179,12 @@ class DaskRows(PartedRows):
     """
 
     is_lazy = True
-    _n_jobs_of_part = 1  # Dask runs tasks in parallel.
 
     def __init__(self, X, sample_weight, origin, n_jobs, least_rows=1, on_pass=None):
         super().__init__(origin, n_jobs, least_rows, on_pass)
-        self.X, self.dtype = X, X.dtype
+        self.X, self.dtype, self.n_features = X, X.dtype, X.shape[1]
         self._sample_weight = sample_weight
-
-    @property
-    def n_features(self):
-        return self.X.shape[1]
+        self._n_jobs_of_part = 1  # Dask runs tasks in parallel.
 
     def name_of_part(self, number):
         return f"chunk {number}"
@@ -198,16 +194,15 @@ class DaskRows(PartedRows):
     @functools.cached_property
     def _graph(self):
         """The tasks that make the chunks of X and of its weights: dict."""
-        weights = [] if self._sample_weight is None else [self._sample_weight]
-        return {key: task for array in [self.X, *weights] for key, task in _tasks_of(array).items()}
+        weights = {} if self._sample_weight is None else _tasks_of(self._sample_weight)
+        return {**_tasks_of(self.X), **weights}
 
     @functools.cached_property
     def _chunks(self):
         """The keys of every chunk of X and of its weights, or None where it has none: list of pairs."""
         keys = _keys_of_chunks(self.X)
-        if self._sample_weight is None:
-            return [(key, None) for key in keys]
-        return list(zip(keys, _keys_of_chunks(self._sample_weight), strict=True))
+        weights = [None] * len(keys) if self._sample_weight is None else _keys_of_chunks(self._sample_weight)
+        return [list(pair) for pair in zip(keys, weights, strict=True)]
 
     @functools.cached_property
     def _groups(self):
@@ -227,44 +222,40 @@ class DaskRows(PartedRows):
 
     def _surveyed(self):
         graph = _Graph(self._graph)
-        sums = [graph.add(_survey_of_group, *self._keys_of(numbers)) for numbers in self._groups]
-        survey = self._computed(graph, graph.tree_of_sums(sums))
+        groups = [[self._chunks[number] for number in numbers] for numbers in self._groups]
+        survey = self._computed(
+            graph, graph.tree_of_sums([graph.add(_survey_of_group, group) for group in groups])
+        )
         if np.isnan(self.X.chunks[0]).any():
             vars(self).pop("_groups")  # Now the lengths are known, by which small chunks are grouped.
         return survey
 
     def _summed(self, function, along=None):
-        graph, keys_along = _Graph(self._graph), None
-        if isinstance(along, da.Array):
-            if not np.isnan(along.shape[0]):
-                along = along.rechunk((tuple(self.survey.lengths.tolist()), -1))
-            graph.include(_tasks_of(along))
-            keys_along = _keys_of_chunks(along)
-        elif along is not None:
-            keys_along = [graph.add_value(self._rows_along(n, along)) for n in range(len(self._chunks))]
-        function, sums = graph.add_value(function), []
-        for numbers in self._groups:
-            task = functools.partial(_sum_of_group, self._all_described(numbers))
-            own = None if keys_along is None else [keys_along[number] for number in numbers]
-            sums.append(graph.add(task, function, *self._keys_of(numbers), own))
+        graph, chunks = _Graph(self._graph), self._chunks
+        if along is not None:
+            if isinstance(along, da.Array):
+                if not np.isnan(along.shape[0]):
+                    along = along.rechunk((tuple(self.survey.lengths.tolist()), -1))
+                graph.include(_tasks_of(along))
+                keys = _keys_of_chunks(along)
+            else:
+                keys = [graph.add_value(self._rows_along(number, along)) for number in range(len(chunks))]
+            chunks = [[*chunk, key] for chunk, key in zip(chunks, keys, strict=True)]
+        sums = self._of_groups(graph, _sum_of_group, function, chunks)
         return self._computed(graph, graph.tree_of_sums(sums))
 
     def _listed(self, function):
         graph = _Graph(self._graph)
-        function, lists = graph.add_value(function), []
+        lists = self._of_groups(graph, _list_of_group, function, self._chunks)
+        return [result for results in self._computed(graph, graph.add(list, lists)) for result in results]
+
+    def _of_groups(self, graph, of_group, function, chunks):
+        """Add a task with a function of the parts of every group; return their keys."""
+        function, keys = graph.add_value(function), []
         for numbers in self._groups:
-            task = functools.partial(_list_of_group, self._all_described(numbers))
-            lists.append(graph.add(task, function, *self._keys_of(numbers)))
-        found = self._computed(graph, graph.add(list, lists))
-        return [result for results in found for result in results]
-
-    def _all_described(self, numbers):
-        return [self._described(number) for number in numbers]
-
-    def _keys_of(self, numbers):
-        """Keys of the chunks of some parts, and of their weights: two lists."""
-        chunks = [self._chunks[number] for number in numbers]
-        return [chunk for chunk, _ in chunks], [weights for _, weights in chunks]
+            task = functools.partial(of_group, [self._described(number) for number in numbers])
+            keys.append(graph.add(task, function, [chunks[number] for number in numbers]))
+        return keys
 
     def _computed(self, graph, key):
         """The result of a pass, by the scheduler that Dask is set to."""
@@ -403,25 +394,23 @@ def _sum_of_results(results):
 
 
 @_steady_allocator()
-def _survey_of_group(chunks, weights):
-    surveys = map(survey_of_part, map(np.asarray, chunks), weights)
-    return functools.reduce(added, surveys)
+def _survey_of_group(chunks):
+    return functools.reduce(added, (survey_of_part(np.asarray(X), weights) for X, weights in chunks))
 
 
 @_steady_allocator()
-def _sum_of_group(described, function, chunks, weights, along):
-    along = [None] * len(chunks) if along is None else along
-    return functools.reduce(added, map(function, _parts_of_group(described, chunks, weights), along))
+def _sum_of_group(described, function, chunks):
+    return functools.reduce(added, _results_of_group(described, function, chunks))
 
 
 @_steady_allocator()
-def _list_of_group(described, function, chunks, weights):
-    return list(map(function, _parts_of_group(described, chunks, weights)))
+def _list_of_group(described, function, chunks):
+    return list(_results_of_group(described, function, chunks))
 
 
-def _parts_of_group(described, chunks, weights):
-    for attributes, chunk, weight in zip(described, chunks, weights, strict=True):
-        yield Part(np.asarray(chunk), weight, *attributes)
+def _results_of_group(described, function, chunks):
+    for attributes, (X, weights, *along) in zip(described, chunks, strict=True):
+        yield function(Part(np.asarray(X), weights, *attributes), *along)
 
 
 @_steady_allocator()
