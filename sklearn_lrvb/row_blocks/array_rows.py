@@ -183,9 +183,7 @@ class ArrayRows(CentredRows):
     def n_samples(self):
         return self.X.shape[0]
 
-    @property
-    def n_given(self):
-        return self.X.shape[0]
+    n_given = n_samples
 
     @property
     def n_features(self):
@@ -265,7 +263,7 @@ class ArrayRows(CentredRows):
     def total(self, function, numbers=None, along=None):
         call = functools.partial(self._of_block, function, along)
         with self._passed(call, numbers) as (_, results):
-            return functools.reduce(added, results)
+            return functools.reduce(added, results, None)
 
     def map(self, function, numbers=None):
         with self._passed(functools.partial(self._of_block, function, None), numbers) as (_, results):

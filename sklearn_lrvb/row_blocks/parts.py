@@ -71,19 +71,10 @@ class Survey:
     has_holes: bool = False
     problem: Problem | None = None
 
-    @property
-    def total_weight(self):
-        """How many rows there are, each as often as it counts."""
-        return float(self.weights.sum())
-
     @cached_property
     def starts(self):
         """Number of the first row of every part among the rows that count, (m,)."""
         return np.cumsum(self.counted) - self.counted
-
-    def row_of(self, problem):
-        """Number of the row of a problem among all rows."""
-        return int(self.lengths[: problem.part].sum()) + problem.row
 
     def __add__(self, later):
         problem = self.problem
@@ -126,9 +117,8 @@ def survey_of_part(X, sample_weight=None):
     seen = mean = squares = np.zeros(X.shape[1])
     smallest, largest = rows.ranges()
     if rows.n_samples:
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # Values that are too large are refused afterwards.
+        # Values that are too large are refused later.
+        with np.errstate(over="ignore", invalid="ignore"):
             rows = rows.around_mean()
             mean, seen = rows.origin, np.broadcast_to(rows.seen_weight, mean.shape).astype(np.float64)
             squares = np.where(seen > 0, rows.variances * seen, 0.0)
@@ -250,8 +240,6 @@ class Part:
 def _total_of_part(function, origin, n_jobs, numbers, part, along=None):
     """Sum of ``function(block)`` over the blocks of a part; None where it has no rows."""
     rows = part.rows(origin, n_jobs)
-    if not rows.n_samples:
-        return None
     if along is not None and along.shape[0] != rows.n_samples:  # It runs along rows that do not count, too.
         if along.shape[0] != len(part.X):
             raise ValueError(
@@ -264,8 +252,7 @@ def _total_of_part(function, origin, n_jobs, numbers, part, along=None):
 
 def _mapped_of_part(function, origin, n_jobs, numbers, part):
     """``function(block)`` of all blocks of a part: list."""
-    rows = part.rows(origin, n_jobs)
-    return rows.map(function, numbers) if rows.n_samples else []
+    return part.rows(origin, n_jobs).map(function, numbers)
 
 
 def _rows_at(positions, origin, part):
@@ -349,9 +336,10 @@ class PartedRows(CentredRows):
             raise ValueError("X has no rows: the source yields no batch, or the collection no chunk.")
         problem = survey.problem
         if problem is not None:
+            row = problem.row + int(survey.lengths[: problem.part].sum())
             raise ValueError(
                 f"{problem.what} at row {problem.row} of {self.name_of_part(problem.part)}, which is row "
-                f"{survey.row_of(problem)} of X. LRVBGaussianMixture takes finite numbers, and NaN "
+                f"{row} of X. LRVBGaussianMixture takes finite numbers, and NaN "
                 "where a value is missing."
             )
         n_rows = int(survey.lengths.sum())
@@ -380,7 +368,7 @@ class PartedRows(CentredRows):
 
     @property
     def total_weight(self):
-        return self.survey.total_weight
+        return float(self.survey.weights.sum())
 
     @property
     def has_holes(self):

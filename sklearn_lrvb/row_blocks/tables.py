@@ -113,7 +113,7 @@ def refuse_times(X):
     times = [
         number
         for number, dtype in enumerate(dtypes)
-        if _is_time(dtype) or (_kind(dtype) == "O" and _has_times(columns[:, number]))
+        if _is_time(dtype) or (_kind(dtype) == "O" and any(isinstance(v, _TIMES) for v in columns[:, number]))
     ]
     if times:
         raise TypeError(
@@ -128,11 +128,6 @@ def _is_time(dtype):
     if hasattr(dtype, "is_temporal"):  # of polars
         return dtype.is_temporal()
     return _kind(dtype) in "mM"
-
-
-def _has_times(objects):
-    """Whether there are dates or durations among objects."""
-    return any(issubclass(kind, _TIMES) for kind in set(map(type, objects)))
 
 
 def _kind(dtype):
