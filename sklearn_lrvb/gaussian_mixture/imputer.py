@@ -288,7 +288,13 @@ def _default_mixture(columns, sample_weight, random_state):
     if columns.size:
         rows = rows_of_array(columns, None, sample_weight=checked_weights(sample_weight, columns)).counted()
         n_rows = rows.n_samples
-        variances = _variances(np.asarray(rows.X, dtype=np.float64), rows.sample_weight)
+        with np.errstate(over="ignore", invalid="ignore"):  # The fit refuses such columns, by name.
+            rows = rows.around_mean()
+            # A column with a single value varies by its rounding.
+            variances = np.maximum(rows.variances, np.square(np.finfo(float).eps * rows.origin))
+        # A column of zeros has no unit: any other column's is as good.
+        least = np.square(np.finfo(float).eps) * (variances.max() or 1.0)
+        variances = np.where(variances > 0, variances, least)
         priors = [
             {
                 "covariance_prior": np.diag(share * n_columns * variances),
@@ -312,17 +318,3 @@ def _default_mixture(columns, sample_weight, random_state):
         **parameters,
         **prior,
     )
-
-
-def _variances(values, weights):
-    """Variances of the columns' values, (P,); those of rounding where a column has a single value."""
-    counts = np.ones(len(values)) if weights is None else weights
-    seen = counts[:, None] * ~np.isnan(values)
-    totals = np.maximum(seen.sum(axis=0), np.finfo(float).tiny)
-    with np.errstate(over="ignore", invalid="ignore"):  # The fit refuses numbers that are so large, by name.
-        means = np.nansum(seen * values, axis=0) / totals
-        variances = np.nansum(seen * np.square(values - means), axis=0) / totals
-        rounding = np.square(np.finfo(float).eps * means)
-    variances = np.maximum(variances, rounding)
-    # A column of zeros has no unit: any other column's is as good.
-    return np.where(variances > 0, variances, np.square(np.finfo(float).eps) * (variances.max() or 1.0))
