@@ -26,8 +26,6 @@ _LEAST_RELATIVE_RECIPROCAL = 0.5
 # this.
 _LEAST_VARIANCE = 1e-6
 
-_FACTORS = (2.0, -2.0)  # Of a covariance in the variances of a sum and of a difference.
-
 
 @dataclass(frozen=True)
 class FamilyMargins:
@@ -184,53 +182,41 @@ def covariance_margins(target, information):
     -------
     CovarianceMargins
     """
-    parts = [_margins_of_units(target, information, units) for units in target.unit_batches()]
-    plus, minus = (
-        _Variances(
-            np.concatenate([getattr(part, side).shape for part in parts]),
-            np.concatenate([getattr(part, side).scale for part in parts]),
-        )
-        for side in ("plus", "minus")
-    )
-    unit = np.concatenate([part.unit for part in parts])
-    return CovarianceMargins(unit, plus, minus, np.concatenate([part.correlation for part in parts]))
-
-
-def _margins_of_units(target, information, units):
-    """`CovarianceMargins` of some precision groups."""
     posterior = target.posterior
     size = posterior.n_features if posterior.structure.is_matrix else 1  # A variance is a matrix of its own.
-    cholesky, whiteners = (
-        maps[units].reshape(-1, size, size) for maps in (posterior.covariance_cholesky, posterior.whiteners)
-    )
+    cholesky = posterior.covariance_cholesky.reshape(-1, size, size)
     row, column = upper_triangle(size)
     covariances = cholesky @ cholesky.transpose(0, 2, 1)
     scale = np.sqrt(np.einsum("bpp->bp", covariances))
     unit = scale[:, row] * scale[:, column]
     correlations = covariances[:, row, column] / unit
-    root = information.covariance_root(target.coordinates(units))
-    changes = (
-        responses.reshape(-1, *unit.shape) / unit for responses in target.response_batches(root, units)
-    )
     # The inverse of the correlation matrices is F'F with F the whiteners of standardized features.
-    entries, directions, products = _moments_of_changes(changes, whiteners * scale[:, None, :])
+    whiteners = posterior.whiteners.reshape(-1, size, size) * scale[:, None, :]
+    moments, per_unit = [], len(unit) // target.n_units
+    for units in target.unit_batches():
+        some = slice(units.start * per_unit, units.stop * per_unit)
+        root = information.covariance_root(target.coordinates(units))
+        batches = target.response_batches(root, units)
+        changes = (responses.reshape(-1, *unit[some].shape) / unit[some] for responses in batches)
+        moments.append(_moments_of_changes(changes, whiteners[some]))
+    entries, sums, differences, products = map(np.concatenate, zip(*moments, strict=True))
 
-    under_q = 1.0 - (size - 1) / posterior.degrees_of_freedom[units]
+    under_q = 1.0 - (size - 1) / posterior.degrees_of_freedom
     least_reciprocal = _LEAST_RELATIVE_RECIPROCAL * np.repeat(under_q, unit.size // len(under_q))
-    sums = np.einsum("bpp->bp", products)
-    sums = sums[:, row] + sums[:, column]
+    diagonal = np.einsum("bpp->bp", products)
+    diagonal = diagonal[:, row] + diagonal[:, column]
     plus, minus = (
         _Variances.by_moments(
-            np.where(row == column, 2.0 + sign, 2.0 + sign * correlations).ravel(),
+            np.where(row == column, 2.0 + factor, 2.0 + factor * correlations).ravel(),
             variance.ravel(),
-            (sums + sign * products[:, row, column]).ravel(),
+            (diagonal + factor * products[:, row, column]).ravel(),
             least_reciprocal,
         )
-        for sign, variance in zip(_FACTORS, directions, strict=True)
+        for factor, variance in ((2.0, sums), (-2.0, differences))
     )
     # V_+ - V_- is four times the entry.
-    crossed = 0.5 * (directions.sum(axis=0) - 16.0 * entries)
-    scales = np.sqrt(directions[0] * directions[1])
+    crossed = 0.5 * (sums + differences - 16.0 * entries)
+    scales = np.sqrt(sums * differences)
     correlation = np.divide(crossed, scales, out=np.zeros_like(scales), where=scales > 0)
     return CovarianceMargins(0.25 * unit.ravel(), plus, minus, np.clip(correlation, -1.0, 1.0).ravel())
 
@@ -246,22 +232,22 @@ def _moments_of_changes(batches, whiteners):
     Returns
     -------
     entries : (B, p (p + 1) / 2), variances of C_ij
-    directions : (2, B, p (p + 1) / 2), variances of C_ii + C_jj + 2 C_ij and of C_ii + C_jj - 2 C_ij
+    sums, differences : (B, p (p + 1) / 2), variances of C_ii + C_jj + 2 C_ij and of C_ii + C_jj - 2 C_ij
     products : (B, p, p), mean of C F'F C
     """
     n_blocks, size = whiteners.shape[:2]
     row, column = upper_triangle(size)
     on_diagonal = np.flatnonzero(row == column)
-    entries, directions = np.zeros((n_blocks, len(row))), np.zeros((2, n_blocks, len(row)))
+    entries, sums, differences = np.zeros((3, n_blocks, len(row)))
     products = np.zeros_like(whiteners)
     for changes in batches:
         entries += np.square(changes).sum(axis=0)
         diagonal = changes[:, :, on_diagonal]
-        sums = diagonal[:, :, row] + diagonal[:, :, column]
-        for sign, variances in zip(_FACTORS, directions, strict=True):
-            variances += np.square(sums + sign * changes).sum(axis=0)
+        diagonal = diagonal[:, :, row] + diagonal[:, :, column]
+        sums += np.square(diagonal + 2.0 * changes).sum(axis=0)
+        differences += np.square(diagonal - 2.0 * changes).sum(axis=0)
         matrices = np.empty((len(changes), *whiteners.shape))
         matrices[:, :, row, column] = matrices[:, :, column, row] = changes
         whitened = (whiteners @ matrices).swapaxes(0, 1).reshape(n_blocks, -1, size)
         products += whitened.transpose(0, 2, 1) @ whitened
-    return entries, directions, products
+    return entries, sums, differences, products
