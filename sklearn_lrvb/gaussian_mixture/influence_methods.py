@@ -28,7 +28,6 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
     scores_of_one_step,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
-    per_standard_deviation,
     prior_sensitivity,
 )
 from sklearn_lrvb.row_blocks import given_rows
@@ -331,9 +330,7 @@ class InfluenceMethods(FittedAttributes):
         >>> mixture.prior_sensitivity(per_std=True)["mean_prior"].ravel().round(2)
         array([0.06, 0.06])
         """
-        uncertainty = self._uncertainty
-        sensitivity = prior_sensitivity(uncertainty, target)
-        return per_standard_deviation(sensitivity, uncertainty.std(target)) if per_std else sensitivity
+        return prior_sensitivity(self._uncertainty, target, per_std)
 
 
 def _with_refits(steps, rows, counted, uncertainty, tracked):

@@ -56,28 +56,17 @@ class PriorResponse:
     def __init__(self, posterior):
         self._posterior = posterior
         prior, structure = posterior.prior, posterior.structure
-        excess = (
-            structure.precision_factors.log_determinant_excess_variance(posterior.degrees_of_freedom)
-            / structure.power
-        )
-        self._intercepts = np.stack(
-            [
-                prior.weights.expected_log_sensitivity(posterior.counts),
-                0.5 * posterior.n_features / posterior.mean_precision**2,
-                structure.layout.per_component(0.25 * excess),
-                np.zeros(posterior.n_components),
-            ]
-        )
-        self._second = np.stack(
-            [
-                np.zeros_like(posterior.whitened_prior_scatter),
-                structure.sum_of_squares(posterior.whitened_prior_mean, np.ones(posterior.n_components)),
-                np.broadcast_to(
-                    -structure.identity_statistic / structure.power, posterior.whitened_prior_scatter.shape
-                ),
-                posterior.whitened_prior_scatter,
-            ]
-        )
+        excess = structure.precision_factors.log_determinant_excess_variance(posterior.degrees_of_freedom)
+        # Changes of the intercepts and of the complete second moments, for each of the four numbers.
+        self._intercepts = np.zeros((4, posterior.n_components))
+        self._intercepts[0] = prior.weights.expected_log_sensitivity(posterior.counts)
+        self._intercepts[1] = 0.5 * posterior.n_features / posterior.mean_precision**2
+        self._intercepts[2] = structure.layout.per_component(0.25 * excess / structure.power)
+        scatter, distance = posterior.whitened_prior_scatter, posterior.whitened_prior_mean
+        self._second = np.zeros((4, *scatter.shape))
+        self._second[1] = structure.sum_of_squares(distance, np.ones(posterior.n_components))
+        self._second[2] = -structure.identity_statistic / structure.power
+        self._second[3] = scatter
 
     def sources(self, scalars, mean_changes):
         """R^-1 beta_e of changes: (n, 4), (n, P) -> (D, n)."""
@@ -88,17 +77,15 @@ class PriorResponse:
         shifts = structure.transformed(posterior.whiteners, shifts)
         first = scalars[:, 1, None, None] * distance + n_prior_rows * shifts
         second = np.tensordot(scalars, self._second, axes=1)
-        if mean_changes.any():
-            second += n_prior_rows * np.stack([self._change_of_squares(shift) for shift in shifts])
-        lead = len(scalars)
+        signs = np.tile([1.0, -1.0], (len(distance), 1))
+        for change in np.flatnonzero(mean_changes.any(axis=1)):
+            # d s(delta) = s(delta + u/2) - s(delta - u/2)
+            half = 0.5 * shifts[change]
+            ends = np.stack([distance + half, distance - half], axis=-1)
+            second[change] += n_prior_rows * structure.second_moments(ends, signs)
         quadratic = structure.quadratic_features(second)
-        return np.hstack([counts, first.reshape(lead, -1), quadratic.reshape(lead, -1)]).T
-
-    def _change_of_squares(self, shift):
-        """d s(delta) = s(delta + u/2) - s(delta - u/2), given u (K, P): (S, ...)."""
-        distance, structure = self._posterior.whitened_prior_mean, self._posterior.structure
-        ends = np.stack([distance + 0.5 * shift, distance - 0.5 * shift], axis=-1)
-        return structure.second_moments(ends, np.tile([1.0, -1.0], (len(shift), 1)))
+        n_changes = len(scalars)
+        return np.hstack([counts, first.reshape(n_changes, -1), quadratic.reshape(n_changes, -1)]).T
 
     def beyond_coefficients(self, target, scalars):
         """Changes of a target in addition to J beta, given each change's four numbers: (n, 4) -> (n, d)."""
@@ -121,13 +108,15 @@ class PriorResponse:
         return of_mean[0], of_covariance.reshape(-1, *structure.prior_shape)
 
 
-def prior_sensitivity(uncertainty, name):
+def prior_sensitivity(uncertainty, name, per_std=False):
     """d E[target] / d hyperparameter, by the constructor's names: (*attribute's, *hyperparameter's shape).
 
     Parameters
     ----------
     uncertainty : PosteriorUncertainty
     name : str, of the target
+    per_std : bool, default=False
+        Whether in posterior standard deviations; 0 where that is 0, as the derivative then is.
 
     Raises
     ------
@@ -136,29 +125,10 @@ def prior_sensitivity(uncertainty, name):
     MemoryError
         The derivatives in C0 would take more than 1.6 GB.
     """
-    target, posterior = uncertainty.map[name], uncertainty.map.posterior
+    target, posterior = uncertainty.map[name], uncertainty.fitted.posterior
     if posterior.prior.flat:
         raise ValueError("prior_sensitivity is undefined for prior='flat'. Refit with prior='conjugate'.")
-    _require_memory(target, posterior.structure, name)
-    response, structure = PriorResponse(posterior), posterior.structure
-    scalars = np.eye(3, 4)
-    scalar_sources = response.sources(scalars, np.zeros((3, structure.n_features)))
-    of_scalars = response.beyond_coefficients(target, scalars).T
-    of_mean = np.empty((target.size, structure.n_features))
-    of_covariance = np.empty((target.size, *structure.prior_shape))
-    first = 0
-    for coefficients in uncertainty.coefficients(name):
-        batch = slice(first, first + len(coefficients))
-        first = batch.stop
-        of_scalars[batch] += coefficients @ scalar_sources
-        of_mean[batch], of_covariance[batch] = response.gradients(coefficients)
-    gradients = dict(zip(_SCALARS, of_scalars.T, strict=True))
-    gradients |= {"mean_prior": of_mean, "covariance_prior": of_covariance}
-    return {changed: _shaped(target, gradient) for changed, gradient in gradients.items()}
-
-
-def _require_memory(target, structure, name):
-    """Raise MemoryError where the derivatives in C0 are too many numbers."""
+    structure = posterior.structure
     shape = (target.size, *structure.prior_shape)
     if math.prod(shape) > _MAX_DERIVATIVES:
         raise MemoryError(
@@ -166,23 +136,26 @@ def _require_memory(target, structure, name):
             f"{8 * math.prod(shape) / 2**30:.1f} GiB. (a) Ask for target='weights'. (b) Reduce the features "
             "first, for example with PCA in a pipeline. (c) Use covariance_type='diag'."
         )
+    response, scalars = PriorResponse(posterior), np.eye(3, 4)
+    scalar_sources = response.sources(scalars, np.zeros((3, structure.n_features)))
+    of_scalars = response.beyond_coefficients(target, scalars).T
+    of_mean, of_covariance = np.empty((target.size, structure.n_features)), np.empty(shape)
+    last = 0
+    for coefficients in uncertainty.coefficients(name):
+        first, last = last, last + len(coefficients)
+        of_scalars[first:last] += coefficients @ scalar_sources
+        of_mean[first:last], of_covariance[first:last] = response.gradients(coefficients)
+    gradients = dict(zip(_SCALARS, of_scalars.T, strict=True))
+    gradients |= {"mean_prior": of_mean, "covariance_prior": of_covariance}
+    if per_std:
+        std = uncertainty.flat_std(name)
+        gradients = {changed: _in_units_of(std, gradient) for changed, gradient in gradients.items()}
+    return {changed: gradient[target.flat_indices()] for changed, gradient in gradients.items()}
 
 
-def _shaped(target, gradient):
-    """(d, *shape of a hyperparameter) -> (*shape of the attribute, *shape of a hyperparameter)."""
-    axes = np.arange(gradient.ndim - 1)
-    shaped = target.shaped(np.moveaxis(gradient, 0, -1))
-    return np.moveaxis(shaped, axes, axes - len(axes))
-
-
-def per_standard_deviation(gradients, std):
-    """`prior_sensitivity` in posterior standard deviations; 0 where that is 0, as the derivative then is."""
-    return {name: in_units_of(std, gradient) for name, gradient in gradients.items()}
-
-
-def in_units_of(std, values):
-    """Values (*shape, ...) over the standard deviations (*shape), and 0 where these are 0."""
-    std = np.broadcast_to(std.reshape(*std.shape, *[1] * (values.ndim - std.ndim)), values.shape)
+def _in_units_of(std, values):
+    """Values (d, ...) over the standard deviations (d,), and 0 where these are 0."""
+    std = np.broadcast_to(std.reshape(-1, *[1] * (values.ndim - 1)), values.shape)
     return np.divide(values, std, out=np.zeros(values.shape), where=std > 0)
 
 
@@ -195,7 +168,7 @@ def prior_reading(uncertainty, feature_names, names=PARAMETERS):
     for that posterior mean. Entries that the data do not inform are excluded: those of components without
     rows, whose posterior is the prior, and the weight of a single component.
     """
-    if uncertainty.map.posterior.prior.flat:
+    if uncertainty.fitted.posterior.prior.flat:
         return "The prior is flat: there is nothing to choose."
     targets = [uncertainty.map[name] for name in names]
     labels = np.concatenate([target.labels(feature_names) for target in targets])
@@ -218,34 +191,25 @@ def prior_moves(uncertainty, names):
 
     The rows are in the order of `DIRECTIONS`. An entry without a standard deviation moves by 0.
     """
-    posterior = uncertainty.map.posterior
-    response, prior = PriorResponse(posterior), posterior.prior
-    doubled = np.log(2.0) * np.diag(
-        [prior.weights.prior_concentration, prior.mean_precision, prior.degrees_of_freedom, 1.0]
-    )
-    deviations = _deviations_under(prior)
-    n_features = len(deviations)
-    scalars = np.concatenate([doubled, np.zeros((n_features, 4))])
-    mean_changes = np.concatenate([np.zeros((4, n_features)), deviations])
-    of_direction = np.minimum(np.arange(4 + n_features), 4)
+    posterior = uncertainty.fitted.posterior
+    prior, structure, response = posterior.prior, posterior.structure, PriorResponse(posterior)
+    hyperparameters = [prior.weights.prior_concentration, prior.mean_precision, prior.degrees_of_freedom, 1.0]
+    # Rows v with sum of v v' = C0/nu0, (P, P).
+    cholesky = structure.cholesky((prior.covariance / prior.degrees_of_freedom)[None])
+    deviations = structure.transformed(cholesky, np.eye(structure.n_features)[:, None, :])[:, 0]
+    scalars = np.zeros((4 + len(deviations), 4))
+    scalars[:4] = np.log(2.0) * np.diag(hyperparameters)
+    mean_changes = np.concatenate([np.zeros((4, len(deviations))), deviations])
     targets = [uncertainty.map[name] for name in names]
     squares = [np.zeros((5, target.size)) for target in targets]
-    solutions = uncertainty.solutions(
+    last = 0
+    for coefficients in uncertainty.solutions(
         len(scalars), lambda batch: response.sources(scalars[batch], mean_changes[batch])
-    )
-    first = 0
-    for coefficients in solutions:
-        batch = slice(first, first + len(coefficients))
-        first = batch.stop
-        for target, own in zip(targets, squares, strict=True):
-            moves = target.responses(coefficients) + response.beyond_coefficients(target, scalars[batch])
-            np.add.at(own, of_direction[batch], np.square(moves))
+    ):
+        first, last = last, last + len(coefficients)
+        direction = np.minimum(np.arange(first, last), 4)
+        for target, sums in zip(targets, squares, strict=True):
+            moves = target.responses(coefficients) + response.beyond_coefficients(target, scalars[first:last])
+            np.add.at(sums, direction, np.square(moves))
     stds = np.concatenate([uncertainty.flat_std(name) for name in names])
-    return in_units_of(stds, np.sqrt(np.hstack(squares)).T).T
-
-
-def _deviations_under(prior):
-    """Rows v with sum of v v' = C0/nu0, (P, P)."""
-    structure = prior.structure
-    cholesky = structure.cholesky((prior.covariance / prior.degrees_of_freedom)[None])
-    return structure.transformed(cholesky, np.eye(structure.n_features)[:, None, :])[:, 0]
+    return _in_units_of(stds, np.sqrt(np.hstack(squares)).T).T
