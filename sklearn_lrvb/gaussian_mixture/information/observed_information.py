@@ -25,8 +25,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import (
     n_monomials,
     prefers_common_frame,
 )
-from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
-from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
+from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
     missing_information_product,
@@ -77,10 +76,8 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     chosen = solver or solver_costs(rows, structure, e_step_result).cheapest(n_targets)
     complete = complete_information(posterior)
     if chosen == "dual":
-        if not rows.has_holes:
-            return DualInformation(complete, AmbiguousColumns.of_rows(rows, posterior))
-        columns = ExpectedColumns.of_rows(rows, posterior, complete, hidden_values)
-        if columns.shares.min() > round_off(len(complete)):
+        columns = RowColumns.of_rows(rows, posterior, hidden_values)
+        if columns.shares is None or columns.shares.min() > round_off(len(complete)):
             return DualInformation(complete, columns, columns.shares)
         # M is not positive definite, which the other solvers can say more of.
         chosen = "primal" if len(complete) <= MAX_DENSE_SIZE else "matrix_free"

@@ -16,8 +16,7 @@ import numpy as np
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
-from sklearn_lrvb.gaussian_mixture.information.expected_columns import ExpectedColumns
+from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
     observed_information,
@@ -616,14 +615,8 @@ class InformationSource:
 
 def unpacked_information(arrays, posterior):
     """The observed information at a posterior, from the arrays of its ``to_arrays``."""
-    complete = complete_information(posterior)
-
-    def columns(arrays):
-        if "remaining" in arrays:
-            return ExpectedColumns.from_arrays(posterior, complete, arrays["remaining"], arrays)
-        return AmbiguousColumns.from_arrays(posterior, arrays)
-
-    return information_from_arrays(complete, arrays, columns)
+    columns = functools.partial(RowColumns.from_arrays, posterior)
+    return information_from_arrays(complete_information(posterior), arrays, columns)
 
 
 @dataclass(frozen=True)

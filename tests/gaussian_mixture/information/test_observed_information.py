@@ -38,7 +38,7 @@ from sklearn_lrvb.gaussian_mixture.e_step import frames
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.information.columns import AmbiguousColumns
+from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
     missing_information_product,
@@ -260,7 +260,7 @@ def test_missing_information_is_its_definition(
     product = missing_information_product(rows, posterior, vectors)
     np.testing.assert_allclose(product, missing @ vectors, atol=1e-11 * scale)
 
-    columns = AmbiguousColumns.of_rows(rows, posterior)
+    columns = RowColumns.of_rows(rows, posterior)
     assert len(columns) <= 150 * (n_components - 1)
     root = columns.transposed_product(np.eye(len(missing))).T
     np.testing.assert_allclose(root @ root.T, missing, atol=1e-12 * scale)
@@ -316,7 +316,7 @@ def test_frames_of_any_shape_lose_nothing(ratio, crossed):
     assert np.count_nonzero(responsibilities.max(axis=0) < 0.99) > 1
     missing = missing_by_definition(posterior, rows, responsibilities.T)
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
-    columns = AmbiguousColumns.of_rows(rows, posterior)
+    columns = RowColumns.of_rows(rows, posterior)
     root = columns.transposed_product(np.eye(len(missing))).T
     formed = [missing_information(rows, posterior, chosen) for chosen in ways(posterior)]
     for found in (*formed, root @ root.T):
@@ -359,7 +359,7 @@ def test_certain_rows_are_skipped_without_a_trace(shift):
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     complete = complete_information(posterior)
     T = complete.times_root_transposed(np.eye(len(missing)))
-    columns = AmbiguousColumns.of_rows(rows, posterior)
+    columns = RowColumns.of_rows(rows, posterior)
     assert len(columns) < 3 * len(X) - 1000
     root = columns.transposed_product(np.eye(len(missing))).T
     formed = [missing_information(rows, posterior, chosen) for chosen in ways(posterior)]
@@ -385,7 +385,7 @@ def test_outliers_count_by_their_features():
         np.testing.assert_allclose(
             missing_information(rows, two_disks, chosen) @ vector, product, atol=1e-9 * scale
         )
-    columns = AmbiguousColumns.of_rows(rows, two_disks)
+    columns = RowColumns.of_rows(rows, two_disks)
     dual = columns.product(columns.transposed_product(vector))
     np.testing.assert_allclose(dual, product, atol=1e-9 * scale)
 
@@ -593,7 +593,7 @@ def test_the_smaller_form_of_a_dual_information_is_stored(distance, form):
     arrays = information.to_arrays()
     assert set(arrays) == form
     twin = information_from_arrays(
-        complete_information(posterior), arrays, lambda own: AmbiguousColumns.from_arrays(posterior, own)
+        complete_information(posterior), arrays, lambda own: RowColumns.from_arrays(posterior, own)
     )
     covariance = information.covariance()
     atol = 1e-10 * np.abs(covariance).max()
