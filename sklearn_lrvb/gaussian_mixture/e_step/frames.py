@@ -275,17 +275,20 @@ class CommonFrame:
         )
 
     def polynomials(self, constant, linear, curvature):
-        """a + b.y + B.s(y), up to what all components share, as coefficients of the monomials: (K, F)."""
+        """a + b.y + B.s(y), up to what all components share, as coefficients of the monomials.
+
+        (..., K), (..., K, P), (..., S, ...) -> (..., K, F)
+        """
         structure = self._structure
         curvature = structure.congruence(self._maps_back, curvature)
         slope = structure.transformed(self._maps_back, linear)
         bent = structure.transformed(curvature, self._offsets)
-        constant = constant + np.einsum("kp,kp->k", self._offsets, bent - slope)
+        constant = constant + np.einsum("kp,...kp->...k", self._offsets, bent - slope)
         if structure.has_own_precisions:
             quadratic = structure.entry_coefficients(curvature)
         else:  # All components share B.s(u).
-            quadratic = np.zeros((len(constant), 1))
-        return np.hstack([constant[:, None], slope - 2.0 * bent, quadratic])
+            quadratic = np.zeros((*constant.shape, 1))
+        return np.concatenate([constant[..., None], slope - 2.0 * bent, quadratic], axis=-1)
 
     def changes(self, monomials, polynomials):
         """a + b.y + B.s(y), up to what all components share, (K, n)."""

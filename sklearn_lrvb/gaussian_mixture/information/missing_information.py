@@ -42,7 +42,7 @@ from sklearn_lrvb.row_blocks import RowNumbers
 
 
 def change_of_log_densities(frames, posterior, coefficients):
-    """beta_k . h_nk as coefficients in the frames: (D,)."""
+    """beta_k . h_nk as coefficients in the frames, given beta (..., D)."""
     polynomials = posterior.structure.polynomials(coefficients, posterior.second_moment_origin)
     return frames.polynomials(*polynomials)
 
@@ -144,11 +144,11 @@ def _from_monomials(rows, posterior, frame):
     by_component[each, :, each] = 0.0
     by_component[each, :, each] = -by_component.sum(axis=2)
     # T_k for all k, (D, K, F): the same coefficient of every component at a time.
+    index = np.transpose([structure.layout.coefficient_index(k) for k in each])
+    units = np.zeros((len(index), structure.n_coefficients))
+    units[np.arange(len(index))[:, None], index] = 1.0
     maps = np.zeros((structure.n_coefficients, n_components, n_monomials))
-    for coefficients in np.transpose([structure.layout.coefficient_index(k) for k in each]):
-        unit = np.zeros(structure.n_coefficients)
-        unit[coefficients] = 1.0
-        maps[coefficients, each] = change_of_log_densities(frame, posterior, unit)
+    maps[index, each] = change_of_log_densities(frame, posterior, units)
     to_coefficients = maps.reshape(len(maps), -1)
     return to_coefficients @ missing @ to_coefficients.T
 
