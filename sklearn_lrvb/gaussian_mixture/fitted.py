@@ -452,12 +452,7 @@ def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Valu
         try:
             return getter(estimator)
         except (AttributeError, ValueError, MemoryError) as error:
-            # NotFittedErrors already are AttributeErrors.
-            refusal = (
-                error
-                if isinstance(error, AttributeError)
-                else _attribute_error(type(error), error.args, vars(error))
-            )
+            refusal = _attribute_error(type(error), error.args, vars(error))
             # With a name, Python ends the message by asking whether a similar attribute was meant.
             refusal.name, refusal.obj = None, estimator
             raise refusal.with_traceback(error.__traceback__) from error.__cause__
@@ -466,7 +461,7 @@ def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Valu
 
 
 def _attribute_error(kind: type, arguments: tuple, attributes: dict) -> AttributeError:
-    """An error of a class derived from a given one and from AttributeError."""
+    """An error of a class, under its name, that is an AttributeError too."""
     error = _also_attribute_error(kind)(*arguments)
     vars(error).update(attributes)
     return error
@@ -474,12 +469,15 @@ def _attribute_error(kind: type, arguments: tuple, attributes: dict) -> Attribut
 
 @functools.cache
 def _also_attribute_error(kind):
-    """The class derived from a class of errors and from AttributeError, under the former's name."""
-    # A pickle, as between processes, cannot find this class by its name, and so makes it again.
-    namespace = {
-        "__doc__": kind.__doc__,
-        "__module__": kind.__module__,
-        "__qualname__": kind.__qualname__,
-        "__reduce__": lambda error: (_attribute_error, (kind, error.args, vars(error))),
-    }
-    return type(kind.__name__, (kind, AttributeError), namespace)
+    """The class derived from a class of errors and from AttributeError, if the former is not one already."""
+    if issubclass(kind, AttributeError):  # As NotFittedError is.
+        return kind
+
+    class Refusal(kind, AttributeError):
+        # A pickle, as between processes, cannot find this class by its name, and so makes it again.
+        def __reduce__(self):
+            return _attribute_error, (kind, self.args, vars(self))
+
+    Refusal.__doc__, Refusal.__module__ = kind.__doc__, kind.__module__
+    Refusal.__name__, Refusal.__qualname__ = kind.__name__, kind.__qualname__
+    return Refusal
