@@ -31,8 +31,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
 )
 from sklearn_lrvb.gaussian_mixture.fitted import (
     FittedMixture,
-    check_weights_and_covariances,
-    checked_array,
+    arrays_to_sample,
     model_of,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent, Starts
@@ -1030,25 +1029,15 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         >>> print(f"{rows.mean():.0f} {mixture.weights_ @ mixture.means_[:, 0]:.0f}")
         69 69
         """
-        fitted = self._fitted
-        structure = fitted.structure
+        structure = self._fitted.structure
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(
                 f"Invalid value for 'n_samples': {n_samples!r} . The sampling requires at least one sample, "
                 "and a whole number of them."
             )
         random_state = check_random_state(self.random_state)
-        means = checked_array(self, "means_")
-        weights = checked_array(self, "weights_", means.shape[:1])
-        by_group = checked_array(self, "covariances_", np.shape(self.precisions_cholesky_))
-        covariances = structure.reporting.by_group(by_group)
-        check_weights_and_covariances(weights, covariances, structure)
+        weights, means, covariances = arrays_to_sample(self, structure)
         counts = random_state.multinomial(n_samples, weights)
-        covariances = structure.layout.per_component(covariances)
-        X = np.vstack(
-            [
-                structure.draw(random_state, mean, covariance, int(count))
-                for mean, covariance, count in zip(means, covariances, counts, strict=True)
-            ]
-        )
-        return X, np.repeat(np.arange(len(counts)), counts)
+        components = zip(means, structure.layout.per_component(covariances), counts, strict=True)
+        X = [structure.draw(random_state, mean, covariance, int(n)) for mean, covariance, n in components]
+        return np.vstack(X), np.repeat(np.arange(len(counts)), counts)

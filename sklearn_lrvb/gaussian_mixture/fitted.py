@@ -327,14 +327,27 @@ def checked_array(estimator, name, shape=None):
     return array
 
 
-def check_weights_and_covariances(weights, covariances, structure):
-    """Raise ValueError unless weights and covariances, in the structure's shape, are those of a mixture.
+def arrays_to_sample(estimator, structure):
+    """The weights, means and covariances that an estimator reports, where they are those of a mixture.
 
-    Parameters
-    ----------
+    Singular covariances are those of a mixture too.
+
+    Returns
+    -------
     weights : (K,)
-    covariances : (S, ...); singular ones are those of a mixture too
+    means : (K, P)
+    covariances : (S, ...)
+
+    Raises
+    ------
+    ValueError
+        Where they were set by hand to others.
     """
+    means = checked_array(estimator, "means_")
+    weights = checked_array(estimator, "weights_", means.shape[:1])
+    covariances = structure.reporting.by_group(
+        checked_array(estimator, "covariances_", np.shape(estimator.precisions_cholesky_))
+    )
     if weights.min() < 0.0:
         raise ValueError(
             f"weights_ must not be negative, but component {weights.argmin()} has {weights.min():g}."
@@ -352,6 +365,7 @@ def check_weights_and_covariances(weights, covariances, structure):
             f"covariances_ must be positive definite, but {owner} has a negative eigenvalue. Set it to a "
             "covariance, or call fit."
         )
+    return weights, means, covariances
 
 
 class FittedAttributes(CallbackMethods):
