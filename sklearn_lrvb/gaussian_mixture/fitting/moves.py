@@ -44,7 +44,6 @@ every A_k is at least the identity: sums of them are well conditioned whatever t
 import functools
 import itertools
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.special import xlogy
@@ -199,24 +198,40 @@ class MoveProposals:
     ----------
     rows : CentredRows
     fit : Fit
+
+    Attributes
+    ----------
+    divergence_saved : (K,), fall of the divergence of q from the prior when a component returns to its prior
     """
 
     def __init__(self, rows, fit):
         self._rows, self._fit = rows, fit
         self._statistics = ComponentStatistics(fit.next_posterior)
+        self.divergence_saved = own_divergences(fit.posterior) - divergence_of_emptied(fit.posterior)
 
     def merges_or_deletion(self):
         """Yield merges that gain; if there are none, the deletion that gains most."""
         pairs, gains = self._promising_pairs()
         deleted = self._promising_deletions()
-        if len(pairs) or len(deleted):
-            sums = assignment_sums(self._rows, self._fit.posterior, pairs, deleted)
-            merges = list(self._merges(pairs, gains - sums.entropy_losses))
-            yield from merges
-            if not merges:
-                yield from self._deletions(deleted, sums)
-
-    # Merges.
+        if not (len(pairs) or len(deleted)):
+            return
+        sums = assignment_sums(self._rows, self._fit.posterior, pairs, deleted)
+        merges = self._merges(pairs, gains, sums.entropy_losses)
+        yield from merges
+        if merges or not len(deleted):
+            return
+        counts = self._fit.e_step_result.moments.counts + sums.taken_over
+        counts[np.arange(len(deleted)), deleted] = 0.0
+        gains = sums.log_kept + self.divergence_saved[deleted] + self.changes_of_weights(counts)
+        if gains.max() > LEAST_GAIN:
+            component = int(deleted[gains.argmax()])
+            without = emptied(self._fit.posterior, component)
+            moments = e_step(self._rows, without, without=component).moments
+            try:
+                deletion = Move(f"deleted component {component}", without.m_step(moments))
+            except DegenerateComponentError:
+                return
+            yield deletion
 
     def _promising_pairs(self):
         """Pairs whose merge may gain, and their gains before entropy is subtracted.
@@ -224,30 +239,55 @@ class MoveProposals:
         Pairs of two empty components are left out. Of many components most pairs are of this kind, and
         including them changed none of 324 fits with 8 to 60 components.
         """
-        pairs = np.stack(np.triu_indices(self._fit.posterior.n_components, 1), axis=1)
+        n_components = self._fit.posterior.n_components
+        pairs = np.stack(np.triu_indices(n_components, 1), axis=1)
         pairs = pairs[occupied(self._fit.next_posterior.counts)[pairs].any(axis=1)]
         gains = self._statistics.merge_gains(pairs)
-        best = np.argsort(-gains, kind="stable")[: _PAIRS_PER_COMPONENT * self._fit.posterior.n_components]
+        best = np.argsort(-gains, kind="stable")[: _PAIRS_PER_COMPONENT * n_components]
         best = best[gains[best] > LEAST_GAIN]
         return pairs[best], gains[best]
 
-    def _merges(self, pairs, gains):
-        """Yield the disjoint merges that gain, made all at once, then the best of them alone."""
-        chosen = []
-        for i in np.argsort(-gains, kind="stable"):
-            if gains[i] > LEAST_GAIN and not set(pairs[i]) & {k for j in chosen for k in pairs[j]}:
-                chosen.append(i)
-        if not chosen:
-            return
-        if len(chosen) > 1:
-            lost = sum(self._statistics.merge_gains(pairs[[i]])[0] - gains[i] for i in chosen)
-            if self._statistics.gain_of_all(pairs[chosen]) - lost > gains[chosen[0]]:
-                yield self._merge(pairs[chosen])
-        yield self._merge(pairs[chosen[:1]])
+    def _promising_deletions(self):
+        """Components whose deletion may gain, by an estimate.
 
-    def _merge(self, pairs):
-        names = ", ".join(f"{k} and {l}" for k, l in pairs)
-        return Move(f"merged components {names}", self._statistics.merged_posterior(pairs))
+        It assumes that the rows' scores fall by one nat for every expected row of the component, the least
+        possible, and that its rows go to the other components in proportion to their counts.
+        """
+        counts = self._fit.e_step_result.moments.counts
+        others = counts.sum() - counts
+        may = np.flatnonzero((others > 0) & (self.divergence_saved > counts))
+        after = counts * (1.0 + counts[may] / others[may])[:, None]
+        after[np.arange(len(may)), may] = 0.0
+        gains = self.divergence_saved[may] - counts[may] + self.changes_of_weights(after)
+        best = np.argsort(-gains, kind="stable")[:_MAX_DELETIONS]
+        return may[best[gains[best] > LEAST_GAIN]]
+
+    def changes_of_weights(self, counts):
+        """Gains by the best q(pi) for other expected counts, (n, K) -> (n,).
+
+        They are relative to the gain of the best q(pi) for the present counts, which any sweep makes.
+        """
+        present = self._fit.e_step_result.moments.counts
+        log_weights = self._fit.posterior.expectations.log_weights
+        return self._statistics.gains_of_weights(counts, present) - (counts - present) @ log_weights
+
+    def _merges(self, pairs, gains, losses):
+        """The disjoint merges that gain more than they lose of entropy, all at once, then the best alone."""
+        net, chosen = gains - losses, []
+        for i in np.argsort(-net, kind="stable"):
+            if net[i] > LEAST_GAIN and not set(pairs[i]) & {k for j in chosen for k in pairs[j]}:
+                chosen.append(i)
+        proposed = [pairs[chosen[:1]]] if chosen else []
+        if len(chosen) > 1:
+            together = self._statistics.merge_gains(pairs[None, chosen])[0] - losses[chosen].sum()
+            proposed = [pairs[chosen], *proposed] if together > net[chosen[0]] else proposed
+        return [
+            Move(
+                f"merged components {', '.join(f'{k} and {l}' for k, l in merged)}",
+                self._statistics.merged_posterior(merged),
+            )
+            for merged in proposed
+        ]
 
     def collapses(self):
         """Yield the best state that is reached by merging two components at a time, if it gains.
@@ -256,7 +296,8 @@ class MoveProposals:
         merged one after the other, always the two that gain most or lose least, and the best of all stages is
         proposed.
         """
-        posterior, gain, stages = self._fit.next_posterior, 0.0, []
+        posterior, gain = self._fit.next_posterior, 0.0
+        stages = []  # The gain without entropy, the posterior, and the groups merged.
         groups = [[k] for k in np.flatnonzero(occupied(posterior.counts))]
         while 1 < len(groups) <= _MAX_COLLAPSED:
             statistics = ComponentStatistics(posterior)
@@ -269,77 +310,15 @@ class MoveProposals:
             gain, posterior = gain + gains[best], statistics.merged_posterior(pairs[[best]])
             groups = [group for group in groups if group not in (first, second)] + [first + second]
             stages.append((gain, posterior, [group for group in groups if len(group) > 1]))
-        yield from self._best_stage(stages)
-
-    def _best_stage(self, stages):
-        """Yield the best of some stages (gain without entropy, posterior, groups merged), if it gains."""
-        groups = [group for _, _, merged in stages for group in merged]
-        if not groups or max(gain for gain, _, _ in stages) <= LEAST_GAIN:
+        if not stages or max(gain for gain, _, _ in stages) <= LEAST_GAIN:
             return
-        losses = iter(assignment_sums(self._rows, self._fit.posterior, groups, ()).entropy_losses)
-        gains = [gain - sum(next(losses) for _ in merged) for gain, _, merged in stages]
-        best = int(np.argmax(gains))
-        if gains[best] > LEAST_GAIN:
-            names = "; ".join(", ".join(str(k) for k in sorted(group)) for group in stages[best][2])
-            yield Move(f"merged components {names}", stages[best][1])
-
-    # Deletions.
-
-    def _promising_deletions(self):
-        """Components whose deletion may gain, by an estimate.
-
-        It assumes that the rows' scores fall by one nat for every expected row of the component, the least
-        possible, and that its rows go to the other components in proportion to their counts.
-        """
-        counts = self._fit.e_step_result.moments.counts
-        others = counts.sum() - counts
-        may = np.flatnonzero((others > 0) & (self._divergence_saved > counts))
-        after = counts * (1.0 + counts[may] / others[may])[:, None]
-        after[np.arange(len(may)), may] = 0.0
-        gains = self._divergence_saved[may] - counts[may] + self._changes_of_weights(after)
-        best = np.argsort(-gains, kind="stable")[:_MAX_DELETIONS]
-        return may[best[gains[best] > LEAST_GAIN]]
-
-    @cached_property
-    def _divergence_saved(self):
-        """Fall of the divergence of q from the prior when a component returns to its prior, (K,)."""
-        posterior = self._fit.posterior
-        return own_divergences(posterior) - divergence_of_emptied(posterior)
-
-    def _changes_of_weights(self, counts):
-        """Gains by the best q(pi) for other expected counts, (n, K) -> (n,).
-
-        They are relative to the gain of the best q(pi) for the present counts, which any sweep makes.
-        """
-        return self._gains_of_weights(counts) - self._gains_of_weights(self._fit.e_step_result.moments.counts)
-
-    def _gains_of_weights(self, counts):
-        """Gains by the best q(pi) for some expected counts over the present q(pi): (..., K) -> (...)."""
-        posterior = self._fit.posterior
-        weights = posterior.prior.weights
-        in_order = np.take_along_axis(counts, weights.best_order(counts), axis=-1)
-        current = counts @ posterior.expectations.log_weights - posterior.divergences.weights
-        return weights.log_evidence(in_order) - current
-
-    def _deletions(self, deleted, sums):
-        """Yield the deletion that gains most, if one does."""
-        if not len(deleted):
-            return
-        counts = self._fit.e_step_result.moments.counts + sums.taken_over
-        counts[np.arange(len(deleted)), deleted] = 0.0
-        gains = sums.log_kept + self._divergence_saved[deleted] + self._changes_of_weights(counts)
-        best = gains.argmax()
-        if gains[best] > LEAST_GAIN:
-            component = int(deleted[best])
-            without = emptied(self._fit.posterior, component)
-            moments = e_step(self._rows, without, without=component).moments
-            try:
-                deletion = Move(f"deleted component {component}", without.m_step(moments))
-            except DegenerateComponentError:
-                return
-            yield deletion
-
-    # The order of the components.
+        merged = [group for _, _, groups in stages for group in groups]
+        losses = iter(assignment_sums(self._rows, self._fit.posterior, merged, ()).entropy_losses)
+        gains = [gain - sum(next(losses) for _ in groups) for gain, _, groups in stages]
+        _, posterior, groups = stages[int(np.argmax(gains))]
+        if max(gains) > LEAST_GAIN:
+            names = "; ".join(", ".join(str(k) for k in sorted(group)) for group in groups)
+            yield Move(f"merged components {names}", posterior)
 
     def order(self):
         """Yield the best order of the components if it gains enough."""
@@ -431,82 +410,57 @@ class ComponentStatistics:
             self._scatter, posterior.effective_degrees_of_freedom
         )
 
-    # Changes of the lower bound by merges.
-
-    def merge_gains(self, pairs):
+    def merge_gains(self, merges):
         """Gain of the lower bound by each merge, without the entropy of the assignments that is lost.
 
         Parameters
         ----------
-        pairs : int array (n, 2)
+        merges : int array (n, 2), or (n, m, 2) for as many disjoint merges at once
 
         Returns
         -------
         gains : (n,), -inf where a merged covariance is singular to working precision
         """
-        n_numbers = max(self._posterior.n_components, np.size(self._structure.identity))
-        gains = np.empty(len(pairs))
-        for batch in batches(len(pairs), 8 * n_numbers):
-            gains[batch] = self._gains(pairs[batch])
+        merges = merges if merges.ndim == 3 else merges[:, None]
+        n_numbers = max(self._posterior.n_components, merges.shape[1] * np.size(self._structure.identity))
+        gains = np.empty(len(merges))
+        for batch in batches(len(merges), 8 * n_numbers):
+            gains[batch] = self._gains(merges[batch])
         return np.where(np.isnan(gains), -np.inf, gains)
 
-    def _gains(self, pairs):
-        counts = np.repeat(self._posterior.counts[None], len(pairs), axis=0)
-        rows, (first, second) = np.arange(len(pairs)), pairs.T
+    def _gains(self, merges):
+        structure, least, pairs = self._structure, self._prior.mean_precision, merges.reshape(-1, 2)
+        first, second = self._posterior.mean_precision[pairs.T]
+        gains = 0.5 * structure.n_dimensions * np.log(first / (first + second - least) * (second / least))
+        if structure.has_own_precisions:
+            merged = self._log_evidence_of_precisions(*self._merged(pairs))
+            freedom = np.array([self._prior.degrees_of_freedom])
+            emptied = self._log_evidence_of_precisions(structure.identity[None], freedom)
+            gains += merged + emptied - self._log_evidence[pairs].sum(axis=1)
+        gains = gains.reshape(merges.shape[:2]).sum(axis=1)
+        if not structure.has_own_precisions:
+            between = self._between(pairs)
+            between = between.reshape(*merges.shape[:2], *between.shape[1:]).sum(axis=1)
+            freedom = np.repeat(self._posterior.effective_degrees_of_freedom, len(merges))
+            gains += self._log_evidence_of_precisions(self._scatter + between, freedom) - self._log_evidence
+        return gains + self.gains_of_weights(self.counts_after(merges), self._posterior.counts)
+
+    def counts_after(self, merges):
+        """Counts after disjoint merges, (n, m, 2) -> (n, K)."""
+        counts = np.repeat(self._posterior.counts[None], len(merges), axis=0)
+        rows, (first, second) = np.arange(len(merges))[:, None], np.moveaxis(merges, -1, 0)
         counts[rows, first] += counts[rows, second]
         counts[rows, second] = 0.0
-        gaussian = self._gains_of_means(pairs) + self._gains_of_precisions(pairs)
-        return gaussian + self.gains_of_weights(counts)
-
-    def gain_of_all(self, pairs):
-        """Gain of the lower bound by disjoint merges made at once, as in `merge_gains`: a float."""
-        if self._structure.has_own_precisions:
-            of_precisions = self._gains_of_precisions(pairs).sum()
-        else:
-            scatter = self._scatter + self._between(pairs).sum(axis=0)
-            of_precisions = self._gains_of_shared_precision(scatter)[0]
-        of_weights = self.gains_of_weights(self.counts_after(pairs))
-        return float(self._gains_of_means(pairs).sum() + of_precisions + of_weights)
-
-    def counts_after(self, pairs):
-        """Counts after disjoint merges, (K,)."""
-        counts, (first, second) = self._posterior.counts.copy(), pairs.T
-        counts[first] += counts[second]
-        counts[second] = 0.0
         return counts
 
-    def gains_of_weights(self, counts):
-        """Changes of log Z_w to given counts, both in their best order: (..., K) -> (...)."""
-        return self._log_evidence_of_weights(counts) - self._log_evidence_of_weights(self._posterior.counts)
-
-    def _log_evidence_of_weights(self, counts):
-        """log Z_w with the counts in their best order: (..., K) -> (...)."""
+    def gains_of_weights(self, counts, present):
+        """Changes of log Z_w from present counts to others, both in their best order: (..., K) -> (...)."""
         weights = self._prior.weights
-        return weights.log_evidence(np.take_along_axis(counts, weights.best_order(counts), axis=-1))
-
-    def _gains_of_means(self, pairs):
-        """Changes of -(P/2) sum_k log tau_k, P being the number of dimensions: (n,)."""
-        first, second = self._posterior.mean_precision[pairs.T]
-        least = self._prior.mean_precision
-        return (
-            0.5 * self._structure.n_dimensions * np.log(first / (first + second - least) * (second / least))
+        after, before = (
+            weights.log_evidence(np.take_along_axis(of, weights.best_order(of), axis=-1))
+            for of in (counts, present)
         )
-
-    def _gains_of_precisions(self, pairs):
-        """Changes of the sum of log Z(c, A), (n,)."""
-        if not self._structure.has_own_precisions:
-            return self._gains_of_shared_precision(self._scatter + self._between(pairs))
-        first, second = pairs.T
-        scatter, effective_degrees_of_freedom = self._merged(pairs)
-        merged = self._log_evidence_of_precisions(scatter, effective_degrees_of_freedom)
-        emptied = self._log_evidence_of_precisions(
-            self._structure.identity[None], np.array([self._prior.degrees_of_freedom])
-        )
-        return merged + emptied - self._log_evidence[first] - self._log_evidence[second]
-
-    def _gains_of_shared_precision(self, scatter):
-        effective_degrees_of_freedom = np.repeat(self._posterior.effective_degrees_of_freedom, len(scatter))
-        return self._log_evidence_of_precisions(scatter, effective_degrees_of_freedom) - self._log_evidence
+        return after - before
 
     def _log_evidence_of_precisions(self, scatter, effective_degrees_of_freedom):
         """log Z(c, A), NaN where A is singular to working precision: (n, ...), (n,) -> (n,)."""
@@ -542,37 +496,33 @@ class ComponentStatistics:
             - structure.expand(least * of_second / together) * self._squares[second]
         )
 
-    # The posteriors that moves lead to.
-
     def merged_posterior(self, pairs):
         """q where the first component of every disjoint pair replaces both; the second is at its prior."""
-        posterior, structure = self._posterior, self._structure
-        centred_means = posterior.centred_means.copy()
-        least, (first, second) = self._prior.mean_precision, pairs.T
+        posterior, prior, structure = self._posterior, self._prior, self._structure
+        centred_means, least, (first, second) = posterior.centred_means.copy(), prior.mean_precision, pairs.T
         of_first, of_second = posterior.mean_precision[pairs.T][:, :, None]
-        sums = of_first * centred_means[first] + of_second * centred_means[second] - least * self._prior.mean
+        sums = of_first * centred_means[first] + of_second * centred_means[second] - least * prior.mean
         centred_means[first] = sums / (of_first + of_second - least)
-        centred_means[second] = self._prior.mean
+        centred_means[second] = prior.mean
         if structure.has_own_precisions:
-            covariance_cholesky = posterior.covariance_cholesky.copy()
-            scatter, effective_degrees_of_freedom = self._merged(pairs)
-            covariance_cholesky[first] = self._merged_cholesky(scatter, effective_degrees_of_freedom)
-            covariance_cholesky[second] = _prior_cholesky(self._prior)
+            scatter, freedom = self._merged(pairs)
         else:
             scatter = self._scatter + self._between(pairs).sum(axis=0)
-            covariance_cholesky = self._merged_cholesky(scatter, posterior.effective_degrees_of_freedom)
+            freedom = posterior.effective_degrees_of_freedom
+        whitened = structure.cholesky(scatter / structure.expand(freedom))
+        merged = structure.composed(prior.covariance_cholesky, whitened)
+        if structure.has_own_precisions:
+            covariance_cholesky = posterior.covariance_cholesky.copy()
+            covariance_cholesky[first] = merged
+            covariance_cholesky[second] = _prior_cholesky(prior)
+        else:
+            covariance_cholesky = merged
         return replace(
             posterior,
-            counts=self.counts_after(pairs),
+            counts=self.counts_after(pairs[None])[0],
             centred_means=centred_means,
             covariance_cholesky=covariance_cholesky,
         )
-
-    def _merged_cholesky(self, scatter, effective_degrees_of_freedom):
-        """Cholesky factors of A/c in the units of the rows, (n, ...)."""
-        structure = self._structure
-        own = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
-        return structure.composed(self._prior.covariance_cholesky, own)
 
 
 def emptied(posterior, components):

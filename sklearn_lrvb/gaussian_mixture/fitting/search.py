@@ -118,21 +118,19 @@ class Search:
         """Gain of a split whose second half takes the place of an empty component: a float."""
         counts = _counts_after(split, empty, self._posterior.counts[None])
         gain = split.gain + divergence_of_emptied(self._posterior)
-        return float(gain + self._statistics.gains_of_weights(counts)[0])
+        return float(gain + self._statistics.gains_of_weights(counts, self._posterior.counts)[0])
 
     def gains_of_swaps(self, split):
         """Gains of a split together with each of the merges, whose second component takes the second half.
 
         A merge of the component that is split has -inf: (number of merges,).
         """
-        first, second = self._pairs.T
-        merged = np.repeat(self._posterior.counts[None], len(first), axis=0)
-        merges = np.arange(len(first))
-        merged[merges, first] += merged[merges, second]
-        merged[merges, second] = 0.0
+        statistics, present = self._statistics, self._posterior.counts
+        merged = statistics.counts_after(self._pairs[:, None])
+        after = _counts_after(split, self._pairs[:, 1], merged)
         # The gains of merges count the weights after them; the weights after both take their place.
-        gains = self._gains - self._statistics.gains_of_weights(merged)
-        gains += self._statistics.gains_of_weights(_counts_after(split, second, merged))
+        gains = self._gains - statistics.gains_of_weights(merged, present)
+        gains += statistics.gains_of_weights(after, present)
         gains += split.gain + divergence_of_emptied(self._posterior)
         return np.where((self._pairs == split.component).any(axis=1), -np.inf, gains)
 

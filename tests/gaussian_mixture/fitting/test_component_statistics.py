@@ -72,7 +72,7 @@ def test_gains_of_merges_are_changes_of_the_lower_bound(model, weighted):
     statistics = ComponentStatistics(posterior)
     pairs = np.array(list(itertools.combinations(range(K), 2)))
     merges = [pair[None] for pair in pairs] + [np.array([[0, 3], [4, 1]])]
-    gains = [*statistics.merge_gains(pairs), statistics.gain_of_all(merges[-1])]
+    gains = [*statistics.merge_gains(pairs), *statistics.merge_gains(merges[-1][None])]
     for merge, gain in zip(merges, gains, strict=True):
         afterwards = merged(r, merge)
         after, optimal = lower_bound(rows, prior, afterwards)
