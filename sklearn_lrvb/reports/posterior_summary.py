@@ -60,33 +60,24 @@ class PosteriorSummary(pd.DataFrame):
 def _rounded_row(mean, sd, mean_field_sd, ratio, lower, upper):
     """The numbers of a row as text."""
     is_plain = _LEAST_PLAIN <= max(abs(mean), sd) < _LARGEST_PLAIN
-    write = _plain if is_plain else _with_exponent
-    mean, lower, upper, sd = (_like(sd, number, write) for number in (mean, lower, upper, sd))
-    return mean, sd, _like(mean_field_sd, mean_field_sd, write), f"{ratio:.2f}", lower, upper
+    mean, lower, upper, sd = (_rounded(number, sd, is_plain) for number in (mean, lower, upper, sd))
+    return mean, sd, _rounded(mean_field_sd, mean_field_sd, is_plain), f"{ratio:.2f}", lower, upper
 
 
-def _like(sd, number, write):
-    """A number to two digits of a standard deviation; to three of its own where there is none."""
-    if 0.0 < sd < math.inf and math.isfinite(number):
-        return write(number, _exponent(sd, 1) - 1)
-    return "NaN" if math.isnan(number) else f"{number:.3g}"
+def _rounded(number, sd, is_plain):
+    """A number to two digits of a standard deviation: "0.31", or "3.1e-12" where it is not plain.
+
+    Where there is no standard deviation, it has three digits of its own.
+    """
+    if not (0.0 < sd < math.inf and math.isfinite(number)):
+        return "NaN" if math.isnan(number) else f"{number:.3g}"
+    last = _exponent(sd, 1) - 1  # The last digit counts this power of ten.
+    rounded = round(number, -last) + 0.0  # The sum turns -0.0 into 0.0.
+    if is_plain:
+        return f"{rounded:.{max(0, -last)}f}"
+    return f"{rounded:.{max(0, _exponent(rounded, 14) - last)}e}" if rounded else "0"
 
 
 def _exponent(number, n_decimals):
     """Exponent of a number when it is written with so many decimals."""
     return int(f"{number:.{n_decimals}e}".partition("e")[2])
-
-
-def _plain(number, last):
-    """A number that is rounded to a power of ten: "0.31", "56800"."""
-    return f"{_rounded(number, last):.{max(0, -last)}f}"
-
-
-def _with_exponent(number, last):
-    """A number that is rounded to a power of ten, with an exponent: "3.1e-12"."""
-    rounded = _rounded(number, last)
-    return f"{rounded:.{max(0, _exponent(rounded, 14) - last)}e}" if rounded else "0"
-
-
-def _rounded(number, last):
-    return round(number, -last) + 0.0  # The sum turns -0.0 into 0.0.
