@@ -189,21 +189,8 @@ def resolve_prior(estimator, rows, completion=None):
     n_components, n_features, reg_covar = estimator.n_components, rows.n_features, float(estimator.reg_covar)
     check_argument("The root of reg_covar", np.sqrt(reg_covar))
     structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features)
-    is_independent = estimator.factorization == "independent"
     if estimator.prior == "flat":
-        _check_flat_prior(estimator, structure, rows)
-        check_smallest(rows, rows.variances)
-        return MixturePrior(
-            weights=DirichletWeights(0.0, n_components),
-            structure=structure,
-            mean_precision=0.0,
-            mean=np.zeros(n_features),
-            degrees_of_freedom=structure.precision_factors.flat_degrees_of_freedom,
-            covariance=np.zeros_like(structure.identity),
-            independent=is_independent,
-            reg_covar=reg_covar,
-            resolution=_ROUNDING * np.sqrt(rows.variances + np.square(rows.origin)),
-        )
+        return _flat_prior(estimator, structure, rows)
     concentration = _given_number(estimator, "weight_concentration_prior", 1.0 / n_components)
     mean_precision = _given_number(estimator, "mean_precision_prior", 1.0)
     degrees_of_freedom = _given_number(estimator, "degrees_of_freedom_prior", n_features)
@@ -230,17 +217,20 @@ def resolve_prior(estimator, rows, completion=None):
         mean=mean,
         degrees_of_freedom=degrees_of_freedom,
         covariance=covariance,
-        independent=is_independent,
+        independent=estimator.factorization == "independent",
         reg_covar=reg_covar,
         resolution=np.zeros(n_features),
         ridge=ridge,
     )
 
 
-def _check_flat_prior(estimator, structure, rows):
-    """Raise ValueError where arguments contradict ``prior="flat"``, or the data leave a precision undefined.
+def _flat_prior(estimator, structure, rows):
+    """The flat prior: MixturePrior.
 
-    That is so where two columns never have values in the same row.
+    Raises
+    ------
+    ValueError
+        Where other arguments contradict it, or two columns never have values in the same row.
     """
     given = [name for name in PRIOR_ARGUMENTS if getattr(estimator, name) is not None]
     if given:
@@ -248,17 +238,28 @@ def _check_flat_prior(estimator, structure, rows):
             f"prior='flat' has no hyperparameters, but {', '.join(given)} "
             f"{'is' if len(given) == 1 else 'are'} set: leave at None, or use prior='conjugate'."
         )
-    if not (structure.is_matrix and rows.has_holes):
-        return
-    apart = np.argwhere(np.triu(rows.total(_pairs_seen_in_block) == 0))
-    if len(apart):
-        others = f", nor {len(apart) - 1} other pairs" if len(apart) > 1 else ""
-        raise ValueError(
-            f"Columns {apart[0][0]} and {apart[0][1]} of X never have values in the same row{others}: under "
-            "prior='flat' nothing is known of their correlation given the other columns, and their precision "
-            "has no posterior. (a) Use prior='conjugate'. (b) Use covariance_type='diag'. (c) Drop one of "
-            "them."
-        )
+    if structure.is_matrix and rows.has_holes:
+        apart = np.argwhere(np.triu(rows.total(_pairs_seen_in_block) == 0))
+        if len(apart):
+            others = f", nor {len(apart) - 1} other pairs" if len(apart) > 1 else ""
+            raise ValueError(
+                f"Columns {apart[0][0]} and {apart[0][1]} of X never have values in the same row{others}: "
+                "under prior='flat' nothing is known of their correlation given the other columns, and their "
+                "precision has no posterior. (a) Use prior='conjugate'. (b) Use covariance_type='diag'. (c) "
+                "Drop one of them."
+            )
+    check_smallest(rows, rows.variances)
+    return MixturePrior(
+        weights=DirichletWeights(0.0, structure.n_components),
+        structure=structure,
+        mean_precision=0.0,
+        mean=np.zeros(structure.n_features),
+        degrees_of_freedom=structure.precision_factors.flat_degrees_of_freedom,
+        covariance=np.zeros_like(structure.identity),
+        independent=estimator.factorization == "independent",
+        reg_covar=float(estimator.reg_covar),
+        resolution=_ROUNDING * np.sqrt(rows.variances + np.square(rows.origin)),
+    )
 
 
 def _pairs_seen_in_block(block):
