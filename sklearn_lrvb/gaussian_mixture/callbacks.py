@@ -8,6 +8,7 @@ which costs nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -87,8 +88,20 @@ class Task:
 NO_TASK = Task(None)
 
 
+@dataclass
+class _Start:
+    """A start: its task, the number of its steps so far, and the task of the step that has begun."""
+
+    task: Task
+    n_steps: int = 0
+    step: Task = NO_TASK
+
+
 class Progress:
     """Tells callbacks of the starts and steps of a fit, and prints them, worded as scikit-learn does.
+
+    A step begins where the last one ends. The last one of a start may end without a step, where the start has
+    converged before.
 
     Parameters
     ----------
@@ -113,7 +126,7 @@ class Progress:
         self._fit_task = task
         self._max_steps = max_steps
         self._attributes_of = attributes_of
-        self._told = {}  # By the names of the starts.
+        self._starts = {}  # By their names.
         self._current = None
         self.is_stopped = False
 
@@ -122,10 +135,12 @@ class Progress:
         if self._verbose:
             print(f"Initialization {name}")
             self._started = self._last = perf_counter()
-        if name not in self._told:
-            task_name = "initialization" if isinstance(name, int) else f"initialization {name}"
-            self._told[name] = _StartTask(self._fit_task, task_name, self._max_steps)
-        self._current = self._told[name]
+        if name in self._starts:
+            self._current = self._starts[name]
+            return
+        task_name = "initialization" if isinstance(name, int) else f"initialization {name}"
+        self._current = self._starts[name] = _Start(self._fit_task.subtask(task_name, self._max_steps))
+        self._begin_step()
 
     def step(self, fit):
         """Report the state after a step; return whether a callback asks to end this start."""
@@ -134,7 +149,18 @@ class Progress:
             detail = f"\t time lapse {now - self._last:.5f}s\t ll change {fit.gain:.5f}"
             print(f"  Iteration {fit.n_iter}{detail if self._verbose > 1 else ''}")
             self._last = now
-        return self._current.step(fit.n_iter, lambda: self._attributes_of(fit))
+        start = self._current
+        if fit.n_iter <= start.n_steps:  # A step that is taken back is followed by others with its number.
+            return False
+        start.n_steps = fit.n_iter
+        is_stopped = start.step.end(lambda: self._attributes_of(fit))
+        self._begin_step(lambda: self._attributes_of(fit))
+        return is_stopped
+
+    def _begin_step(self, attributes=None):
+        start = self._current
+        if self._max_steps is None or start.n_steps < self._max_steps:
+            start.step = start.task.subtask("iteration", attributes=attributes)
 
     def move(self, n_iter, name):
         """Report a move between optima, which counts as a step."""
@@ -153,7 +179,7 @@ class Progress:
 
     def drop(self, name, fit):
         """Report that a start that was tried is not continued."""
-        self._current = self._told[name]
+        self._current = self._starts[name]
         self._end_task(fit)
 
     def end(self, fit):
@@ -171,33 +197,6 @@ class Progress:
         lapse = perf_counter() - self._started
         detail = f" time lapse {lapse:.5f}s\t lower bound {fit.lower_bound:.5f}."
         print(f"Initialization {outcome}.{detail if self._verbose > 1 else ''}")
-
-
-class _StartTask:
-    """The task of a start, whose steps are its subtasks: one begins where the last one ends.
-
-    The last one may end without a step, where the start has converged before.
-    """
-
-    def __init__(self, fit_task, name, max_steps):
-        self._max_steps = max_steps
-        self._n_steps = 0
-        self.task = fit_task.subtask(name, max_steps)
-        self._begin_step()
-
-    def _begin_step(self, attributes=None):
-        if self._max_steps is None or self._n_steps < self._max_steps:
-            self._step = self.task.subtask("iteration", attributes=attributes)
-
-    def step(self, n_iter, attributes):
-        """Report the step with a number; return whether a callback asks to end the start."""
-        # A step that is taken back is followed by others with the same numbers.
-        if n_iter <= self._n_steps:
-            return False
-        self._n_steps = n_iter
-        is_stopped = self._step.end(attributes)
-        self._begin_step(attributes)
-        return is_stopped
 
 
 class PassReport:
