@@ -717,6 +717,17 @@ def test_a_fit_keeps_no_rows():
         assert fit._last_uncertainty.source._rows is None
 
 
+def test_rows_given_again_are_compared_and_no_more():
+    source = Source(three_blobs())
+    fit = mixture({}, 3).fit(source)
+    begun = source.n_begun
+    np.testing.assert_allclose(fit.predict(source), fit.predict(three_blobs()))
+    of_question = source.n_begun - begun
+    fit.get_posterior_covariance("means", X=source)
+    # Rows that count are surveyed first, then compared with those of the fit.
+    assert source.n_begun - begun - of_question == of_question + 1
+
+
 # Rows that change.
 
 

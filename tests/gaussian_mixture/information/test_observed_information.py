@@ -528,6 +528,30 @@ def test_solvers_agree_where_variances_differ_by_many_orders(weights):
         assert (np.abs(covariance - expected) / np.outer(sd, sd)).max() < 1e-8
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize(
+    ("n_features", "n_rows", "solver", "holed"),
+    [(2, 300, "primal", True), (5, 1500, "primal", False), (2, 300, "dual", False)],
+    ids=["primal with holes", "primal by pairs", "dual"],
+)
+def test_rows_count_that_say_next_to_nothing_of_one_of_their_components(
+    n_features, n_rows, solver, holed, first
+):
+    """A row of 10^10 that belong to the other component says much of one that has 40 rows."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(n_rows, n_features)), 0.5 * rng.normal(size=(40, n_features))])
+    X[n_rows:, 0] += 4.0
+    if holed:
+        X[::7, 1] = np.nan
+    weights = np.where(np.arange(len(X)) < n_rows, 1e10, 1.0)
+    responsibilities = np.eye(2)[np.where(weights > 1.0, first, 1 - first)]
+    estimator = mixture({"covariance_type": "full"}, 2, init_params=responsibilities, max_iter=300)
+    estimator.fit(X, sample_weight=weights)
+    asked = {"target": ["means", "precisions"], "X": X, "sample_weight": weights}
+    found, expected = (covariance_by(name, estimator, **asked) for name in (solver, "matrix_free"))
+    np.testing.assert_allclose(np.diag(found), np.diag(expected), rtol=1e-9)
+
+
 def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
     monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
     X = overlapping()
