@@ -268,8 +268,8 @@ class PosteriorUncertainty:
 
     def influence_functions(self, name, combinations=None, information=None, tracked=untracked):
         """Yield the `InfluenceFunctions` of a flat target, batch by batch; arguments as in `coefficients`."""
-        batches = self.coefficients(name, combinations, information, tracked)
-        return (InfluenceFunctions(self.fitted.posterior, coefficients) for coefficients in batches)
+        for coefficients in self.coefficients(name, combinations, information, tracked):
+            yield InfluenceFunctions(self.fitted.posterior, coefficients)
 
     def coefficients(self, name, combinations=None, information=None, tracked=untracked):
         """Yield rows of J M^-1, (n, D), of a flat target, batch by batch.
@@ -453,7 +453,13 @@ class InformationSource:
             information.require_positive_definite()
         except IndefiniteInformationError as error:
             raise self._indefinite_error(error) from None
-        self._warn_far_from_optimum()
+        if self._decrement > _FAR_FROM_OPTIMUM and not self._has_warned:
+            self._has_warned = True
+            warn_caller(
+                f"The fit is {self._decrement:.2g} posterior standard deviations away from its "
+                f"optimum ({self._course}), so the linear response at it is rough. To come closer, "
+                f"{self._course.ways_closer()}."
+            )
         return information
 
     def _formed(self, rows, result, n_targets, solver):
@@ -520,15 +526,6 @@ class InformationSource:
             self._decrement = self._formed(self._kept_rows(), None, 1, "matrix_free")[1]
         return self._decrement
 
-    def _warn_far_from_optimum(self):
-        if self._decrement > _FAR_FROM_OPTIMUM and not self._has_warned:
-            self._has_warned = True
-            warn_caller(
-                f"The fit is {self._decrement:.2g} posterior standard deviations away from its "
-                f"optimum ({self._course}), so the linear response at it is rough. To come closer, "
-                f"{self._course.ways_closer()}."
-            )
-
     def _indefinite_error(self, error):
         """The error in terms of the mixture: it names the parameters and the components concerned."""
         structure = self._posterior.structure
@@ -543,32 +540,26 @@ class InformationSource:
             share += quadratic.sum(axis=1)
         most = np.sort(np.argsort(share)[::-1][:2])
         pair = " and ".join(str(k) for k in most)
-        owners = f"component{'s' * (len(most) > 1)} {pair}"
-        return indefinite_information_error(
-            error.smallest_eigenvalue,
-            error.direction,
-            subject="The posterior covariance is undefined, as the fit",
-            where=f"mostly in the {kind.replace('_', ' ')} of {owners}",
-            remedies=self._remedies(most),
-        )
-
-    def _remedies(self, components):
-        """What to do about a fit that is no strict optimum, mostly in some components: list of str."""
         course, remedies = self._course, []
         if not (course.converged and course.is_of_newton and self._decrement < _FAR_FROM_OPTIMUM):
             remedies.append(
                 f"The fit ended {self._decrement:.2g} posterior standard deviations from an optimum, or at a "
                 f"saddle ({course}): {course.ways_closer()}."
             )
-        if len(components) > 1:
-            pair = " and ".join(str(k) for k in components)
+        if len(most) > 1:
             ways = f"lower n_components, {course.other_starts()}."
             remedies.append(
                 f"Components {pair} coincide or share one cluster: {ways}"
                 if course.converged
                 else f"If that does not help, components {pair} may share one cluster: {ways}"
             )
-        return remedies
+        return indefinite_information_error(
+            error.smallest_eigenvalue,
+            error.direction,
+            subject="The posterior covariance is undefined, as the fit",
+            where=f"mostly in the {kind.replace('_', ' ')} of component{'s' * (len(most) > 1)} {pair}",
+            remedies=remedies,
+        )
 
     # Pickling.
 
