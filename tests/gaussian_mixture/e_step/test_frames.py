@@ -17,7 +17,7 @@ from catalogue import (
 from sklearn_lrvb import LRVBGaussianMixture, row_blocks
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import CommonFrame, OwnFrames, frames_of
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import normalized
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, normalized
 from sklearn_lrvb.gaussian_mixture.fitting import starts
 from sklearn_lrvb.row_blocks import ArrayRows
 
@@ -49,6 +49,30 @@ def test_both_ways_agree(model):
     np.testing.assert_allclose(same.counts, moments.counts, rtol=1e-11)
     np.testing.assert_allclose(same.first, moments.first, atol=1e-9)
     np.testing.assert_allclose(same.second, moments.second, rtol=1e-10, atol=1e-9)
+
+
+@every_type
+def test_both_ways_agree_about_changes(covariance_type):
+    # of the log densities, up to what all components share, and of the moments that follow
+    posterior, rows = state({"covariance_type": covariance_type}, three_blobs(), 3)
+    block, structure = rows.block(slice(0, 300)), posterior.structure
+    betas = np.random.default_rng(0).normal(size=(2, structure.n_coefficients))
+    polynomials = [structure.polynomials(beta, posterior.second_moment_origin) for beta in betas]
+    found = {}
+    for way in (OwnFrames, CommonFrame):
+        frames = way(posterior)
+        seen = frames.whiten(block)
+        r = normalized(frames.log_densities(seen))[0]
+        of_both = [frames.changes(seen, frames.polynomials(*parts)) for parts in polynomials]
+        changes = [centred_on_average(change, r) for change in of_both]
+        moments = frames.in_own_frames(frames.moments(seen, r * changes[0]))
+        found[way] = [*changes, moments.counts, moments.first, moments.second]
+    for own, common in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(common, own, atol=1e-10 * np.abs(own).max())
+    common = CommonFrame(posterior)
+    at_once = structure.polynomials(betas, posterior.second_moment_origin)
+    one_by_one = [common.polynomials(*parts) for parts in polynomials]
+    np.testing.assert_allclose(common.polynomials(*at_once), one_by_one, rtol=1e-12, atol=1e-12)
 
 
 @every_type
