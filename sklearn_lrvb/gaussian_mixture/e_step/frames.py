@@ -49,27 +49,20 @@ _FEW_NUMBERS = 15_000
 def frames_of(posterior, rows):
     """`CommonFrame` of a posterior where it is cheaper for the rows and accurate, else `OwnFrames`."""
     structure = posterior.structure
-    if rows.has_holes or has_few_rows(structure, rows.n_samples) or not prefers_common_frame(structure):
+    has_own_matrices = structure.is_matrix and structure.has_own_precisions
+    n_numbers = rows.n_samples * structure.n_components * structure.n_features
+    has_few_rows = n_numbers < (_FEW_NUMBERS_OF_OWN_MATRICES if has_own_matrices else _FEW_NUMBERS)
+    if rows.has_holes or has_few_rows or not prefers_common_frame(structure):
         return OwnFrames(posterior)
     frame = CommonFrame(posterior)
     return frame if frame.amplification < MAX_AMPLIFICATION else OwnFrames(posterior)
 
 
-def has_few_rows(structure, n_samples):
-    """Whether there are so few rows that preparing a common frame costs more than it saves."""
-    n_numbers = n_samples * structure.n_components * structure.n_features
-    return n_numbers < (_FEW_NUMBERS_OF_OWN_MATRICES if _has_own_matrices(structure) else _FEW_NUMBERS)
-
-
 def prefers_common_frame(structure):
     """Whether one frame for all components costs less than a frame for each of them, for many rows."""
-    if not _has_own_matrices(structure):
-        return True
-    return n_monomials(structure) <= _MAX_MONOMIALS_PER_COMPONENT * structure.n_components
-
-
-def _has_own_matrices(structure):
-    return structure.is_matrix and structure.has_own_precisions
+    if structure.is_matrix and structure.has_own_precisions:
+        return n_monomials(structure) <= _MAX_MONOMIALS_PER_COMPONENT * structure.n_components
+    return True
 
 
 def n_monomials(structure):
