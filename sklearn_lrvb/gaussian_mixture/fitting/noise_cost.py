@@ -54,7 +54,11 @@ class NoiseCost:
     variances : (P,), variances of all rows
     noise : float, `reg_covar`
     negligible : float, noise that would cost next to nothing
-    rounding : float, variance that rounding of the largest feature leaves in linear combinations
+    falls_with_scaling : bool
+        Whether the same noise on standardized features would be less than half of it in this direction.
+    may_be_rounding : bool
+        Whether the direction may hold rounding errors alone, as the last principal components may.
+    exceeds_features : bool, whether noise is more than the variance of whole features
     """
 
     per_row: float
@@ -64,27 +68,9 @@ class NoiseCost:
     variances: np.ndarray
     noise: float
     negligible: float
-    rounding: float
-
-    @property
-    def variance_of_features(self):
-        """Variance of the features on which the direction has its loadings."""
-        return float(self.loadings @ self.variances)
-
-    @property
-    def falls_with_scaling(self):
-        """Whether the same noise on standardized features would be less than half of it in this direction."""
-        return self.variance_of_features < 0.5
-
-    @property
-    def may_be_rounding(self):
-        """Whether the direction may hold rounding errors alone, as the last principal components may."""
-        return self.variance_of_features <= self.rounding
-
-    @property
-    def exceeds_features(self):
-        """Whether noise is more than the variance of whole features."""
-        return self.noise > self.variance_of_features
+    falls_with_scaling: bool
+    may_be_rounding: bool
+    exceeds_features: bool
 
 
 def costly_noise(rows, posterior):
@@ -115,15 +101,21 @@ def costly_noise(rows, posterior):
     ratio = directions.ratios[group, number]
     # The cost is concave in the noise, so that a share of the noise costs at most that share of this number.
     linear_cost = 0.5 * posterior.effective_degrees_of_freedom @ directions.ratios_without_ridge.sum(axis=1)
+    loadings, noise = directions.loadings(group, number), posterior.prior.reg_covar
+    variance = float(loadings @ rows.variances)  # Of the features on which the direction has its loadings.
+    # What rounding of the largest feature leaves in linear combinations of all.
+    rounding = float(rows.n_features * np.finfo(rows.dtype).eps ** 2 * rows.variances.max())
     return NoiseCost(
         per_row=float(costs.sum() / rows.total_weight),
         group=int(group),
         share=float(ratio / (1.0 + ratio)),
-        loadings=directions.loadings(group, number),
+        loadings=loadings,
         variances=rows.variances,
-        noise=posterior.prior.reg_covar,
-        negligible=float(posterior.prior.reg_covar * _NEGLIGIBLE_SHARE * most / linear_cost),
-        rounding=_rounding_of_combinations(rows),
+        noise=noise,
+        negligible=float(noise * _NEGLIGIBLE_SHARE * most / linear_cost),
+        falls_with_scaling=variance < 0.5,
+        may_be_rounding=variance <= rounding,
+        exceeds_features=noise > variance,
     )
 
 
@@ -225,7 +217,11 @@ def _directions(rows, posterior):
     moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
     of_rows, of_prior = moments.second, posterior.second_moments_of_prior()
     of_identity, vectors = structure.gram(posterior.whiteners), None
-    of_features, of_frame = _rounding(rows, posterior)
+    # Variances that count as zero. Of the features they are those of a singular covariance
+    # (`symmetric_matrices`), and those that rounding gives to a constant column; in any frame, what an
+    # eigenvector that is off by round-off has along it.
+    relative = round_off(posterior.n_features)
+    of_features, of_frame = relative * rows.variances + np.square(prior.resolution), relative**2
     if structure.is_matrix:
         of_identity, axes = np.linalg.eigh(of_identity)
         vectors = structure.transposed(posterior.whiteners) @ axes
@@ -244,23 +240,6 @@ def _directions(rows, posterior):
         for part in (of_prior, without_ridge)
     )
     return _Directions(posterior, vectors, ratios, ratios_without_ridge)
-
-
-def _rounding(rows, posterior):
-    """Variances that count as zero: of the features (P,), and in any frame, a float.
-
-    Those of the features are those of a singular covariance (`symmetric_matrices`), and those that rounding
-    gives to a constant column; that in a frame is along an eigenvector that is off by round-off.
-    """
-    round_off_of_matrix = round_off(posterior.n_features)
-    return round_off_of_matrix * rows.variances + np.square(
-        posterior.prior.resolution
-    ), round_off_of_matrix**2
-
-
-def _rounding_of_combinations(rows):
-    """Variance that rounding of the largest feature leaves in linear combinations of all, a float."""
-    return float(rows.n_features * np.finfo(rows.dtype).eps ** 2 * rows.variances.max())
 
 
 def _moments_of_block(frames, block):

@@ -71,7 +71,7 @@ def starting_responsibilities(rows, n_components, init_params, random_state, see
     if init_params == "random":
         return _random(rows, n_components, random_state)
     if init_params == "kmeans" and n_components == 1:
-        return OneComponent()
+        return _all_in_one
     start = _Starts(rows, n_components, random_state, completion)
     if init_params == "kmeans":
         return start.by_kmeans()
@@ -202,11 +202,9 @@ def _with_finite_squares(X):
 # Responsibilities as functions of a block of rows: RowBlock -> (n, K).
 
 
-class OneComponent:
+def _all_in_one(block):
     """All rows belong to the only component."""
-
-    def __call__(self, block):
-        return np.ones((block.n_rows, 1))
+    return np.ones((block.n_rows, 1))
 
 
 class NearestCenters:
