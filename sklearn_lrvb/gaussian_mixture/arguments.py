@@ -7,6 +7,9 @@ range are refused rather than scaled inside.
 *The prior.* `resolve_prior` makes the `MixturePrior` from the constructor's arguments and the data. Defaults
 are scikit-learn's, and error messages name the arguments. `noise_warning` says after a fit what `reg_covar`
 costs.
+
+*The fit.* `resolve_moves` tells which moves the arguments allow, and `given_responsibilities` makes
+an array of the responsibilities that a user passes to start from.
 """
 
 import functools
@@ -18,6 +21,7 @@ from sklearn.utils._set_output import _get_adapter_from_container
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
@@ -358,6 +362,159 @@ def _empirical_covariance(rows, structure, reg_covar, completion):
 def _scatter_of_block(structure, block):
     """Sum of w x x' over a block's rows, in the structure's shape."""
     return structure.scatter(block.rows, block.sample_weight)
+
+
+def resolve_moves(estimator):
+    """The moves that an estimator's arguments allow, or None.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture
+
+    Returns
+    -------
+    moves : Moves or None
+
+    Raises
+    ------
+    ValueError
+        Where ``moves="merge"`` or ``moves="search"`` is given and the solver, the prior or the start rules
+        moves out. With ``moves="auto"`` there are then no moves.
+    """
+    if estimator.moves is None:
+        return None
+    obstacle = _obstacle(estimator)
+    if obstacle is None:
+        return Moves(only_with_surplus=estimator.moves == "auto", searches=estimator.moves == "search")
+    if estimator.moves == "auto":
+        return None
+    reason, remedy = obstacle
+    raise ValueError(
+        f"moves={estimator.moves!r} cannot be made: {reason}. (a) {remedy}. (b) Use moves='auto', which "
+        "makes moves only where they can be made."
+    )
+
+
+def _obstacle(estimator):
+    """The reason why there can be no moves, and its remedy; None where there can be moves."""
+    if estimator.solver != "newton":
+        return f"solver={estimator.solver!r} makes sweeps alone", "Use solver='newton'"
+    if estimator.prior == "flat":
+        return "an empty component has no posterior under prior='flat'", "Use prior='conjugate'"
+    if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):
+        return (
+            "init_params is an array of responsibilities, whose columns fix the order of the components",
+            "Pass the name of an initialization, or a callable",
+        )
+    if estimator.warm_start and (estimator.moves != "auto" or hasattr(estimator, "converged_")):
+        return (
+            "warm_start=True keeps the components of one fit in their places in the next",
+            "Use warm_start=False",
+        )
+    return None
+
+
+# Tolerance for the sums of a user's responsibilities, which may be in float32.
+_SUM_TOLERANCE = 1e-5
+
+
+def given_responsibilities(given, rows, init_params, n_components, random_state=None, completion=None):
+    """Responsibilities that a user has passed, or that a user's function makes: array (n_samples, K).
+
+    A function gets arrays without the rows that do not count and without holes, but rows in parts as they are
+    given. An array on Dask stays there.
+
+    Parameters
+    ----------
+    given, rows : CentredRows, those that the user has passed, and those that count
+    init_params : array-like with a row for every given row, or callable
+    n_components, random_state : of the fit
+    completion : Completion of rows with holes; else None
+    """
+    made, source = init_params, "init_params"
+    if callable(init_params):
+        source = "What init_params returns"
+        if given.is_in_memory:
+            complete = rows if completion is None else completion.completed(rows)
+            made = init_params(complete.X, n_components, random_state)
+            return checked_responsibilities(made, rows.n_samples, n_components, source)
+        made = init_params(given.X, n_components, random_state)
+    if rows.is_lazy and is_dask(made):
+        return checked_dask_responsibilities(made, rows, n_components, source)
+    checked = checked_responsibilities(made, given.n_given, n_components, source)
+    return checked[given.which_count()] if rows.is_in_memory else checked
+
+
+def checked_responsibilities(responsibilities, n_samples, n_components, source):
+    """A user's responsibilities as a float array, (n_samples, n_components).
+
+    Parameters
+    ----------
+    responsibilities : array-like
+    n_samples, n_components : int, the shape that they must have
+    source : str, their name at the start of an error message
+
+    Raises
+    ------
+    ValueError
+        Where they are not finite, of another shape, negative, or do not sum to one in every row.
+    """
+    checked = check_array(
+        responsibilities, dtype=[np.float64, np.float32], ensure_2d=False, input_name=source
+    )
+    if checked.shape != (n_samples, n_components):
+        raise ValueError(
+            f"{source} must have one row for every row of X and one column for every component, shape "
+            f"{(n_samples, n_components)}, but has {checked.shape}."
+        )
+    if checked.min() < 0:
+        row = np.unravel_index(checked.argmin(), checked.shape)[0]
+        raise ValueError(f"{source} must not be negative; row {row} has {checked.min():.3g}.")
+    sums = checked.sum(axis=1, dtype=np.float64)
+    worst = np.argmax(np.abs(sums - 1.0))
+    if abs(sums[worst] - 1.0) > _SUM_TOLERANCE:
+        raise ValueError(
+            f"{source} must sum to one in every row; row {worst} sums to {sums[worst]:.6g}. Divide every row "
+            "by its sum."
+        )
+    return checked
+
+
+def checked_dask_responsibilities(responsibilities, rows, n_components, source):
+    """A user's responsibilities as a Dask array, checked by a pass: dask.array.Array (n_samples, K).
+
+    Parameters
+    ----------
+    responsibilities : dask collection, chunked as X or in chunks of known lengths
+    rows : DaskRows
+    n_components, source : as in `checked_responsibilities`
+    """
+    if hasattr(responsibilities, "to_dask_array"):
+        responsibilities = responsibilities.to_dask_array()
+    shape, n_rows = responsibilities.shape, rows.survey.lengths.sum()
+    if len(shape) != 2 or shape[1] != n_components or not (np.isnan(shape[0]) or shape[0] == n_rows):
+        raise ValueError(
+            f"{source} must have one row for every row of X and one column for every component, shape "
+            f"{(int(n_rows), n_components)}, but has {shape}."
+        )
+    n_chunks = len(rows.survey.lengths)
+    if np.isnan(shape[0]) and responsibilities.numblocks != (n_chunks, 1):
+        raise ValueError(
+            f"{source} has {responsibilities.numblocks} chunks (along rows, along columns) of unknown "
+            f"lengths, but X has {(n_chunks, 1)}: both must be partitioned in the same way."
+        )
+    n_bad = rows.total(_n_bad_responsibilities, along=responsibilities)
+    if n_bad:
+        raise ValueError(
+            f"{source} must be finite, not negative, and sum to one in every row, but {n_bad} rows do not."
+        )
+    return responsibilities
+
+
+def _n_bad_responsibilities(block, responsibilities):
+    """Number of rows whose responsibilities are no probabilities."""
+    sums = responsibilities.sum(axis=1, dtype=np.float64)
+    return int(np.count_nonzero(~((responsibilities.min(axis=1) >= 0) & (np.abs(sums - 1) < _SUM_TOLERANCE))))
 
 
 def noise_warning(cost, prior, feature_names):

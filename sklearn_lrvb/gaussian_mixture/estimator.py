@@ -16,8 +16,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.arguments import (
     check_values,
+    given_responsibilities,
     needs_covariances,
     noise_warning,
+    resolve_moves,
     resolve_prior,
     warn_of_weights_as_y,
 )
@@ -35,12 +37,10 @@ from sklearn_lrvb.gaussian_mixture.fitted import (
     model_of,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent, Starts
-from sklearn_lrvb.gaussian_mixture.fitting.moves import resolve_moves
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.fitting.starts import (
     Completion,
-    given_responsibilities,
     standardized_kmeans,
     starting_responsibilities,
 )

@@ -67,56 +67,6 @@ _MAX_DELETIONS = 3
 _MAX_COLLAPSED = 32
 
 
-def resolve_moves(estimator):
-    """The moves that an estimator's arguments allow, or None.
-
-    Parameters
-    ----------
-    estimator : LRVBGaussianMixture
-
-    Returns
-    -------
-    moves : Moves or None
-
-    Raises
-    ------
-    ValueError
-        Where ``moves="merge"`` or ``moves="search"`` is given and the solver, the prior or the start rules
-        moves out. With ``moves="auto"`` there are then no moves.
-    """
-    if estimator.moves is None:
-        return None
-    obstacle = _obstacle(estimator)
-    if obstacle is None:
-        return Moves(only_with_surplus=estimator.moves == "auto", searches=estimator.moves == "search")
-    if estimator.moves == "auto":
-        return None
-    reason, remedy = obstacle
-    raise ValueError(
-        f"moves={estimator.moves!r} cannot be made: {reason}. (a) {remedy}. (b) Use moves='auto', which "
-        "makes moves only where they can be made."
-    )
-
-
-def _obstacle(estimator):
-    """The reason why there can be no moves, and its remedy; None where there can be moves."""
-    if estimator.solver != "newton":
-        return f"solver={estimator.solver!r} makes sweeps alone", "Use solver='newton'"
-    if estimator.prior == "flat":
-        return "an empty component has no posterior under prior='flat'", "Use prior='conjugate'"
-    if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):
-        return (
-            "init_params is an array of responsibilities, whose columns fix the order of the components",
-            "Pass the name of an initialization, or a callable",
-        )
-    if estimator.warm_start and (estimator.moves != "auto" or hasattr(estimator, "converged_")):
-        return (
-            "warm_start=True keeps the components of one fit in their places in the next",
-            "Use warm_start=False",
-        )
-    return None
-
-
 @dataclass(frozen=True)
 class Move:
     """A proposed continuation of a fit.

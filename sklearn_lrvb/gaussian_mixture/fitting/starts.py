@@ -20,7 +20,6 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.cluster import KMeans, kmeans_plusplus
-from sklearn.utils import check_array
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
@@ -32,7 +31,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     VariationalPosterior,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
-from sklearn_lrvb.row_blocks import ArrayRows, is_dask, openmp_threads
+from sklearn_lrvb.row_blocks import ArrayRows, openmp_threads
 
 # Largest number of rows that starts are made from: more change the centers of k-means less than the first
 # sweep does.
@@ -273,109 +272,6 @@ class RandomResponsibilities:
         numbers = np.random.Generator(generator).random(skipped + block.n_rows * self._n_components)
         responsibilities = numbers[skipped:].reshape(block.n_rows, self._n_components)
         return responsibilities / responsibilities.sum(axis=1, keepdims=True)
-
-
-# Tolerance for the sums of a user's responsibilities, which may be in float32.
-_SUM_TOLERANCE = 1e-5
-
-
-def given_responsibilities(given, rows, init_params, n_components, random_state=None, completion=None):
-    """Responsibilities that a user has passed, or that a user's function makes: array (n_samples, K).
-
-    A function gets arrays without the rows that do not count and without holes, but rows in parts as they are
-    given. An array on Dask stays there.
-
-    Parameters
-    ----------
-    given, rows : CentredRows, those that the user has passed, and those that count
-    init_params : array-like with a row for every given row, or callable
-    n_components, random_state : of the fit
-    completion : Completion of rows with holes; else None
-    """
-    made, source = init_params, "init_params"
-    if callable(init_params):
-        source = "What init_params returns"
-        if given.is_in_memory:
-            complete = rows if completion is None else completion.completed(rows)
-            made = init_params(complete.X, n_components, random_state)
-            return checked_responsibilities(made, rows.n_samples, n_components, source)
-        made = init_params(given.X, n_components, random_state)
-    if rows.is_lazy and is_dask(made):
-        return checked_dask_responsibilities(made, rows, n_components, source)
-    checked = checked_responsibilities(made, given.n_given, n_components, source)
-    return checked[given.which_count()] if rows.is_in_memory else checked
-
-
-def checked_responsibilities(responsibilities, n_samples, n_components, source):
-    """A user's responsibilities as a float array, (n_samples, n_components).
-
-    Parameters
-    ----------
-    responsibilities : array-like
-    n_samples, n_components : int, the shape that they must have
-    source : str, their name at the start of an error message
-
-    Raises
-    ------
-    ValueError
-        Where they are not finite, of another shape, negative, or do not sum to one in every row.
-    """
-    checked = check_array(
-        responsibilities, dtype=[np.float64, np.float32], ensure_2d=False, input_name=source
-    )
-    if checked.shape != (n_samples, n_components):
-        raise ValueError(
-            f"{source} must have one row for every row of X and one column for every component, shape "
-            f"{(n_samples, n_components)}, but has {checked.shape}."
-        )
-    if checked.min() < 0:
-        row = np.unravel_index(checked.argmin(), checked.shape)[0]
-        raise ValueError(f"{source} must not be negative; row {row} has {checked.min():.3g}.")
-    sums = checked.sum(axis=1, dtype=np.float64)
-    worst = np.argmax(np.abs(sums - 1.0))
-    if abs(sums[worst] - 1.0) > _SUM_TOLERANCE:
-        raise ValueError(
-            f"{source} must sum to one in every row; row {worst} sums to {sums[worst]:.6g}. Divide every row "
-            "by its sum."
-        )
-    return checked
-
-
-def checked_dask_responsibilities(responsibilities, rows, n_components, source):
-    """A user's responsibilities as a Dask array, checked by a pass: dask.array.Array (n_samples, K).
-
-    Parameters
-    ----------
-    responsibilities : dask collection, chunked as X or in chunks of known lengths
-    rows : DaskRows
-    n_components, source : as in `checked_responsibilities`
-    """
-    if hasattr(responsibilities, "to_dask_array"):
-        responsibilities = responsibilities.to_dask_array()
-    shape, n_rows = responsibilities.shape, rows.survey.lengths.sum()
-    if len(shape) != 2 or shape[1] != n_components or not (np.isnan(shape[0]) or shape[0] == n_rows):
-        raise ValueError(
-            f"{source} must have one row for every row of X and one column for every component, shape "
-            f"{(int(n_rows), n_components)}, but has {shape}."
-        )
-    n_chunks = len(rows.survey.lengths)
-    if np.isnan(shape[0]) and responsibilities.numblocks != (n_chunks, 1):
-        raise ValueError(
-            f"{source} has {responsibilities.numblocks} chunks (along rows, along columns) of unknown "
-            f"lengths, but X has {(n_chunks, 1)}: both must be partitioned in the same way."
-        )
-    n_bad = rows.total(_n_bad_responsibilities, along=responsibilities)
-    if n_bad:
-        raise ValueError(
-            f"{source} must be finite, not negative, and sum to one in every row, but {n_bad} rows do not."
-        )
-    return responsibilities
-
-
-def _n_bad_responsibilities(block, responsibilities):
-    """Number of rows whose responsibilities are no probabilities."""
-    sums = responsibilities.sum(axis=1, dtype=np.float64)
-    return int(np.count_nonzero(~((responsibilities.min(axis=1) >= 0) & (np.abs(sums - 1) < _SUM_TOLERANCE))))
 
 
 # Steps end where a sweep would gain less than about so many nats a row, and at the latest after so many.
