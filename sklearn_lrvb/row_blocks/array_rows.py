@@ -158,7 +158,7 @@ class CentredRows(ABC):
         return self.at(spacing * (np.arange(n_rows) + 0.5))[1]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ArrayRows(CentredRows):
     """The rows of an array, measured from ``origin``.
 
@@ -179,31 +179,12 @@ class ArrayRows(CentredRows):
     first: int = 0
     patterns: PatternOrder | None = None
 
-    @property
-    def n_samples(self):
-        return self.X.shape[0]
-
-    n_given = n_samples
-
-    @property
-    def n_features(self):
-        return self.X.shape[1]
-
-    @property
-    def dtype(self):
-        return self.X.dtype
-
-    @property
-    def has_holes(self):
-        return self.patterns is not None
-
-    @property
-    def n_patterns(self):
-        return len(self.patterns.hidden) if self.has_holes else 0
-
-    @property
-    def total_weight(self):
-        return self.n_samples if self.sample_weight is None else float(self.sample_weight.sum())
+    def __post_init__(self):
+        self.n_samples, self.n_features = self.X.shape
+        self.n_given, self.dtype = self.n_samples, self.X.dtype
+        self.has_holes = self.patterns is not None
+        self.n_patterns = len(self.patterns.hidden) if self.has_holes else 0
+        self.total_weight = self.n_samples if self.sample_weight is None else float(self.sample_weight.sum())
 
     @functools.cached_property
     def seen_weight(self):

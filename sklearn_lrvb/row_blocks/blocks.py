@@ -113,7 +113,7 @@ class Holes:
         return Holes(self.hidden[used], pattern)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RowBlock:
     """Some consecutive rows, and all that belongs to them.
 
@@ -132,14 +132,9 @@ class RowBlock:
     order: np.ndarray | None = None
     holes: Holes | None = None
 
-    @property
-    def n_rows(self):
-        return self.rows.shape[1]
-
-    @property
-    def stop(self):
-        """Place of the last row, plus one."""
-        return self.start + self.n_rows
+    def __post_init__(self):
+        self.n_rows = self.rows.shape[1]
+        self.stop = self.start + self.n_rows  # place of the last row, plus one
 
     @property
     def numbers(self):

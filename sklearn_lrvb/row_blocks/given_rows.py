@@ -6,19 +6,32 @@ first pass over them, except for what their description tells.
 
 import functools
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from sklearn_lrvb.row_blocks.array_rows import has_holes, rows_of_array
-from sklearn_lrvb.row_blocks.parts import BatchRows, first_batch, is_source
+from sklearn_lrvb.row_blocks.parts import BatchRows, divided, first_batch
 from sklearn_lrvb.row_blocks.tables import as_numbers, checked_weights
+
+# What an object has that scikit-learn takes for one table.
+_OF_TABLES = ("__array__", "__dataframe__", "shape", "keys", "read")
 
 
 def is_dask(X):
     """Whether X is a Dask collection: then Dask has been imported by whoever made it."""
     return "dask" in sys.modules and sys.modules["dask"].is_dask_collection(X)
+
+
+def is_source(X):
+    """Whether X is a source of batches: a callable, a sequence of tables, or another iterable."""
+    if any(hasattr(X, name) for name in _OF_TABLES) or isinstance(X, (str, bytes)):
+        return False
+    if isinstance(X, Sequence):
+        return len(X) > 0 and np.ndim(divided(X[0])[0]) == 2 and hasattr(divided(X[0])[0], "shape")
+    return callable(X) or hasattr(X, "__iter__")
 
 
 def given_rows(estimator, X, sample_weight=None, origin=None, reset=False, on_pass=None):

@@ -11,7 +11,7 @@ kept at a time. `dask_rows` has the chunks of a Dask collection.
 
 import functools
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,9 +22,6 @@ from sklearn.utils.validation import _get_feature_names
 from sklearn_lrvb.row_blocks.array_rows import CentredRows, has_holes, rows_of_array
 from sklearn_lrvb.row_blocks.blocks import added, untracked
 from sklearn_lrvb.row_blocks.tables import as_numbers, counted, refuse_masked
-
-# What an object has that scikit-learn takes for one table.
-_OF_TABLES = ("__array__", "__dataframe__", "shape", "keys", "read")
 
 
 @dataclass(frozen=True)
@@ -443,15 +440,6 @@ class PartedRows(CentredRows):
         return self.name_of_part(number), checksum, first, has_holes
 
 
-def is_source(X):
-    """Whether X is a source of batches: a callable, a sequence of tables, or another iterable."""
-    if any(hasattr(X, name) for name in _OF_TABLES) or isinstance(X, (str, bytes)):
-        return False
-    if isinstance(X, Sequence):
-        return len(X) > 0 and np.ndim(_divided(X[0])[0]) == 2 and hasattr(_divided(X[0])[0], "shape")
-    return callable(X) or hasattr(X, "__iter__")
-
-
 def _started(source):
     """An iterator over the batches of a source, from the first one on."""
     if isinstance(source, Iterator):
@@ -463,7 +451,7 @@ def _started(source):
     return iter(source() if callable(source) else source)
 
 
-def _divided(batch):
+def divided(batch):
     """The rows of a batch as they come, and their weights or None."""
     return batch if isinstance(batch, tuple) and len(batch) == 2 else (batch, None)
 
@@ -471,7 +459,7 @@ def _divided(batch):
 def first_batch(source):
     """The first batch of a source as it comes, without its weights."""
     for batch in _started(source):
-        return _divided(batch)[0]
+        return divided(batch)[0]
     raise ValueError("X yields no batch, so that there are no rows.")
 
 
@@ -480,7 +468,7 @@ class BatchRows(PartedRows):
 
     Parameters
     ----------
-    X : the source, for which `is_source` is true
+    X : the source: a callable, a sequence of tables, or another iterable
     origin, n_jobs, least_rows, on_pass : as in `PartedRows`
     """
 
@@ -501,7 +489,7 @@ class BatchRows(PartedRows):
         n_features = names = None
         for number, batch in enumerate(_started(self.X)):
             X, weights = _checked(batch, number)
-            own_names = _get_feature_names(_divided(batch)[0])
+            own_names = _get_feature_names(divided(batch)[0])
             names = own_names if number == 0 else names
             if names is not None and own_names is not None and list(names) != list(own_names):
                 raise ValueError(
@@ -574,7 +562,7 @@ class BatchRows(PartedRows):
 
 def _checked(batch, number):
     """The rows of a batch, float64 or float32, and their weights as float64 or None."""
-    X, weights = _divided(batch)
+    X, weights = divided(batch)
     check = functools.partial(
         check_array, dtype=[np.float64, np.float32], ensure_all_finite=False, ensure_min_samples=0, copy=False
     )
