@@ -157,22 +157,14 @@ class _TermOfCopies:
 
 def _summed(entries, numbers, shape):
     """A matrix from entries (rows, columns, values), of which the columns have other numbers in it."""
-    n_entries = sum(np.broadcast(*own).size for own in entries)
-    most = max(BYTES_PER_ENTRY * n_entries, _DENSE_UP_TO)
-    if n_entries < _DENSE_FROM * prod(shape) or _BYTES_OF_DENSE * prod(shape) > most:
-        rows, columns, values = (
-            np.concatenate(parts)
-            for parts in zip(
-                *([part.ravel() for part in np.broadcast_arrays(*own)] for own in entries), strict=True
-            )
-        )
-        matrix = sparse.csr_array((values, (rows, numbers[columns])), shape=shape)
-        matrix.eliminate_zeros()
-        return matrix
-    matrix = np.zeros(prod(shape))
-    for rows, columns, values in entries:
-        places, values = np.broadcast_arrays(rows.astype(np.int64) * shape[1] + numbers[columns], values)
-        matrix += np.bincount(places.ravel(), values.ravel(), minlength=matrix.size)
-    matrix = matrix.reshape(shape)
-    is_sparse = np.count_nonzero(matrix) < _DENSE_FROM * matrix.size
-    return sparse.csr_array(matrix) if is_sparse else matrix
+    flat = [[part.ravel() for part in np.broadcast_arrays(*each)] for each in entries]
+    rows, columns, values = map(np.concatenate, zip(*flat, strict=True))
+    most = max(BYTES_PER_ENTRY * len(values), _DENSE_UP_TO)
+    if len(values) >= _DENSE_FROM * prod(shape) and _BYTES_OF_DENSE * prod(shape) <= most:
+        places = rows.astype(np.int64) * shape[1] + numbers[columns]
+        matrix = np.bincount(places, values, minlength=prod(shape)).reshape(shape)
+        is_sparse = np.count_nonzero(matrix) < _DENSE_FROM * matrix.size
+        return sparse.csr_array(matrix) if is_sparse else matrix
+    matrix = sparse.csr_array((values, (rows, numbers[columns])), shape=shape)
+    matrix.eliminate_zeros()
+    return matrix
