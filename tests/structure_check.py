@@ -79,7 +79,7 @@ class _Check:
     def __init__(self, structure, rng, tolerance):
         self._structure, self._rng, self._tolerance = structure, rng, tolerance
         self._n_components, self._n_features = structure.n_components, structure.n_features
-        self._n_groups = structure.layout.n_precision_groups
+        self._n_groups = structure.n_groups
         self._covariances = self._random_statistics() + structure.identity
         self._cholesky = structure.cholesky(self._covariances)
         self._whiteners = structure.whiteners(self._cholesky)
@@ -117,9 +117,8 @@ class _Check:
         names = structure.entry_names([f"x{p}" for p in range(self._n_features)])
         self._agree(len(names), structure.n_quadratic, "entry_names names every entry")
         self._agree(self._features_in_entries(), self._features_in_names(names), "entry_names name features")
-        reporting = structure.reporting
         self._agree(
-            reporting.by_group(reporting.reported(statistics)), statistics, "by_group inverts reported"
+            structure.by_group(structure.reported(statistics)), statistics, "by_group inverts reported"
         )
         products = np.sum(statistics * structure.identity, axis=tuple(range(1, statistics.ndim)))
         vectors = structure.flattened(statistics) @ structure.flattened(structure.identity)
@@ -153,14 +152,14 @@ class _Check:
         weights = rng.normal(size=(self._n_components, 6))
         of_rows = np.stack([structure.statistic_by_row(own) for own in rows])
         sums = structure.expand(weights) * of_rows
-        by_group = structure.layout.per_group(np.moveaxis(sums.sum(axis=1), 0, -1))
+        by_group = structure.per_group(np.moveaxis(sums.sum(axis=1), 0, -1))
         self._agree(
             structure.second_moments(rows, weights),
             np.moveaxis(by_group, -1, 0),
             "second_moments sums weight times s(y)",
         )
         curvature = self._random_statistics()
-        of_components = structure.flattened(structure.layout.per_component(curvature))
+        of_components = structure.flattened(structure.per_component(curvature))
         self._agree(
             structure.curvature_products(curvature, rows),
             np.einsum("kq,knq->kn", of_components, structure.flattened(of_rows)),
@@ -206,7 +205,7 @@ class _Check:
         self._agree(structure.gram(cholesky), covariances, "gram is the congruence of the identity")
         dense = structure.dense(covariances)
         self._agree(
-            structure.layout.per_component(structure.log_determinants(cholesky)),
+            structure.per_component(structure.log_determinants(cholesky)),
             np.linalg.slogdet(dense)[1],
             "log_determinants are those of the dense covariances",
         )
@@ -269,7 +268,7 @@ class _Check:
         features = structure.component_features(grid, structure.identity_statistic)
         self._agree(
             (mass * features) @ features.T,
-            np.eye(structure.layout.n_component_features),
+            np.eye(structure.n_component_features),
             "features of a standard normal row are orthonormal (power, entry_counts)",
         )
         origin = structure.second_moment_origin(self._whiteners, 0.05)[0]
@@ -288,7 +287,7 @@ class _Check:
 
     def influence_functions(self):
         """Gradients are the derivatives of values, which central differences give exactly for quadratics."""
-        structure, layout, rng = self._structure, self._structure.layout, self._rng
+        structure, rng = self._structure, self._rng
         block, weights = rng.normal(size=(self._n_features, 4)), rng.uniform(size=(self._n_components, 4))
         for n_functions in (1, 3 * self._n_features):
             coefficients = rng.normal(size=(n_functions, structure.n_coefficients))
@@ -297,7 +296,7 @@ class _Check:
             def values(block, constant=constant, linear=linear, curvature=curvature):
                 whitened = structure.whiten(self._whiteners, self._means, block)
                 of_components = [
-                    structure.values(constant[:, k], linear[:, k], curvature[:, layout.precision_group(k)])
+                    structure.values(constant[:, k], linear[:, k], curvature[:, structure.precision_group(k)])
                     for k in range(self._n_components)
                 ]
                 parts = zip(weights, of_components, whitened, strict=True)
@@ -314,7 +313,7 @@ class _Check:
         """Random rows and precisions have the moments that they should have."""
         structure, rng = self._structure, self._rng
         seeds = np.random.RandomState(rng.integers(2**31))
-        covariances = structure.layout.per_component(self._covariances)
+        covariances = structure.per_component(self._covariances)
         rows = structure.draw(seeds, self._means[0], covariances[0], n_draws) - self._means[0]
         dense = structure.dense(self._covariances)[0]
         deviations = np.sqrt(np.diag(dense))
@@ -328,7 +327,7 @@ class _Check:
             "draw has the covariance",
             np.sqrt(2.0) * error * np.outer(deviations, deviations),
         )
-        factors = structure.precision_factors
+        factors = structure.wisharts
         nu = np.full(self._n_groups, _DEGREES_OF_FREEDOM)
         variance = structure.power / _DEGREES_OF_FREEDOM
         normals = np.sqrt(variance) * rng.normal(size=(n_draws, self._n_groups, structure.n_quadratic))

@@ -258,7 +258,7 @@ def _flat_prior(estimator, structure, rows):
         structure=structure,
         mean_precision=0.0,
         mean=np.zeros(structure.n_features),
-        degrees_of_freedom=structure.precision_factors.flat_degrees_of_freedom,
+        degrees_of_freedom=structure.wisharts.flat_degrees_of_freedom,
         covariance=np.zeros_like(structure.identity),
         independent=estimator.factorization == "independent",
         reg_covar=float(estimator.reg_covar),

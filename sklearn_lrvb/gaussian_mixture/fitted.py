@@ -105,12 +105,10 @@ class FittedMixture:
             "means_": targets["means"].value(),
             "covariances_": targets["covariances"].value(),
             "precisions_": targets["precisions"].value(),
-            "precisions_cholesky_": structure.reporting.reported(
-                structure.transposed(posterior.whiteners)
-            ).copy(),
+            "precisions_cholesky_": structure.reported(structure.transposed(posterior.whiteners)).copy(),
             "weight_concentration_": prior.weights.concentration(posterior.counts),
             "mean_precision_": posterior.mean_precision,
-            "degrees_of_freedom_": structure.reporting.reported_number(posterior.degrees_of_freedom),
+            "degrees_of_freedom_": structure.reported_number(posterior.degrees_of_freedom),
             "weight_concentration_prior_": prior.weights.prior_concentration,
             "mean_precision_prior_": prior.mean_precision,
             "mean_prior_": np.zeros_like(self.origin) if prior.flat else self.origin + prior.mean,
@@ -216,7 +214,7 @@ def mixture_of_arrays(estimator, model):
         structure,
         float(model["reg_covar"]),
         means - origin,
-        structure.transposed(structure.reporting.by_group(arrays["precisions_cholesky_"])),
+        structure.transposed(structure.by_group(arrays["precisions_cholesky_"])),
         arrays["mean_precision_"],
         np.atleast_1d(arrays["degrees_of_freedom_"]),
         weights.expected_log_at(arrays["weight_concentration_"]),
@@ -271,7 +269,7 @@ def _require_mixture(arrays, structure, weights, covariance_type):
     wanted = {  # Shapes, and what is less than every number, or every one on the diagonal.
         "weight_concentration_": (np.shape(weights.concentration(np.ones(structure.n_components))), 0.0),
         "mean_precision_": ((structure.n_components,), 0.0),
-        "degrees_of_freedom_": (by_group, structure.precision_factors.block_size - 1),
+        "degrees_of_freedom_": (by_group, structure.wisharts.block_size - 1),
         "precisions_cholesky_": ((*by_group, *structure.prior_shape), 0.0),
     }
     for name, (shape, bound) in wanted.items():
@@ -283,7 +281,7 @@ def _require_mixture(arrays, structure, weights, covariance_type):
                 f"{', '.join(DENSITY_ARRAYS)} for the same components."
             )
         if name == "precisions_cholesky_" and structure.is_matrix:
-            roots = structure.reporting.by_group(values)
+            roots = structure.by_group(values)
             values, which = structure.diagonal(roots), "its diagonal"
         if not np.all(values > bound):
             place = ", ".join(map(str, np.unravel_index(np.argmin(values), np.shape(values))))
@@ -345,7 +343,7 @@ def arrays_to_sample(estimator, structure):
     """
     means = checked_array(estimator, "means_")
     weights = checked_array(estimator, "weights_", means.shape[:1])
-    covariances = structure.reporting.by_group(
+    covariances = structure.by_group(
         checked_array(estimator, "covariances_", np.shape(estimator.precisions_cholesky_))
     )
     if weights.min() < 0.0:

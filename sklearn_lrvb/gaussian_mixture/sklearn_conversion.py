@@ -103,7 +103,7 @@ def posterior_of(mixture, rows, prior):
             f"but it has weights for {counts.size} components, covariances_ of shape {found[2]} and means_ "
             f"of shape {found[1]}. Fit it again."
         )
-    covariance_cholesky = structure.cholesky(structure.reporting.by_group(covariances))
+    covariance_cholesky = structure.cholesky(structure.by_group(covariances))
     if not np.isfinite(covariance_cholesky).all():
         raise ValueError("bgm.covariances_ must be positive definite, as after a fit. Fit bgm again.")
     return VariationalPosterior(prior, np.maximum(counts, 0.0), means - rows.origin, covariance_cholesky)
@@ -141,7 +141,7 @@ def fitted_twin(estimator, fitted):
     twin.means_ = np.array(twin.means_, dtype=np.float64)
     twin.precisions_cholesky_ = np.array(twin.precisions_cholesky_, dtype=np.float64)
     posterior, structure, n_features = fitted.posterior, fitted.structure, fitted.posterior.n_features
-    twin.degrees_of_freedom_ = structure.reporting.reported_number(_wishart_degrees_of_freedom(posterior))
+    twin.degrees_of_freedom_ = structure.reported_number(_wishart_degrees_of_freedom(posterior))
     noise = float(fitted.model["reg_covar"]) * structure.precision_trace(posterior.whiteners)
     twin.mean_precision_ = 1.0 / (1.0 / posterior.mean_precision + noise / n_features)
     return twin
@@ -150,7 +150,7 @@ def fitted_twin(estimator, fitted):
 def _wishart_degrees_of_freedom(posterior):
     """nu at which a Wishart(nu, nu E(Lambda)^-1) matrix has the precision groups' E log|Lambda|, (S,)."""
     structure, n_features = posterior.structure, posterior.n_features
-    if structure.precision_factors.block_size == n_features:
+    if structure.wisharts.block_size == n_features:
         return posterior.degrees_of_freedom.copy()
     wanted = posterior.expectations.log_determinants - structure.log_determinants(posterior.whiteners)
 

@@ -20,53 +20,85 @@ The features of a row in component k are the Hermite polynomials of degree <= 2 
     h = (1, y, (s(y) - O_k)/a),        O_k = s(I) - reg_covar s(W_k W_k'),     a^2 = 2 power,
 
 O_k being the identity statistic less the known noise on x, which enters every s(y). Coefficients beta, flat
-(..., D) in the order of `CoefficientLayout`, represent the change d rho_k = beta . h_k of the log densities.
+(..., D), represent the change d rho_k = beta . h_k of the log densities. K intercepts come first in them,
+then (K, P) linear coefficients, then (S, Q) quadratic ones.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.wisharts import PrecisionFactors
 
+class CovarianceStructure(ABC):
+    """Base class of covariance structures: computations that depend on the shape of the covariance matrices.
 
-@dataclass(frozen=True)
-class CoefficientLayout:
-    """Order of the coefficients, and groups of components.
+    A subclass passes its constants to ``__init__`` and implements the abstract methods;
+    `check_covariance_structure` in `tests/structure_check.py` tests that they fit together.
 
     Parameters
     ----------
-    n_components : int, K
-    n_features : int, P
-    n_quadratic : int, Q
-    shares_precision : bool, whether all components form one precision group instead of one group each
+    n_components, n_features : int
+        K and P.
+    identity : ndarray
+        A precision in its own frame, in the shape of the statistic.
+    entry_counts : ndarray of shape (Q,)
+        How often each entry occurs in the statistic.
+    wisharts : Wisharts
+        The Wishart or gamma factors of the precisions.
+    n_dimensions : int or None, default=None
+        Dimension of the space in which the rows lie, if it is more than P: rows, means and precisions are
+        then given by their projections onto a subspace of P dimensions (``fitting.row_span``).
+
+    Attributes
+    ----------
+    shares_precision, has_own_precisions : bool
+        Whether all components share one precision, or every component has its own.
+    is_matrix : bool
+        Whether the statistic keeps all products of features.
+    power : int
+        The power of the Wishart factors' determinants in that of a precision.
+    identity_statistic : ndarray
+        s(I), in the shape of the statistic.
+    prior_shape : tuple of int
+        Shape of `covariance_prior`, and of a group's entry in an attribute.
+    n_groups, n_quadratic, n_component_features, n_coefficients : int
+        S, Q, F = 1 + P + Q and D = K + K P + S Q.
+    coefficient_blocks : dict, str -> slice
+        Slices of D with all intercepts, linear and quadratic coefficients, in this order. The linear ones are
+        (K, P), the quadratic ones (S, Q).
     """
 
-    n_components: int
-    n_features: int
-    n_quadratic: int
-    shares_precision: bool
+    shares_precision = False
+
+    def __init__(self, n_components, n_features, identity, entry_counts, wisharts, n_dimensions=None):
+        self.n_components, self.n_features = n_components, n_features
+        self.n_dimensions = n_features if n_dimensions is None else n_dimensions
+        self.has_own_precisions, self.is_matrix = not self.shares_precision, identity.ndim == 2
+        self.wisharts, self.power = wisharts, wisharts.power
+        self.identity, self.identity_statistic = identity, self.power * identity
+        self.prior_shape = identity.shape
+        self._entry_counts, self.entry_weights = entry_counts, np.sqrt(entry_counts)
+        self._feature_norm = np.sqrt(2.0 * self.power)  # The norm a of the quadratic features.
+        self.n_groups = 1 if self.shares_precision else n_components
+        self.n_quadratic = len(entry_counts)
+        self.n_component_features = 1 + n_features + self.n_quadratic
+        linear, quadratic = n_components, n_components * (1 + n_features)
+        self.n_coefficients = quadratic + self.n_groups * self.n_quadratic
+        self.coefficient_blocks = {
+            "intercept": slice(0, linear),
+            "linear": slice(linear, quadratic),
+            "quadratic": slice(quadratic, self.n_coefficients),
+        }
 
     # Precision groups.
-
-    @property
-    def n_precision_groups(self):
-        """Number of precision groups, S."""
-        return 1 if self.shares_precision else self.n_components
 
     def precision_group(self, component):
         """Index of the group of a component."""
         return 0 if self.shares_precision else component
 
-    def components_of_group(self, group):
-        """Components of a precision group."""
-        return range(self.n_components) if self.shares_precision else (group,)
-
     def components_sharing_precision(self, component):
         """Components in the same group as a component, itself included."""
-        return self.components_of_group(self.precision_group(component))
+        return range(self.n_components) if self.shares_precision else (component,)
 
     def per_group(self, by_component):
         """Sums over the components of every group: (..., K) -> (..., S)."""
@@ -82,34 +114,13 @@ class CoefficientLayout:
             return np.full((self.n_components, self.n_components), by_group[0])
         return np.diag(by_group)
 
-    # The coefficient vector.
-
-    @cached_property
-    def n_coefficients(self):
-        """Number of coefficients, D."""
-        return self.n_components * (1 + self.n_features) + self.n_precision_groups * self.n_quadratic
-
-    @property
-    def n_component_features(self):
-        """Number of coefficients that one component depends on, F = 1 + P + Q."""
-        return 1 + self.n_features + self.n_quadratic
-
-    @cached_property
-    def coefficient_blocks(self):
-        """Slices of D with the intercepts, the linear and the quadratic coefficients: dict by name."""
-        linear = self.n_components
-        quadratic = linear + self.n_components * self.n_features
-        return {
-            "intercept": slice(0, linear),
-            "linear": slice(linear, quadratic),
-            "quadratic": slice(quadratic, self.n_coefficients),
-        }
+    # The vector of coefficients.
 
     def coefficient_slices(self, component):
         """Slices of D with a component's intercept, linear and quadratic coefficients."""
-        blocks, group = self.coefficient_blocks, self.precision_group(component)
-        linear = blocks["linear"].start + component * self.n_features
-        quadratic = blocks["quadratic"].start + group * self.n_quadratic
+        linear = self.coefficient_blocks["linear"].start + component * self.n_features
+        quadratic = self.coefficient_blocks["quadratic"].start
+        quadratic += self.precision_group(component) * self.n_quadratic
         return (
             slice(component, component + 1),
             slice(linear, linear + self.n_features),
@@ -128,126 +139,37 @@ class CoefficientLayout:
 
     def split(self, coefficients):
         """Views of the three blocks: (..., D) -> (..., K), (..., K, P), (..., S, Q)."""
-        lead = coefficients.shape[:-1]
-        intercepts, linear, quadratic = (
-            coefficients[..., block] for block in self.coefficient_blocks.values()
-        )
+        lead, blocks = coefficients.shape[:-1], self.coefficient_blocks
         return (
-            intercepts,
-            linear.reshape(*lead, self.n_components, self.n_features),
-            quadratic.reshape(*lead, self.n_precision_groups, self.n_quadratic),
+            coefficients[..., blocks["intercept"]],
+            coefficients[..., blocks["linear"]].reshape(*lead, self.n_components, self.n_features),
+            coefficients[..., blocks["quadratic"]].reshape(*lead, self.n_groups, self.n_quadratic),
         )
 
-
-@dataclass(frozen=True)
-class Reporting:
-    """Conversion of arrays by precision group to the shapes of the fitted attributes, and back.
-
-    Parameters
-    ----------
-    layout : CoefficientLayout
-    group_shape : tuple of int, shape of one group's statistic or map inside the package
-    prior_shape : tuple of int, shape of `covariance_prior`, and of one group's entry in an attribute
-    """
-
-    layout: CoefficientLayout
-    group_shape: tuple
-    prior_shape: tuple
-
-    def _lead(self, array, n_own_axes):
-        return array.shape[: array.ndim - n_own_axes]
-
-    @property
-    def _attribute_shape(self):
-        by_component = () if self.layout.shares_precision else (self.layout.n_components,)
-        return (*by_component, *self.prior_shape)
+    # The shapes in which users see arrays by precision group.
 
     def reported(self, by_group):
-        """Arrays in the shape of the attribute: (..., S, *group_shape) -> (..., *shape of the attribute)."""
-        return by_group.reshape(*self._lead(by_group, 1 + len(self.group_shape)), *self._attribute_shape)
+        """Arrays in the shape of the attribute: (..., S, ...) -> (..., *shape of the attribute)."""
+        lead = by_group.shape[: by_group.ndim - 1 - self.identity.ndim]
+        groups = () if self.shares_precision else (self.n_components,)
+        return by_group.reshape(*lead, *groups, *self.prior_shape)
 
     def by_group(self, reported):
         """Inverse of `reported`."""
-        lead = self._lead(reported, len(self._attribute_shape))
-        return reported.reshape(*lead, self.layout.n_precision_groups, *self.group_shape)
+        n_own_axes = len(self.prior_shape) + self.has_own_precisions
+        lead = reported.shape[: reported.ndim - n_own_axes]
+        return reported.reshape(*lead, self.n_groups, *self.identity.shape)
 
     def reported_number(self, by_group):
         """A number for every group in the shape of the attribute: (S,) -> (K,), or a float if shared."""
-        return by_group[0] if self.layout.shares_precision else by_group.copy()
+        return by_group[0] if self.shares_precision else by_group.copy()
 
-    def entry_labels(self, entry_names):
-        """Labels of all groups' unique entries ("0,x1,x2"), given the names within a group ("x1,x2")."""
-        if self.layout.shares_precision:
-            return list(entry_names)
-        components = range(self.layout.n_components)
-        return [f"{k},{name}" if name else f"{k}" for k in components for name in entry_names]
-
-
-class CovarianceStructure(ABC):
-    """Base class of covariance structures: computations that depend on the shape of the covariance matrices.
-
-    A subclass passes its constants to ``__init__`` and implements the abstract methods;
-    `check_covariance_structure` in `tests/structure_check.py` tests that they fit together.
-
-    Parameters
-    ----------
-    n_components, n_features : int
-        K and P.
-    identity : ndarray
-        A precision in its own frame, in the shape of the statistic.
-    identity_statistic : ndarray
-        The statistic s(I), in its shape.
-    entry_counts : ndarray of shape (Q,)
-        How often each entry occurs in the statistic.
-    prior_shape : tuple of int
-        Shape of `covariance_prior`.
-    block_size : int
-        Size of the Wishart matrices of which the determinant of Lambda is made (``precision_factors``).
-    n_blocks, power : int, default=1
-        Their number in a precision, and the power of each determinant.
-    n_dimensions : int or None, default=None
-        Dimension of the space in which the rows lie, if it is more than P: rows, means and precisions are
-        then given by their projections onto a subspace of P dimensions (``fitting.row_span``).
-
-    Attributes
-    ----------
-    shares_precision : bool
-        Whether all components share one precision; a class attribute.
-    layout : CoefficientLayout
-        Where weights, means and precisions are in the vector of coefficients.
-    precision_factors : PrecisionFactors
-        The Wishart or gamma factors of the precisions.
-    reporting : Reporting
-        The shapes in which users see arrays.
-    """
-
-    shares_precision = False
-
-    def __init__(
-        self,
-        n_components,
-        n_features,
-        *,
-        identity,
-        identity_statistic,
-        entry_counts,
-        prior_shape,
-        block_size,
-        n_blocks=1,
-        power=1,
-        n_dimensions=None,
-    ):
-        self.n_components, self.n_features = n_components, n_features
-        self.n_dimensions = n_features if n_dimensions is None else n_dimensions
-        self.identity, self.identity_statistic = identity, identity_statistic
-        self.prior_shape, self.power = prior_shape, power
-        self._with_trailing_axes = (..., *[None] * identity.ndim)
-        self.n_quadratic = len(entry_counts)
-        self._entry_counts, self.entry_weights = entry_counts, np.sqrt(entry_counts)
-        self.layout = CoefficientLayout(n_components, n_features, self.n_quadratic, self.shares_precision)
-        n_means = n_components if self.shares_precision else 1
-        self.precision_factors = PrecisionFactors(block_size, n_blocks, power, n_means)
-        self.reporting = Reporting(self.layout, identity.shape, prior_shape)
+    def entry_labels(self, feature_names):
+        """Labels of all groups' unique entries, such as "0,x1,x2", given the names of the features."""
+        names = self.entry_names(feature_names)
+        if self.shares_precision:
+            return names
+        return [f"{k},{name}" if name else f"{k}" for k in range(self.n_components) for name in names]
 
     # Statistics: symmetric matrices (P, P), or their diagonals, or their traces.
 
@@ -373,24 +295,9 @@ class CovarianceStructure(ABC):
         """
         del n_features
 
-    @property
-    def has_own_precisions(self):
-        """Whether every component has a precision of its own."""
-        return not self.shares_precision
-
-    @property
-    def is_matrix(self):
-        """Whether the statistic keeps all products of features."""
-        return self.identity.ndim == 2
-
-    @property
-    def n_coefficients(self):
-        """Number of coefficients, D."""
-        return self.layout.n_coefficients
-
     def expand(self, by_group):
         """Add trailing axes of length one, to broadcast with the statistics of groups."""
-        return np.asarray(by_group)[self._with_trailing_axes]
+        return np.asarray(by_group)[(..., *[None] * self.identity.ndim)]
 
     def flattened(self, statistics):
         """Vectors whose inner products are those of the statistics: (..., ...) -> (..., Q)."""
@@ -408,7 +315,7 @@ class CovarianceStructure(ABC):
     def from_unique_entries(self, entries):
         """Inverse of `unique_entries`."""
         lead = entries.shape[:-1]
-        return self.from_entries(entries.reshape(*lead, self.layout.n_precision_groups, self.n_quadratic))
+        return self.from_entries(entries.reshape(*lead, self.n_groups, self.n_quadratic))
 
     def trace(self, statistics):
         """Sums of the diagonal entries: (..., ...) -> (...)."""
@@ -481,11 +388,6 @@ class CovarianceStructure(ABC):
 
     # Features and their coefficients.
 
-    @property
-    def _feature_norm(self):
-        """The norm a of the quadratic features."""
-        return np.sqrt(2.0 * self.power)
-
     def second_moment_origin(self, whiteners, reg_covar):
         """O, (S, ...)."""
         return self.identity_statistic - reg_covar * self.power * self.gram(whiteners)
@@ -545,18 +447,18 @@ class CovarianceStructure(ABC):
 
     def feature_moments(self, counts, first, second, origin):
         """Sums of h: moments about the frames -> (D,). The transpose of `polynomials`."""
-        centred = second - self.expand(self.layout.per_group(counts)) * origin
+        centred = second - self.expand(self.per_group(counts)) * origin
         return np.concatenate([counts, first.ravel(), self.quadratic_features(centred).ravel()])
 
     def moments(self, coefficients):
         """Inverse of `feature_moments` for O = s(I): (D,) -> counts, first, second."""
-        counts, first, quadratic = self.layout.split(coefficients)
-        origin = self.expand(self.layout.per_group(counts)) * self.identity_statistic
+        counts, first, quadratic = self.split(coefficients)
+        origin = self.expand(self.per_group(counts)) * self.identity_statistic
         return counts, first, self.quadratic_sums(quadratic) + origin
 
     def polynomials(self, coefficients, origin):
         """beta . h as a + b.y + <B, s(y)>: (..., D) -> (..., K), (..., K, P), (..., S, ...)."""
-        intercepts, linear, quadratic = self.layout.split(coefficients)
+        intercepts, linear, quadratic = self.split(coefficients)
         curvature = self.unflattened(quadratic) / self._feature_norm
         axes = tuple(range(-self.identity.ndim, 0))
         return intercepts - (curvature * origin).sum(axis=axes), linear, curvature
@@ -597,12 +499,7 @@ class CovarianceStructure(ABC):
             ]
         )
 
-    # Responses of parameters to coefficients: means respond to the linear coefficients, precisions and
-    # covariances to the quadratic ones. Weights respond to the intercepts, whatever the structure.
-
-    def mean_response(self, linear, covariance_cholesky):
-        """d mu = W^-1 b: (..., K, P) -> (..., K, P)."""
-        return self.transformed(covariance_cholesky, linear)
+    # Responses of precisions and covariances to the quadratic coefficients.
 
     @property
     def own_precision_scale(self):

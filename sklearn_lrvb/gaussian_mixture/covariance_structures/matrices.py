@@ -5,6 +5,7 @@ from scipy.linalg import lapack
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
 from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import BartlettFactors
+from sklearn_lrvb.gaussian_mixture.covariance_structures.wisharts import Wisharts
 from sklearn_lrvb.symmetric_matrices import (
     cholesky_factors,
     from_unique_entries,
@@ -34,16 +35,13 @@ class MatrixStructure(CovarianceStructure):
 
     def __init__(self, n_components, n_features, n_dimensions=None):
         row, column = upper_triangle(n_features)
-        identity = np.eye(n_features)
         super().__init__(
             n_components,
             n_features,
-            identity=identity,
-            identity_statistic=identity,
-            entry_counts=np.where(row == column, 1.0, 2.0),
-            prior_shape=(n_features, n_features),
-            block_size=n_features if n_dimensions is None else n_dimensions,
-            n_dimensions=n_dimensions,
+            np.eye(n_features),
+            np.where(row == column, 1.0, 2.0),
+            Wisharts(n_dimensions or n_features, n_means=n_components if self.shares_precision else 1),
+            n_dimensions,
         )
 
     def resized(self, n_components):
@@ -84,7 +82,7 @@ class MatrixStructure(CovarianceStructure):
         """Sums of weight y y' in every group: (K, P, n), (K, n) -> (S, P, P)."""
         moments = np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1))
         moments = symmetrized(moments)
-        if len(moments) == self.layout.n_precision_groups:
+        if len(moments) == self.n_groups:
             return moments
         return moments.sum(axis=0, keepdims=True)
 
@@ -106,7 +104,7 @@ class MatrixStructure(CovarianceStructure):
 
     def scaled_frames(self, scale):
         """Diagonal matrices of the columns' scale, (P,) -> (S, P, P)."""
-        return np.repeat(np.diag(scale)[None], self.layout.n_precision_groups, axis=0)
+        return np.repeat(np.diag(scale)[None], self.n_groups, axis=0)
 
     def whiteners(self, covariance_cholesky):
         """Inverses of lower triangular matrices, (n, P, P)."""

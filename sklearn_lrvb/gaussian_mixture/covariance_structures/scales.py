@@ -6,6 +6,7 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
 from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import GammaFactors
+from sklearn_lrvb.gaussian_mixture.covariance_structures.wisharts import Wisharts
 
 
 class ScaleStructure(CovarianceStructure):
@@ -136,12 +137,9 @@ class DiagonalCovariance(ScaleStructure):
         super().__init__(
             n_components,
             n_features,
-            identity=np.ones(n_features),
-            identity_statistic=np.ones(n_features),
-            entry_counts=np.ones(n_features),
-            prior_shape=(n_features,),
-            block_size=1,
-            n_blocks=n_features,
+            np.ones(n_features),
+            np.ones(n_features),
+            Wisharts(1, n_blocks=n_features, n_means=n_components if self.shares_precision else 1),
         )
 
     def statistic(self, vectors):
@@ -164,13 +162,11 @@ class SphericalCovariance(ScaleStructure):
         super().__init__(
             n_components,
             n_features,
-            identity=np.ones(1),
-            identity_statistic=np.array([float(n_features)]),
-            entry_counts=np.ones(1),
-            prior_shape=(),
-            block_size=1,
-            power=n_features,
+            np.ones(1),
+            np.ones(1),
+            Wisharts(1, power=n_features, n_means=n_components if self.shares_precision else 1),
         )
+        self.prior_shape = ()
 
     def statistic(self, vectors):
         """s(y) = |y|^2: (..., P, n) -> (..., 1, n)."""

@@ -17,7 +17,7 @@ _LOG_2 = math.log(2.0)
 
 
 @dataclass(frozen=True)
-class PrecisionFactors:
+class Wisharts:
     """Wishart factors of the precisions of all groups.
 
     Arrays hold a number for every group, (S,), or for every row and group, (n, S).
@@ -29,9 +29,9 @@ class PrecisionFactors:
     """
 
     block_size: int
-    n_blocks: int
-    power: int
-    n_means: int
+    n_blocks: int = 1
+    power: int = 1
+    n_means: int = 1
 
     @property
     def _size(self):

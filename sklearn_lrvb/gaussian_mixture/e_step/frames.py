@@ -93,7 +93,7 @@ class OwnRows:
         """The entries of E in component k, (Q, n); None where the rows are complete."""
         if self.hidden is None:
             return None
-        group = self.hidden.structure.layout.precision_group(k)
+        group = self.hidden.structure.precision_group(k)
         return np.take(self.hidden.spread[group], self.pattern, axis=1)
 
     def selected(self, index):
@@ -110,7 +110,7 @@ class OwnRows:
 def expected_features(posterior, seen, k):
     """The features h of `OwnRows` in component k, or what is expected of them: (F, n)."""
     structure = posterior.structure
-    origin = posterior.second_moment_origin[structure.layout.precision_group(k)]
+    origin = posterior.second_moment_origin[structure.precision_group(k)]
     return structure.component_features(seen.values[k], origin, seen.spread(k))
 
 

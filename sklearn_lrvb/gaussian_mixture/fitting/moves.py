@@ -420,7 +420,7 @@ class ComponentStatistics:
         log_determinants += complement.log_determinant(
             complement.inverse_scale(counts) / complement.prior_variance
         )
-        return structure.precision_factors.log_evidence(
+        return structure.wisharts.log_evidence(
             effective_degrees_of_freedom, log_determinants, self._prior.independent
         )
 

@@ -146,7 +146,7 @@ def _bound_from_traces(posterior, whiteners):
     count.
     """
     structure, freedom = posterior.structure, posterior.effective_degrees_of_freedom
-    counts = structure.layout.per_group(posterior.counts)
+    counts = structure.per_group(posterior.counts)
     shares = posterior.prior.reg_covar * counts * structure.precision_trace(whiteners) / freedom
     return np.inf if shares.max() >= 1.0 else -0.5 * float(freedom @ np.log1p(-shares))
 
@@ -164,7 +164,7 @@ def _bound_from_rows(posterior, whiteners):
     prior, structure, freedom = posterior.prior, posterior.structure, posterior.effective_degrees_of_freedom
     if not structure.is_matrix:
         return np.inf
-    noise = prior.reg_covar * structure.layout.per_group(posterior.counts)
+    noise = prior.reg_covar * structure.per_group(posterior.counts)
     gram, of_prior = (
         part / structure.expand(freedom)
         for part in (structure.gram(whiteners), posterior.second_moments_of_prior())
@@ -231,7 +231,7 @@ def _directions(rows, posterior):
         covariances = structure.power * structure.gram(structure.scaled_frames(np.sqrt(of_features)))
         rounding = structure.congruence(posterior.whiteners, covariances)
         rounding = rounding + of_frame * structure.identity_statistic
-    counts = structure.layout.per_group(moments.counts)[:, None]
+    counts = structure.per_group(moments.counts)[:, None]
     noise = counts * prior.reg_covar * structure.power * of_identity
     without_ridge = np.maximum(of_prior - prior.ridge * of_identity, 0.0)
     varies = of_rows > without_ridge + counts * rounding

@@ -191,7 +191,7 @@ class AscentInSpan(Ascent):
         prior : MixturePrior in P dimensions; that of the span takes its place
         """
         prior = self.span.prior
-        frames = np.repeat(prior.covariance_cholesky, prior.structure.layout.n_precision_groups, axis=0)
+        frames = np.repeat(prior.covariance_cholesky, prior.structure.n_groups, axis=0)
         return self.start(posterior_from_responsibilities(self.rows, prior, responsibilities, frames))
 
     def start(self, posterior, path=()):

@@ -343,7 +343,7 @@ def _sides_of_block(frames, axis, block):
 
 def _fitted_halves(rows, prior, sides, whole):
     """Two components fitted by a few sweeps from given sides (n, 2), or None where one of them empties."""
-    frames = np.repeat(whole.covariance_cholesky, prior.structure.layout.n_precision_groups, axis=0)
+    frames = np.repeat(whole.covariance_cholesky, prior.structure.n_groups, axis=0)
     try:
         halves = posterior_from_responsibilities(rows, prior, sides, frames)
         for _ in range(_SWEEPS):

@@ -118,7 +118,7 @@ class RowColumns:
         structure = self._posterior.structure
         product = np.zeros((structure.n_coefficients, weights.shape[1]))
         for k in range(structure.n_components):
-            product[structure.layout.coefficient_index(k)] += self.component_product(k, weights)
+            product[structure.coefficient_index(k)] += self.component_product(k, weights)
         return product
 
     def component_product(self, k, weights):
@@ -130,7 +130,7 @@ class RowColumns:
         """B' array: (D, c) -> (m, c)."""
         product = np.zeros((len(self), array.shape[1]))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
-            own = array[self._posterior.structure.layout.coefficient_index(k)]
+            own = array[self._posterior.structure.coefficient_index(k)]
             by_row = np.concatenate([features.T @ own for _, features in self._features(k)])
             product += rows_of_columns.T @ by_row
         return product
@@ -144,7 +144,7 @@ class RowColumns:
 
     def _features(self, k):
         """Batches of the rows and their features in component k, (F, n) each. One batch is kept."""
-        n_features = self._posterior.n_components * self._posterior.structure.layout.n_component_features
+        n_features = self._posterior.n_components * self._posterior.structure.n_component_features
         # Up to three temporary arrays of the same size are needed to form them.
         some = batches(self._whitened.shape[2], 4 * 8 * n_features) or [slice(0, 0)]
         if len(some) == 1:
@@ -161,7 +161,7 @@ class RowColumns:
         return self._posterior.structure.component_features(rows, self._origin(k), spread)
 
     def _origin(self, k):
-        return self._posterior.second_moment_origin[self._posterior.structure.layout.precision_group(k)]
+        return self._posterior.second_moment_origin[self._posterior.structure.precision_group(k)]
 
     # Products with R.
 
@@ -179,7 +179,7 @@ class RowColumns:
             root = np.sqrt(self._variances)[:, None] * self._columns[structure.n_components :]
             return kernel + root.T @ root
         for k in range(structure.n_components):
-            for l in structure.layout.components_sharing_precision(k):
+            for l in structure.components_sharing_precision(k):
                 used, others = (np.flatnonzero(self.weights[component]) for component in (k, l))
                 rows = self._whitened[k][:, self._row[used]]
                 other_rows = self._whitened[l][:, self._row[others]]
@@ -197,7 +197,7 @@ class RowColumns:
         columns = np.zeros((structure.n_coefficients, len(self)))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
             own = self._features_of(k, slice(None)) @ rows_of_columns
-            columns[structure.layout.coefficient_index(k)] += own
+            columns[structure.coefficient_index(k)] += own
         return columns
 
     def _feature_products(self, k, l, rows, others):
@@ -205,7 +205,7 @@ class RowColumns:
         posterior, structure = self._posterior, self._posterior.structure
         inner_products = rows.T @ others
         products = structure.quadratic_kernel(rows, others, inner_products, self._origin(k))
-        group = structure.layout.precision_group(k)
+        group = structure.precision_group(k)
         products *= structure.power / posterior.effective_degrees_of_freedom[group]
         if k == l:
             inner_products /= posterior.mean_precision[k]
@@ -216,7 +216,7 @@ class RowColumns:
         """B' R h_k of other rows, in the frame of component k; all rows complete: (P, n) -> (m, n)."""
         root = self._posterior.intercept_root
         responses = np.repeat((root[k] @ (root.T @ self.weights))[:, None], whitened.shape[1], axis=1)
-        for l in self._posterior.structure.layout.components_sharing_precision(k):
+        for l in self._posterior.structure.components_sharing_precision(k):
             products = self._feature_products(k, l, whitened, self._whitened[l])
             responses += self.weights[l][:, None] * products.T[self._row]
         return responses
@@ -231,14 +231,14 @@ class RowColumns:
         if not structure.is_matrix:
             responses[:, others] = self._columns[index[others]].T
         else:  # A few of the many features of a component.
-            blocks = structure.layout.coefficient_blocks
+            blocks = structure.coefficient_blocks
             group_of_entry, entry = np.divmod(index - blocks["quadratic"].start, structure.n_quadratic)
             component, feature = np.divmod(index - blocks["linear"].start, structure.n_features)
             for k, weights in enumerate(self.weights):
                 rows = self._whitened[k][:, self._row]
                 linear = np.flatnonzero(component == k)
                 responses[:, linear] += (rows[feature[linear]] * weights).T
-                quadratic = np.flatnonzero(group_of_entry == structure.layout.precision_group(k))
+                quadratic = np.flatnonzero(group_of_entry == structure.precision_group(k))
                 entries = structure.quadratic_entries(rows, self._origin(k), entry[quadratic])
                 responses[:, quadratic] += (entries * weights).T
         responses[:, others] *= self._variances[index[others] - n_components]

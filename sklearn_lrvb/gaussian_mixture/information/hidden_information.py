@@ -36,13 +36,13 @@ class HiddenMatrixInformation:
     def of_block(self, whitened, counted):
         """Sums over a block: of n Pi (K, Q), Pi s' (K, Q, P) and, by group, Pi (4 S + 2 n Pi)' (S, Q, Q)."""
         structure, hidden = self._structure, whitened.hidden
-        holes, layout, n_entries = hidden.holes, self._structure.layout, structure.n_quadratic
+        holes, n_entries = hidden.holes, structure.n_quadratic
         linear = np.empty((len(counted), n_entries))
         mixed = np.empty((len(counted), n_entries, structure.n_features))
         curved = np.empty((len(hidden.projections), n_entries, n_entries))
         for group, turns in enumerate(hidden.projections):  # (Q, g)
             twice = np.zeros_like(turns)
-            for k in layout.components_of_group(group):
+            for k in structure.components_sharing_precision(group):
                 rows, weights = whitened.values[k], counted[k]
                 counts = holes.sums(weights)
                 np.matmul(turns, counts, out=linear[k])
@@ -56,13 +56,13 @@ class HiddenMatrixInformation:
 
     def add_to(self, missing, sums):
         """Add it to G, (D, D), given the sums over all blocks."""
-        layout, position = self._structure.layout, self._position
-        scale = self._structure.entry_weights / np.sqrt(8.0)
+        structure, position = self._structure, self._position
+        scale = structure.entry_weights / np.sqrt(8.0)
         rows, columns = self._row, self._column
         for group, curved in enumerate(sums[2]):
-            for k in layout.components_of_group(group):
+            for k in structure.components_sharing_precision(group):
                 linear, mixed = sums[0][k], sums[1][k]
-                _, own, quadratic = layout.coefficient_slices(k)
+                _, own, quadratic = structure.coefficient_slices(k)
                 missing[own, own] += linear[position]
                 crossed = mixed[position[:, rows], columns] + mixed[position[:, columns], rows]
                 crossed *= 2.0 * scale
@@ -102,7 +102,7 @@ class HiddenScaleInformation:
         """The diagonal of it, (D,), given the sums over all blocks; None for no rows with holes."""
         diagonal = np.zeros(self._structure.n_coefficients)
         for k, (linear, quadratic) in enumerate(zip(*sums or ((), ()), strict=True)):
-            _, own, of_group = self._structure.layout.coefficient_slices(k)
+            _, own, of_group = self._structure.coefficient_slices(k)
             diagonal[own] += linear
             diagonal[of_group] += quadratic
         return diagonal

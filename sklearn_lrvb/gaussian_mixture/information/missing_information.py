@@ -119,7 +119,7 @@ def missing_information(rows, posterior, ways=("monomials", "own frames"), hidde
     missing = np.zeros(2 * (structure.n_coefficients,)) if of_labels is None else of_labels
     if structure.has_own_precisions and of_labels is not None:
         # Reordering has left another memory order, which would slow products down.
-        missing = np.ascontiguousarray(structure.layout.ordered(of_labels))
+        missing = np.ascontiguousarray(structure.ordered(of_labels))
     if of_pairs is not None:
         for pair, moments in zip(sums.pairs, of_pairs, strict=True):
             if moments is not None:
@@ -144,7 +144,7 @@ def _from_monomials(rows, posterior, frame):
     by_component[each, :, each] = 0.0
     by_component[each, :, each] = -by_component.sum(axis=2)
     # T_k for all k, (D, K, F): the same coefficient of every component at a time.
-    index = np.transpose([structure.layout.coefficient_index(k) for k in each])
+    index = np.transpose([structure.coefficient_index(k) for k in each])
     units = np.zeros((len(index), structure.n_coefficients))
     units[np.arange(len(index))[:, None], index] = 1.0
     maps = np.zeros((structure.n_coefficients, n_components, n_monomials))
@@ -211,7 +211,7 @@ class _SumsInOwnFrames:
         """G, (D, D), of some rows by its blocks of components, for own precisions."""
         n_components, n_features = (
             self._posterior.n_components,
-            self._posterior.structure.layout.n_component_features,
+            self._posterior.structure.n_component_features,
         )
         missing = np.zeros((n_components, n_features, n_components, n_features))
         if not pairs:
@@ -243,7 +243,7 @@ class _SumsInOwnFrames:
             own[n_linear:] -= other[n_linear:]
             difference = np.concatenate([own, -other[:n_linear]])
             difference *= np.sqrt(weights)
-            index = structure.layout.coefficient_index
+            index = structure.coefficient_index
             place = np.concatenate([index(k), index(l)[:n_linear]])
             missing[np.ix_(place, place)] += difference @ difference.T
         return missing

@@ -136,7 +136,7 @@ def pass_cost(rows, structure, in_own_frames=False):
             per_row += n_products * n_features**2
         cost = 1.5 * rows.n_samples * n_components * per_row
         if rows.has_holes:
-            of_patterns = _FLOPS_PER_PATTERN * rows.n_patterns * structure.layout.n_precision_groups
+            of_patterns = _FLOPS_PER_PATTERN * rows.n_patterns * structure.n_groups
             cost = _SLOWDOWN_BY_HOLES * cost + of_patterns
     else:
         per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
@@ -183,7 +183,7 @@ def _costs_of_matrix(rows, structure, n_pair_rows):
     They are those of `missing_information`: from the monomials of a frame that all components share, in the
     components' own frames, and there by `FullPair`.
     """
-    n_components, n_features = structure.n_components, structure.layout.n_component_features
+    n_components, n_features = structure.n_components, structure.n_component_features
     n_pairs = n_components * (n_components - 1) // 2
     if structure.shares_precision:
         per_row = 2 * (n_features + 1 + structure.n_features) ** 2
@@ -206,7 +206,7 @@ def _costs_of_matrix(rows, structure, n_pair_rows):
         )
     if rows.has_holes:
         n_curved = structure.n_quadratic**2 if structure.is_matrix else 0
-        of_patterns = 2 * rows.n_patterns * structure.layout.n_precision_groups * n_curved
+        of_patterns = 2 * rows.n_patterns * structure.n_groups * n_curved
         return {way: cost + of_patterns for way, cost in costs.items()}
     if prefers_common_frame(structure):
         size = n_components * n_monomials(structure)

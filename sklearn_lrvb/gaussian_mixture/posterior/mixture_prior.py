@@ -130,4 +130,4 @@ class MixturePrior:
     def effective_degrees_of_freedom(self, counts):
         """c, with E Lambda = c A^-1, given expected counts: (..., K) -> (..., S)."""
         structure = self.structure
-        return self.degrees_of_freedom + structure.power * structure.layout.per_group(counts)
+        return self.degrees_of_freedom + structure.power * structure.per_group(counts)

@@ -79,8 +79,8 @@ class Expectations:
     log_weights : (K,), E log pi
     log_determinants : (S,), E log|Lambda|
     density_constants : (K,), rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x
-    digamma : (S,), `PrecisionFactors.digamma`
-    log_det_inverse_scale : (S,), `PrecisionFactors.log_det_inverse_scale`
+    digamma : (S,), `Wisharts.digamma`
+    log_det_inverse_scale : (S,), `Wisharts.log_det_inverse_scale`
     """
 
     log_weights: np.ndarray
@@ -101,7 +101,7 @@ class Expectations:
         precision_trace : (S,), trace E Lambda
         """
         structure, degrees_of_freedom = posterior.structure, posterior.degrees_of_freedom
-        factors = structure.precision_factors
+        factors = structure.wisharts
         digamma = factors.digamma(degrees_of_freedom)
         log_det_inverse_scale = factors.log_det_inverse_scale(log_determinants, degrees_of_freedom)
         expected = factors.expected_log_determinant(digamma, log_det_inverse_scale)
@@ -162,7 +162,7 @@ class VariationalPosterior:
         self.n_components, self.n_features = self.centred_means.shape
         self.mean_precision = prior.mean_precision + self.counts
         self.effective_degrees_of_freedom = prior.effective_degrees_of_freedom(self.counts)
-        self.degrees_of_freedom = structure.precision_factors.degrees_of_freedom(
+        self.degrees_of_freedom = structure.wisharts.degrees_of_freedom(
             self.effective_degrees_of_freedom, prior.independent
         )
 
@@ -223,7 +223,7 @@ class VariationalPosterior:
     @cached_property
     def complement_variance(self):
         """a/c, the eigenvalue of E(Lambda)^-1 in the directions that projected rows leave out, (S,)."""
-        counts = self.structure.layout.per_group(self.counts)
+        counts = self.structure.per_group(self.counts)
         return self.prior.complement.inverse_scale(counts) / self.effective_degrees_of_freedom
 
     @cached_property
@@ -251,7 +251,7 @@ class VariationalPosterior:
     def divergences(self):
         """Divergences of weights, means and precisions from the prior: Divergences."""
         prior, structure, expected = self.prior, self.structure, self.expectations
-        factors, n_dimensions = structure.precision_factors, structure.n_dimensions
+        factors, n_dimensions = structure.wisharts, structure.n_dimensions
         # E log|.| of the precision of mu_k in q, without P log tau_k. Under a proper prior it is E
         # log|Lambda|.
         in_q = -self._log_determinants if prior.independent else expected.log_determinants
@@ -284,12 +284,12 @@ class VariationalPosterior:
     def intercept_excess(self):
         """C, the contribution of log|Lambda| and tau_k to the covariance of the intercepts, (K, K)."""
         structure = self.structure
-        variance = 0.25 * structure.precision_factors.log_determinant_excess_variance(self.degrees_of_freedom)
+        variance = 0.25 * structure.wisharts.log_determinant_excess_variance(self.degrees_of_freedom)
         if self.prior.is_projected:
             variance += self.prior.complement.intercept_variance(
                 self.complement_variance, self.effective_degrees_of_freedom
             )
-        shared = structure.layout.between_components(variance)
+        shared = structure.between_components(variance)
         np.einsum("kk->k", shared)[...] += 0.5 * structure.n_dimensions / np.square(self.mean_precision)
         return shared
 
@@ -310,7 +310,7 @@ class VariationalPosterior:
         structure = self.structure
         if not self.reg_covar:
             return moments
-        noise = self.reg_covar * structure.power * structure.layout.per_group(moments.counts)
+        noise = self.reg_covar * structure.power * structure.per_group(moments.counts)
         return replace(
             moments, second=moments.second + structure.expand(noise) * structure.gram(self.whiteners)
         )
@@ -341,7 +341,7 @@ class VariationalPosterior:
         _refuse(~(counts >= (_EMPTY_COUNT if prior.flat else 0.0)), empty_component_message, counts, prior)
         effective_degrees_of_freedom = prior.effective_degrees_of_freedom(counts)
         if prior.flat:
-            is_proper = structure.precision_factors.is_proper(effective_degrees_of_freedom, prior.independent)
+            is_proper = structure.wisharts.is_proper(effective_degrees_of_freedom, prior.independent)
             _refuse(~is_proper, improper_precision_message, counts, prior)
         mean_precision = prior.mean_precision + counts
         shift = moments.first / mean_precision[:, None]

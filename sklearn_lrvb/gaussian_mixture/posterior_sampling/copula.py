@@ -146,7 +146,7 @@ class DrawnParameters:
         """The matrices L L' of factors L, exactly symmetric: (n, S, ...) -> (n, *shape of the attribute)."""
         structure = self._structure
         squares = structure.gram(factors)
-        return structure.reporting.reported(structure.from_unique_entries(structure.unique_entries(squares)))
+        return structure.reported(structure.from_unique_entries(structure.unique_entries(squares)))
 
     def reported(self):
         """Draws in the shapes of the estimator's attributes, by target: dict of ndarray."""
@@ -158,7 +158,7 @@ class DrawnParameters:
         if target not in ("precisions", "covariances"):
             return values.reshape(len(values), -1)
         structure = self._structure
-        return structure.unique_entries(structure.reporting.by_group(values))
+        return structure.unique_entries(structure.by_group(values))
 
 
 _LEAST_SQUARED_SCALE = 0.25  # Of means, where nearly all of their variance would be that of the precisions.
@@ -226,7 +226,7 @@ class PosteriorCopula:
         structure = self._structure
         logits, others = np.split(responses, [self.n_breaks], axis=-1)
         no_intercepts = np.zeros((*others.shape[:-1], structure.n_components))
-        _, linear, quadratic = structure.layout.split(np.concatenate([no_intercepts, others], axis=-1))
+        _, linear, quadratic = structure.split(np.concatenate([no_intercepts, others], axis=-1))
         return logits, linear, structure.own_precision_response(quadratic)
 
     def draws(self, responses):
@@ -248,8 +248,8 @@ class PosteriorCopula:
         posterior, structure = self._posterior, self._structure
         own = np.square(self._deviations[self.targets["means"].coordinates()])
         own = own.reshape(posterior.centred_means.shape)
-        student = structure.precision_factors.mean_excess_factor(posterior.effective_degrees_of_freedom)
-        student = structure.layout.per_component(student)[:, None]
+        student = structure.wisharts.mean_excess_factor(posterior.effective_degrees_of_freedom)
+        student = structure.per_component(student)[:, None]
         back = structure.transposed(self.random_factors.mean_square_map)
         needed = structure.transformed(back, own + student / posterior.mean_precision[:, None])
         # A variance that is infinite (an excess of 0) or mostly due to the tails says little about the bulk.
@@ -309,9 +309,7 @@ class PosteriorCopula:
     def _precision_deviations(self):
         """Standard deviations of precisions in their own frames, (S, ...)."""
         structure, coordinates = self._posterior.structure, self.targets["precisions"].coordinates()
-        deviations = self._deviations[coordinates].reshape(
-            structure.layout.n_precision_groups, structure.n_quadratic
-        )
+        deviations = self._deviations[coordinates].reshape(structure.n_groups, structure.n_quadratic)
         return np.abs(structure.own_precision_response(deviations))
 
 
@@ -334,7 +332,7 @@ class CopulaDensity:
         self._copula = copula
         self._structure = structure = posterior.structure
         self.root = cholesky_equilibrated(_response_covariance(copula, structure, covariance))
-        log_scale = np.log(structure.own_precision_scale).sum() * structure.layout.n_precision_groups
+        log_scale = np.log(structure.own_precision_scale).sum() * structure.n_groups
         log_scale += np.log(copula.mean_scale).sum()
         self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
 

@@ -88,7 +88,7 @@ class HiddenValues(ABC):
     def _monomial_sums(self, weights, first, second):
         structure, counts = self._structure, self._holes.sums(weights).swapaxes(0, 1)
         quadratic = 1 + structure.n_features
-        sums = np.zeros((*counts.shape[:2], structure.layout.n_component_features))
+        sums = np.zeros((*counts.shape[:2], structure.n_component_features))
         sums[..., 1:quadratic] = first
         sums[..., quadratic:] = structure.entries(second - self._directions.noise_sums(counts))
         return sums

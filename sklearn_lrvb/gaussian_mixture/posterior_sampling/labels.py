@@ -101,7 +101,7 @@ def _roots(parameters):
 
 def _roots_in_frame(posterior, roots, k):
     """V W_k^-1, (n, S, ...)."""
-    group = posterior.structure.layout.precision_group(k)
+    group = posterior.structure.precision_group(k)
     return posterior.structure.composed(roots, posterior.covariance_cholesky[[group]])
 
 
@@ -115,7 +115,7 @@ def _reordered(parameters, orders):
     """
     posterior, structure = parameters.posterior, parameters.posterior.structure
     roots, factors = _roots(parameters), parameters.draws.factors.copy()
-    for k in range(structure.layout.n_precision_groups):
+    for k in range(structure.n_groups):
         if structure.has_own_precisions:
             own = _roots_in_frame(posterior, roots, k)[np.arange(len(orders)), orders[:, k]]
             factors[:, k] = structure.triangular(structure.transposed(own))

@@ -171,7 +171,7 @@ class LikelihoodOfDraws:
         """The monomials (1, y, s(y)) in every component's frame: (K, P, n) -> (K, F, n)."""
         structure = self._posterior.structure
         n_components, n_features, n_rows = whitened.shape
-        monomials = np.empty((n_components, structure.layout.n_component_features, n_rows))
+        monomials = np.empty((n_components, structure.n_component_features, n_rows))
         monomials[:, 0] = 1.0
         monomials[:, 1 : 1 + n_features] = whitened
         for own, rows in zip(monomials, whitened, strict=True):
@@ -311,14 +311,14 @@ def _polynomials(posterior, draws, log_weights):
 
     They are those of the monomials (1, y, s(y)) in the frames of the posterior.
     """
-    structure, layout = posterior.structure, posterior.structure.layout
+    structure = posterior.structure
     squares = structure.gram(draws.factors)
     scaled_means = draws.scaled_means
     linear = structure.transformed(draws.factors, scaled_means)
     of_groups = _constants_of_groups(posterior, draws.factors, squares)
     quadratic = structure.entry_coefficients(-0.5 * squares)
     n_components, n_linear = structure.n_components, 1 + structure.n_features
-    coefficients = np.empty((n_components, len(draws), layout.n_component_features))
+    coefficients = np.empty((n_components, len(draws), structure.n_component_features))
     coefficients[:, :, 0] = (
         log_weights + of_groups - 0.5 * np.einsum("nkp,nkp->nk", scaled_means, scaled_means)
     ).T
@@ -373,7 +373,7 @@ def log_joint_and_slopes(rows, parameters):
     posterior, draws = parameters.posterior, parameters.draws
     structure, prior = posterior.structure, posterior.prior
     moments = complete_moments(posterior, monomial_sums)
-    group_counts = structure.power * structure.layout.per_group(moments.counts)
+    group_counts = structure.power * structure.per_group(moments.counts)
     exponent = structure.expand(group_counts + _prior_exponent(prior))
     of_factors = structure.outer_products(moments.first, draws.scaled_means)
     of_factors -= structure.composed(moments.second, draws.factors)
@@ -413,7 +413,7 @@ def log_prior(parameters):
     log_determinants = structure.log_determinants(draws.factors)  # of T
     of_frames = structure.log_determinants(posterior.covariance_cholesky)  # of (W' W)^-1
     if prior.flat:
-        change = structure.layout.per_group(np.ones(structure.n_components)) * (of_frames - log_determinants)
+        change = structure.per_group(np.ones(structure.n_components)) * (of_frames - log_determinants)
         return of_weights.sum(axis=1) + (0.5 * change).sum(axis=1) + log_derivative_of_precisions(posterior)
     origins = structure.transformed(structure.transposed(draws.factors), posterior.whitened_prior_mean)
     squares = np.square(draws.scaled_means - origins).sum(axis=(1, 2))
@@ -422,7 +422,7 @@ def log_prior(parameters):
     )
     of_means = of_means - 0.5 * prior.mean_precision * squares
     axes = tuple(range(-structure.identity.ndim, 0))
-    of_precisions = structure.precision_factors.log_density(
+    of_precisions = structure.wisharts.log_density(
         prior.degrees_of_freedom,
         (structure.log_determinants(prior.covariance_cholesky) - of_frames) / structure.power,
         log_determinants,
@@ -435,12 +435,12 @@ def log_derivative_of_precisions(posterior):
     """log|d Lambda / d T| of the unique entries of Lambda = W' T W, summed over the groups: float."""
     structure = posterior.structure
     log_scales = np.log(structure.diagonal(posterior.whiteners)).sum()
-    return (structure.precision_factors.block_size + 1) * log_scales
+    return (structure.wisharts.block_size + 1) * log_scales
 
 
 def _prior_exponent(prior):
     """Exponent of |L| in the prior, and in the derivative of the means in u."""
-    factors = prior.structure.precision_factors
+    factors = prior.structure.wisharts
     if prior.flat:
         return -prior.structure.power * factors.n_means
     return prior.degrees_of_freedom - factors.block_size - 1.0

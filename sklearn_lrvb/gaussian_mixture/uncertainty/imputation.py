@@ -113,7 +113,7 @@ def variances_and_sources(frames, block, row, feature):
     # The variance at the mean precision, times the ratio of the mean of the variance to it. That of n hidden
     # of P features is the inverse of the (n, n) block of a Wishart matrix of nu degrees of freedom, with mean
     # nu/(nu - n - 1) in units of that at its mean.
-    freedom = structure.layout.per_component(posterior.degrees_of_freedom)[:, None]
+    freedom = structure.per_component(posterior.degrees_of_freedom)[:, None]
     n_hidden = whitened.hidden.n_hidden[whitened.pattern] if structure.is_matrix else 1.0
     ratios = freedom / np.maximum(freedom - 1.0 - n_hidden, freedom / _LARGEST_RATIO)
     squares = ratios * np.einsum("kpm,kpm->km", directions, directions) + np.square(gaps)
@@ -123,5 +123,5 @@ def variances_and_sources(frames, block, row, feature):
         covariances = gaps[k] * expected_features(posterior, whitened, k)
         covariances[1 : 1 + structure.n_features] += directions[k]
         covariances[1 + structure.n_features :] += structure.mixed_features(whitened.values[k], directions[k])
-        sources[structure.layout.coefficient_index(k)] += responsibilities * covariances
+        sources[structure.coefficient_index(k)] += responsibilities * covariances
     return variances, sources

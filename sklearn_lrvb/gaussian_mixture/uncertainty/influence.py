@@ -60,7 +60,7 @@ class InfluenceFunctions:
         self._linear, self._curvature = linear, curvature
         self._write_gradients = structure.gradients(posterior.whiteners, linear, curvature)
         self._polynomials = [
-            structure.values(constant[:, k], linear[:, k], curvature[:, structure.layout.precision_group(k)])
+            structure.values(constant[:, k], linear[:, k], curvature[:, structure.precision_group(k)])
             for k in range(posterior.n_components)
         ]
         self.n_functions = len(coefficients)
@@ -195,7 +195,7 @@ def _sources_of_weights(posterior, block):
     sources = np.zeros((structure.n_coefficients, block.n_rows))
     for k, r in enumerate(expectation.responsibilities):
         features = expected_features(posterior, expectation.whitened, k)
-        sources[structure.layout.coefficient_index(k)] += r * features
+        sources[structure.coefficient_index(k)] += r * features
     return sources
 
 
@@ -268,7 +268,7 @@ class RowStatistics:
         n_linear = 1 + self._structure.n_features
         quadratic = sum(
             weights[k] * self._features(k, columns)[n_linear:]
-            for k in self._structure.layout.components_sharing_precision(l)
+            for k in self._structure.components_sharing_precision(l)
         )
         return weights[l] * self._features(l, columns)[1:n_linear], quadratic
 
@@ -298,7 +298,7 @@ class RowResponses(RowStatistics):
 
     def _coordinates(self, k):
         """Coordinates of a component's coefficients, int array (F,)."""
-        return self._structure.layout.coefficient_index(k)
+        return self._structure.coefficient_index(k)
 
     def _images(self, k, coordinates, columns):
         """(M^-1 h_k)[coordinates] of some rows, (len(coordinates), n)."""
@@ -333,7 +333,7 @@ class RowResponses(RowStatistics):
         return cho_solve((self._posterior.intercept_root, True), response)
 
     def moments(self, l, weights, columns):
-        structure, group = self._structure, self._structure.layout.precision_group(l)
+        structure, group = self._structure, self._structure.precision_group(l)
         response = self._response(self._coordinates(l)[1:], weights, columns)
         linear, quadratic = response[: structure.n_features], response[structure.n_features :]
         linear *= self._posterior.mean_precision[l]
@@ -413,9 +413,9 @@ class ResponsesOfRows:
         covariances += (posterior.intercept_root @ posterior.intercept_root.T)[:, :, None]
         for k, rows in enumerate(whitened.values):
             covariances[k, k] += np.einsum("pn,pn->n", rows, rows) / posterior.mean_precision[k]
-            group = structure.layout.precision_group(k)
+            group = structure.precision_group(k)
             variance = structure.power / posterior.effective_degrees_of_freedom[group]
-            for l in structure.layout.components_sharing_precision(k):
+            for l in structure.components_sharing_precision(k):
                 origin = posterior.second_moment_origin[group]
                 covariances[k, l] += variance * structure.quadratic_products(rows, whitened.values[l], origin)
         return covariances * (used[:, None] & used)

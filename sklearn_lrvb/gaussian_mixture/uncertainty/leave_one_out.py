@@ -124,8 +124,8 @@ def _scores_at(posterior, expectation, statistics, left_out):
     counts = np.where(counts > 0.0, counts, np.nan if posterior.prior.flat else 0.0)
     log_weights = posterior.prior.weights.expected_log(counts.T).T
     changed = expectation.log_densities + log_weights - posterior.expectations.log_weights[:, None]
-    for group in range(structure.layout.n_precision_groups):
-        components = [k for k in range(len(r)) if structure.layout.precision_group(k) == group]
+    for group in range(structure.n_groups):
+        components = [k for k in range(len(r)) if structure.precision_group(k) == group]
         columns = np.flatnonzero((r[components] > LEAST_RESPONSIBILITY_IN_SCORE).any(axis=0))
         for batch in batches(columns.size, 8 * structure.identity.size):
             some = columns[batch]
@@ -146,7 +146,7 @@ def _log_densities(posterior, group, whitened, counts, sums):
     sums : dict, component of the group -> changes of its other statistics (P, n), (Q, n)
     """
     prior, structure = posterior.prior, posterior.structure
-    factors = structure.precision_factors
+    factors = structure.wisharts
     effective_degrees_of_freedom = prior.effective_degrees_of_freedom(counts.T)
     is_proper = factors.is_proper(effective_degrees_of_freedom, prior.independent)[:, group]
     effective_degrees_of_freedom = np.where(is_proper, effective_degrees_of_freedom[:, group], np.nan)
@@ -154,7 +154,7 @@ def _log_densities(posterior, group, whitened, counts, sums):
     shifts = {l: linear / mean_precision[l] for l, (linear, _) in sums.items()}
     quadratic = next(iter(sums.values()))[1]  # All components of a group have the same.
     # The complete second moments of the group in its frame after the change.
-    added = structure.layout.per_group(counts.T - posterior.counts)[:, group]
+    added = structure.per_group(counts.T - posterior.counts)[:, group]
     freedom_before = posterior.effective_degrees_of_freedom[group]
     scatter = structure.expand(freedom_before / structure.power + added) * structure.identity_statistic
     scatter = scatter + structure.quadratic_sums(quadratic.T)

@@ -56,12 +56,12 @@ class PriorResponse:
     def __init__(self, posterior):
         self._posterior = posterior
         prior, structure = posterior.prior, posterior.structure
-        excess = structure.precision_factors.log_determinant_excess_variance(posterior.degrees_of_freedom)
+        excess = structure.wisharts.log_determinant_excess_variance(posterior.degrees_of_freedom)
         # Changes of the intercepts and of the complete second moments, for each of the four numbers.
         self._intercepts = np.zeros((4, posterior.n_components))
         self._intercepts[0] = prior.weights.expected_log_sensitivity(posterior.counts)
         self._intercepts[1] = 0.5 * posterior.n_features / posterior.mean_precision**2
-        self._intercepts[2] = structure.layout.per_component(0.25 * excess / structure.power)
+        self._intercepts[2] = structure.per_component(0.25 * excess / structure.power)
         scatter, distance = posterior.whitened_prior_scatter, posterior.whitened_prior_mean
         self._second = np.zeros((4, *scatter.shape))
         self._second[1] = structure.sum_of_squares(distance, np.ones(posterior.n_components))

@@ -72,7 +72,7 @@ class Target(ABC):
         self.n_units, self.width = {
             "intercept": (structure.n_components, 1),
             "linear": (structure.n_components, structure.n_features),
-            "quadratic": (structure.layout.n_precision_groups, structure.n_quadratic),
+            "quadratic": (structure.n_groups, structure.n_quadratic),
         }[self.block]
 
     # Methods that every target defines.
@@ -128,7 +128,7 @@ class Target(ABC):
         """Expected number of rows of the component, or of all that share it, of each flat entry, (d,)."""
         counts = self.posterior.counts
         if self.block == "quadratic":
-            counts = self.structure.layout.per_group(counts)
+            counts = self.structure.per_group(counts)
         return np.repeat(counts, self.size // self.n_units)
 
     def informing_counts(self):
@@ -161,7 +161,7 @@ class Target(ABC):
 
     def coordinates(self, units=slice(None)):
         """Coordinates (of D) of the coefficients of some units, unit by unit."""
-        block = self.structure.layout.coefficient_blocks[self.block]
+        block = self.structure.coefficient_blocks[self.block]
         return np.arange(block.start, block.stop).reshape(self.n_units, self.width)[units].ravel()
 
     def unit_batches(self, n_coordinates=None):
@@ -319,8 +319,8 @@ class Means(Target):
         return self.origin + self.posterior.centred_means
 
     def response(self, coefficients, units=slice(None)):
-        covariance_cholesky = self.structure.layout.per_component(self.posterior.covariance_cholesky)[units]
-        return self.flat(self.structure.mean_response(coefficients, covariance_cholesky))
+        covariance_cholesky = self.structure.per_component(self.posterior.covariance_cholesky)[units]
+        return self.flat(self.structure.transformed(covariance_cholesky, coefficients))
 
     def flat(self, values):
         return values.reshape(*values.shape[:-2], -1)
@@ -339,7 +339,7 @@ class Means(Target):
         posterior, structure = self.posterior, self.structure
         if posterior.prior.independent:
             return np.zeros((self.n_units, self.width, self.width))
-        factor = structure.precision_factors.mean_excess_factor(posterior.effective_degrees_of_freedom)
+        factor = structure.wisharts.mean_excess_factor(posterior.effective_degrees_of_freedom)
         covariances = structure.dense(structure.gram(posterior.covariance_cholesky))
         return (factor / posterior.mean_precision)[:, None, None] * covariances
 
@@ -358,20 +358,20 @@ class MatrixTarget(Target):
 
     def flat(self, values):
         structure = self.structure
-        return structure.unique_entries(structure.reporting.by_group(values))
+        return structure.unique_entries(structure.by_group(values))
 
     def shaped(self, flat):
         structure = self.structure
-        return structure.reporting.reported(structure.from_unique_entries(flat))
+        return structure.reported(structure.from_unique_entries(flat))
 
     def subscripts(self, feature_names):
         structure = self.structure
-        return structure.reporting.entry_labels(structure.entry_names(feature_names))
+        return structure.entry_labels(feature_names)
 
     def flat_index(self, component, row, column):
         structure = self.structure
         by_group = structure.from_unique_entries(np.arange(self.size))
-        positions = by_group[structure.layout.precision_group(component)].astype(np.intp)
+        positions = by_group[structure.precision_group(component)].astype(np.intp)
         if positions.ndim == 2:
             return int(positions[row, column])
         if row != column:
@@ -397,7 +397,7 @@ class Precisions(MatrixTarget):
     def value(self):
         structure = self.structure
         maps = structure.transposed(self.posterior.whiteners)
-        return structure.reporting.reported(structure.gram(maps))
+        return structure.reported(structure.gram(maps))
 
     def response(self, coefficients, units=slice(None)):
         changes = self.structure.precision_response(coefficients, self.posterior.whiteners[units])
@@ -412,7 +412,7 @@ class Covariances(MatrixTarget):
 
     def value(self):
         structure = self.structure
-        return structure.reporting.reported(structure.gram(self.posterior.covariance_cholesky))
+        return structure.reported(structure.gram(self.posterior.covariance_cholesky))
 
     def response(self, coefficients, units=slice(None)):
         changes = self.structure.covariance_response(coefficients, self.posterior.covariance_cholesky[units])

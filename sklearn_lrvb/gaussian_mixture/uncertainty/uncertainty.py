@@ -529,9 +529,7 @@ class InformationSource:
     def _indefinite_error(self, error):
         """The error in terms of the mixture: it names the parameters and the components concerned."""
         structure = self._posterior.structure
-        intercepts, linear, quadratic = (
-            np.square(block) for block in structure.layout.split(error.direction)
-        )
+        intercepts, linear, quadratic = (np.square(block) for block in structure.split(error.direction))
         totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
         theta = self.fitted.parameters.theta
         kind = next(target.name for target in theta if target.block == max(totals, key=totals.get))
@@ -674,8 +672,8 @@ def training_sums(posterior, rows):
     posterior : VariationalPosterior of the fit, which sets the units of the columns
     rows : CentredRows, measured from the posterior's origin
     """
-    layout, counts = posterior.structure.layout, posterior.counts[:, None]
-    deviations = layout.per_component(posterior.structure.deviations(posterior.covariance_cholesky))
+    structure, counts = posterior.structure, posterior.counts[:, None]
+    deviations = structure.per_component(structure.deviations(posterior.covariance_cholesky))
     squares = np.square(deviations) + np.square(posterior.centred_means)
     units = np.sqrt((counts * squares).sum(axis=0) / counts.sum())
     return rows.total(functools.partial(_sums_of_block, units))

@@ -75,12 +75,12 @@ def test_few_functions_have_the_values_of_many(covariance_type, rng):
 def test_unit_is_the_statistic_of_a_standard_normal(covariance_type, rng):
     structure = structure_of(covariance_type)
     whitened = rng.normal(size=(K, P, 200_000))
-    shares = np.full((K, 200_000), 1 / (200_000 * K // structure.layout.n_precision_groups))
+    shares = np.full((K, 200_000), 1 / (200_000 * K // structure.n_groups))
     np.testing.assert_allclose(
         structure.second_moments(whitened, shares),
         np.broadcast_to(
             structure.identity_statistic,
-            (structure.layout.n_precision_groups, *structure.identity_statistic.shape),
+            (structure.n_groups, *structure.identity_statistic.shape),
         ),
         atol=0.03,
     )
@@ -89,15 +89,13 @@ def test_unit_is_the_statistic_of_a_standard_normal(covariance_type, rng):
 @every_type
 def test_what_is_reported_can_be_read_back(covariance_type, rng):
     structure = structure_of(covariance_type)
-    entries = rng.normal(size=(2, structure.layout.n_precision_groups * structure.n_quadratic))
+    entries = rng.normal(size=(2, structure.n_groups * structure.n_quadratic))
     by_group = structure.from_unique_entries(entries)
     np.testing.assert_array_equal(structure.unique_entries(by_group), entries)
-    np.testing.assert_array_equal(
-        structure.reporting.by_group(structure.reporting.reported(by_group[0])), by_group[0]
-    )
-    assert len(structure.reporting.entry_labels(structure.entry_names(list("abcd")))) == entries.shape[1]
-    counts = np.arange(1.0, 1.0 + structure.layout.n_precision_groups)
-    number = structure.reporting.reported_number(counts)
+    np.testing.assert_array_equal(structure.by_group(structure.reported(by_group[0])), by_group[0])
+    assert len(structure.entry_labels(list("abcd"))) == entries.shape[1]
+    counts = np.arange(1.0, 1.0 + structure.n_groups)
+    number = structure.reported_number(counts)
     counts[:] = np.nan
     assert np.all(np.isfinite(number))  # no view of what it was made from
 

@@ -139,7 +139,7 @@ def test_tight_clusters_start_with_all_their_digits(covariance_type):
     scales = np.sqrt(
         np.linalg.eigvalsh(
             estimator._fitted.posterior.structure.dense(
-                estimator._fitted.posterior.structure.reporting.by_group(estimator.covariances_)
+                estimator._fitted.posterior.structure.by_group(estimator.covariances_)
             )
         )
     )

@@ -34,9 +34,9 @@ def dense_features(posterior, whitened):
     for k, rows in enumerate(whitened):
         for n, y in enumerate(rows.T):
             statistic = structure.statistic_by_row(y[:, None])[0]
-            quadratic = statistic - posterior.second_moment_origin[structure.layout.precision_group(k)]
+            quadratic = statistic - posterior.second_moment_origin[structure.precision_group(k)]
             own = 1.0, y, structure.quadratic_features(quadratic[None])[0]
-            for place, part in zip(structure.layout.coefficient_slices(k), own, strict=True):
+            for place, part in zip(structure.coefficient_slices(k), own, strict=True):
                 features[place, k, n] = part
     return features
 
@@ -111,10 +111,10 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
         np.testing.assert_allclose(intercepts, moved[:2, columns], atol=1e-8 * scale)
         for l in range(2):
             _, linear, quadratic = (
-                moved[place][:, columns] for place in posterior.structure.layout.coefficient_slices(l)
+                moved[place][:, columns] for place in posterior.structure.coefficient_slices(l)
             )
             first, second = own.moments(l, q[:, columns], columns)
-            slot = posterior.structure.layout.precision_group(l)
+            slot = posterior.structure.precision_group(l)
             variance = posterior.structure.power / posterior.effective_degrees_of_freedom[slot]
             np.testing.assert_allclose(first / posterior.mean_precision[l], linear, atol=1e-8 * scale)
             np.testing.assert_allclose(second * variance, quadratic, atol=1e-8 * scale)

@@ -65,7 +65,7 @@ class StandardDeviations(Target):
 
     def flat_index(self, component, row, column):
         n_deviations = self.value().shape[1]
-        return n_deviations * self.posterior.structure.layout.precision_group(component) + row % n_deviations
+        return n_deviations * self.posterior.structure.precision_group(component) + row % n_deviations
 
 
 class LogDeterminants(Target):
@@ -98,7 +98,7 @@ class LogDeterminants(Target):
         return [f"{group}" for group in range(self.n_units)]
 
     def flat_index(self, component, row, column):
-        return self.posterior.structure.layout.precision_group(component)
+        return self.posterior.structure.precision_group(component)
 
 
 class LogOdds(WeightTarget):
