@@ -259,7 +259,7 @@ class PosteriorIntervalDisplay:
         require_interval(interval)
         chosen = checked_components(components, expected_counts(estimator), min_count)
         _check_methods(methods)
-        of_targets = [estimator._uncertainty.map[name] for name in targets]
+        of_targets = [estimator._uncertainty.targets[name] for name in targets]
         is_alone, features_named = len(targets) == 1, feature_names(estimator)
         entries = [_entries(of, estimator, chosen, features, is_alone) for of in of_targets]
         rows, panels = np.array([shown for own in entries for shown in own.values()]).T

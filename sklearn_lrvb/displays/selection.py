@@ -93,7 +93,7 @@ def parameter_entry(estimator, target, component, feature):
     ValueError
         There is no such target, component or feature, or no such entry off the diagonal.
     """
-    target, names = estimator._uncertainty.map[target], feature_names(estimator)
+    target, names = estimator._uncertainty.targets[target], feature_names(estimator)
     if not _is_index(component, len(estimator.means_)):
         raise ValueError(
             f"component must be an integer from 0 to {len(estimator.means_) - 1}, got {component!r}."

@@ -160,14 +160,14 @@ class ImputationMethods(FittedAttributes):
         """
         uncertainty = self._uncertainty
         names = checked_targets(target)
-        holding(uncertainty.map.posterior.counts, min_count)
+        holding(uncertainty.targets.posterior.counts, min_count)
         pd = required_pandas("missing_information")
         rows = given_rows(self, X, sample_weight, uncertainty.fitted.origin).counted()
         parts = []
         for name, (missing, to_holes) in zip(names, uncertainty.missing_shares(names, rows), strict=True):
             columns = {"missing": missing, "to_labels": missing - to_holes, "to_holes": to_holes}
-            held = uncertainty.map[name].counts() >= min_count
-            parts.append(pd.DataFrame(columns, uncertainty.map[name].labels(self._feature_names))[held])
+            held = uncertainty.targets[name].counts() >= min_count
+            parts.append(pd.DataFrame(columns, uncertainty.targets[name].labels(self._feature_names))[held])
         return pd.concat(parts)
 
     def sample_imputations(

@@ -104,7 +104,7 @@ class InfluenceMethods(FittedAttributes):
         uncertainty = self._uncertainty
         rows = given_rows(self, X, origin=uncertainty.fitted.origin)
         check_perturbation(perturb)
-        parameters = uncertainty.map[target]
+        parameters = uncertainty.targets[target]
         entries = parameters.flat_indices()
         shape = (*entries.shape, self.n_features_in_) if perturb == "location" else entries.shape
         if out is not None and rows.is_lazy:
@@ -132,7 +132,7 @@ class InfluenceMethods(FittedAttributes):
     def _influence_on(self, X, target, index, perturb):
         """`influence` of rows in memory on the entry at one index of the attribute: (n_samples, ...)."""
         uncertainty = self._uncertainty
-        rows, parameters = given_rows(self, X, origin=uncertainty.fitted.origin), uncertainty.map[target]
+        rows, parameters = given_rows(self, X, origin=uncertainty.fitted.origin), uncertainty.targets[target]
         combination = np.zeros((1, parameters.size))
         combination[0, parameters.flat_indices()[index]] = 1.0
 

@@ -452,7 +452,7 @@ class PosteriorMethods(SamplingMethods):
         targets = checked_targets(target)
         check_method(method)
         require_interval(interval)
-        holding(uncertainty.map.posterior.counts, min_count)
+        holding(uncertainty.targets.posterior.counts, min_count)
         pd = required_pandas("posterior_summary")
         from sklearn_lrvb.reports.posterior_summary import PosteriorSummary
 
@@ -471,8 +471,8 @@ class PosteriorMethods(SamplingMethods):
                 "lower": lower,
                 "upper": upper,
             }
-            rows = pd.DataFrame(columns, uncertainty.map[name].labels(self._feature_names))
-            parts.append(rows[uncertainty.map[name].counts() >= min_count])
+            rows = pd.DataFrame(columns, uncertainty.targets[name].labels(self._feature_names))
+            parts.append(rows[uncertainty.targets[name].counts() >= min_count])
         summary = PosteriorSummary(pd.concat(parts))
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
         return summary

@@ -125,7 +125,7 @@ def prior_sensitivity(uncertainty, name, per_std=False):
     MemoryError
         The derivatives in C0 would take more than 1.6 GB.
     """
-    target, posterior = uncertainty.map[name], uncertainty.fitted.posterior
+    target, posterior = uncertainty.targets[name], uncertainty.fitted.posterior
     if posterior.prior.flat:
         raise ValueError("prior_sensitivity is undefined for prior='flat'. Refit with prior='conjugate'.")
     structure = posterior.structure
@@ -170,7 +170,7 @@ def prior_reading(uncertainty, feature_names, names=PARAMETERS):
     """
     if uncertainty.fitted.posterior.prior.flat:
         return "The prior is flat: there is nothing to choose."
-    targets = [uncertainty.map[name] for name in names]
+    targets = [uncertainty.targets[name] for name in names]
     labels = np.concatenate([target.labels(feature_names) for target in targets])
     informed = np.concatenate([occupied(target.informing_counts()) for target in targets])
     moves = prior_moves(uncertainty, names) * informed
@@ -200,7 +200,7 @@ def prior_moves(uncertainty, names):
     scalars = np.zeros((4 + len(deviations), 4))
     scalars[:4] = np.log(2.0) * np.diag(hyperparameters)
     mean_changes = np.concatenate([np.zeros((4, len(deviations))), deviations])
-    targets = [uncertainty.map[name] for name in names]
+    targets = [uncertainty.targets[name] for name in names]
     squares = [np.zeros((5, target.size)) for target in targets]
     last = 0
     for coefficients in uncertainty.solutions(

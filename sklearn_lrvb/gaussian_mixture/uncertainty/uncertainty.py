@@ -68,13 +68,13 @@ class PosteriorUncertainty:
 
     Attributes
     ----------
-    map : Targets
+    targets : Targets
     """
 
     def __init__(self, fitted, source):
         self.fitted = fitted
         self.source = source
-        self.map = fitted.parameters
+        self.targets = fitted.parameters
         self._std = {}
 
     def to_state(self):
@@ -101,7 +101,7 @@ class PosteriorUncertainty:
         method : {"lrvb", "mean_field", "sandwich"}
         rows : CentredRows or None, the training rows; "sandwich" needs them
         """
-        targets = [self.map[name] for name in names]
+        targets = [self.targets[name] for name in names]
         if method != "sandwich":
             information = self._information(method, len(joint_coordinates(targets)), rows)
             with self.source.threads():
@@ -134,7 +134,7 @@ class PosteriorUncertainty:
 
     def mean_covariances(self):
         """LRVB covariance of each component's mean by itself, (K, P, P)."""
-        means = self.map["means"]
+        means = self.targets["means"]
         information = self._information("lrvb", means.width)
         covariances = means.excess_of_components()
         with self.source.threads():
@@ -158,7 +158,7 @@ class PosteriorUncertainty:
         is_kept = method == "lrvb" and rows is None
         if is_kept and name in self._std:
             return self._std[name]
-        target = self.map[name]
+        target = self.targets[name]
         information = self._information(method, target.n_coordinates_at_once, rows)
         with self.source.threads():
             std = _read_only(np.sqrt(variance(target, information)))
@@ -168,7 +168,7 @@ class PosteriorUncertainty:
 
     def std(self, name):
         """LRVB standard deviations, in the shape of the attribute."""
-        return _read_only(self.map[name].shaped(self.flat_std(name)))
+        return _read_only(self.targets[name].shaped(self.flat_std(name)))
 
     @cached_property
     def parameter_std(self):
@@ -186,7 +186,7 @@ class PosteriorUncertainty:
         -------
         margins : FamilyMargins or CovarianceMargins
         """
-        target = self.map[name]
+        target = self.targets[name]
         if isinstance(target, Covariances):
             information = self._information(method, target.n_coordinates_at_once, rows)
             with self.source.threads():
@@ -197,7 +197,7 @@ class PosteriorUncertainty:
     def require_sizes(self, names):
         """Raise MemoryError where the standard deviations of one of these targets need too large a matrix."""
         for name in names:
-            size = self.map[name].n_coordinates_at_once
+            size = self.targets[name].n_coordinates_at_once
             self.source.require_size(size, f"The posterior covariance for the {name}")
 
     def missing_shares(self, names, rows):
@@ -211,7 +211,7 @@ class PosteriorUncertainty:
         names : sequence of str
         rows : CentredRows, the training rows; they are checked
         """
-        targets = [self.map[name] for name in names]
+        targets = [self.targets[name] for name in names]
         size = max(target.n_coordinates_at_once for target in targets)
         self.source.require_size(size, "The posterior covariance")
         complete = complete_information(self.fitted.posterior)
@@ -281,7 +281,7 @@ class PosteriorUncertainty:
         information : ObservedInformation or None, default=None
         tracked : Tracked, through which the batches are gone
         """
-        target = self.map[name]
+        target = self.targets[name]
 
         def sources(batch):
             if combinations is not None:

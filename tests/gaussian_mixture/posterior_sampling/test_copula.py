@@ -194,7 +194,7 @@ def test_weights_of_distant_components_are_broken_sticks():
 def test_the_logit_of_two_weights_has_the_variance_reported(model):
     # log pi_0 - log pi_1 is linear in log pi
     uncertainty = fitted(model)._uncertainty
-    copula = PosteriorCopula(uncertainty.map, uncertainty.source.information(1))
+    copula = PosteriorCopula(uncertainty.targets, uncertainty.source.information(1))
     covariance = fitted(model).get_posterior_covariance("log_weights")
     contrast = np.array([1.0, -1.0])
     np.testing.assert_allclose(copula.logit_deviations**2, contrast @ covariance @ contrast, rtol=1e-9)

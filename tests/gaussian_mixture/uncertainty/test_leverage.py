@@ -44,8 +44,8 @@ def dense_features(posterior, whitened):
 def dense_covariances(estimator, rows):
     """r, H and M^-1 at some rows."""
     uncertainty = estimator._uncertainty
-    posterior = uncertainty.map.posterior
-    block = RowBlock((rows - uncertainty.map.origin).T.copy())
+    posterior = uncertainty.targets.posterior
+    block = RowBlock((rows - uncertainty.targets.origin).T.copy())
     expectation = expect(OwnFrames(posterior), block)
     features = dense_features(posterior, expectation.whitened.values)
     return (
@@ -138,7 +138,7 @@ def test_spreads_are_those_of_the_density_under_the_posterior_of_the_parameters(
 
     def predicted(theta):
         log_weights, means = theta[:2], theta[2:6].reshape(2, 2)
-        precisions = estimator._uncertainty.map["precisions"].shaped(theta[6:])
+        precisions = estimator._uncertainty.targets["precisions"].shaped(theta[6:])
         dense = np.broadcast_to(precisions, (2, 2, 2)) if covariance_type in ("full", "tied") else None
         if dense is None:
             dense = precisions.reshape(2, -1, 1) * np.eye(2)

@@ -248,7 +248,7 @@ def test_moves_of_the_reading_are_those_of_the_gradients(model):
         moves["covariance_prior"] = np.log(2) * np.abs(covariance)
         moved = gradients["mean_prior"]
         moves["mean_prior"] = np.sqrt(np.einsum("...p,pq,...q->...", moved, prior_covariance, moved))
-        flat = estimator._uncertainty.map[target].flat
+        flat = estimator._uncertainty.targets[target].flat
         expected.append(np.stack([flat(moves[name]) for name in DIRECTIONS]))
     expected = np.hstack(expected)
     moves = prior_moves(estimator._uncertainty, TARGETS)

@@ -129,7 +129,7 @@ NEW = (StandardDeviations, LogDeterminants, LogOdds)
 
 def at_fit(estimator, with_new=True):
     """Every target of a fit, the new ones included, and the posterior."""
-    found = estimator._uncertainty.map
+    found = estimator._uncertainty.targets
     made = [found[name] for name in TARGETS]
     made += [own(found.posterior, found.origin) for own in NEW if with_new]
     return made, found.posterior
@@ -270,7 +270,7 @@ def test_flat_and_shaped_are_inverses(model):
     for name in TARGETS:
         if name != "log_weights":
             attribute = getattr(estimator, f"{name}_")
-            np.testing.assert_array_equal(estimator._uncertainty.map[name].value(), attribute)
+            np.testing.assert_array_equal(estimator._uncertainty.targets[name].value(), attribute)
 
 
 def entry_named(model, attribute, label):
@@ -350,7 +350,7 @@ def test_no_row_informs_the_weight_of_a_single_component():
 @catalogue
 def test_theta_has_one_order(model):
     estimator = fitted(model)
-    theta = estimator._uncertainty.map.theta
+    theta = estimator._uncertainty.targets.theta
     assert tuple(target.name for target in theta) == PARAMETERS
     coordinates = np.concatenate([target.coordinates() for target in theta])
     np.testing.assert_array_equal(coordinates, np.arange(len(estimator.posterior_names_)))
@@ -372,7 +372,7 @@ def test_an_unknown_target_is_refused_everywhere(name):
     estimator = fitted(MODELS[0])
     asked = [
         lambda: target_class(name),
-        lambda: estimator._uncertainty.map[name],
+        lambda: estimator._uncertainty.targets[name],
         lambda: estimator.influence(X, name),
         lambda: estimator.prior_sensitivity(name),
         lambda: estimator.get_posterior_covariance([name]),
@@ -389,7 +389,7 @@ def test_an_unknown_target_is_refused_everywhere(name):
 
 
 def test_targets_of_one_posterior_are_its_own():
-    one, other = (fitted(model)._uncertainty.map for model in MODELS[:2])
+    one, other = (fitted(model)._uncertainty.targets for model in MODELS[:2])
     assert one["weights"] is one["weights"]
     assert one["weights"] is not other["weights"]
     rebuilt = Targets(one.posterior, one.origin)
@@ -410,8 +410,8 @@ def fresh(model):
 
 def deviations_by_hand(model, estimator):
     """Standard deviations in the new target's order, and the flat covariances that they are the roots of."""
-    on_diagonal = estimator._uncertainty.map["covariances"].on_diagonal()
-    flat = estimator._uncertainty.map["covariances"].flat_value()
+    on_diagonal = estimator._uncertainty.targets["covariances"].on_diagonal()
+    flat = estimator._uncertainty.targets["covariances"].flat_value()
     return np.sqrt(flat[on_diagonal]), on_diagonal
 
 
@@ -440,7 +440,7 @@ def test_a_new_target_has_influence(model, perturb):
     deviations, on_diagonal = deviations_by_hand(model, estimator)
     found = estimator.influence(X[:9], "standard_deviations", perturb)
     of_covariances = estimator.influence(X[:9], "covariances", perturb)
-    target, covariances = (estimator._uncertainty.map[n] for n in ("standard_deviations", "covariances"))
+    target, covariances = (estimator._uncertainty.targets[n] for n in ("standard_deviations", "covariances"))
     expected = np.empty((9, target.size, *found.shape[3:]))
     places = [np.argwhere(covariances.flat_indices() == i)[0] for i in np.flatnonzero(on_diagonal)]
     for i, (place, deviation) in enumerate(zip(places, deviations, strict=True)):
@@ -456,7 +456,7 @@ def test_a_new_target_has_prior_sensitivity_and_a_summary(model):
     found = estimator.prior_sensitivity("standard_deviations")
     of_covariances = estimator.prior_sensitivity("covariances")
     for name in ("weight_concentration_prior", "mean_precision_prior", "degrees_of_freedom_prior"):
-        flat = estimator._uncertainty.map["covariances"].flat(of_covariances[name])
+        flat = estimator._uncertainty.targets["covariances"].flat(of_covariances[name])
         expected = flat[on_diagonal] / (2.0 * deviations)
         np.testing.assert_allclose(found[name].ravel(), expected, atol=1e-13, err_msg=name)
 
