@@ -9,7 +9,6 @@ from matplotlib.ticker import FuncFormatter
 
 from benchmarks.analysis.time_to_accuracy import PARAMETERS, Goal, parameters, steps_to, sweeps_to
 from benchmarks.harness.figures import BLUE, GREEN, ORANGE, PURPLE, STYLE, by_problem, note, saved
-from benchmarks.harness.inside import newton_decrement
 from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text, text_of, yes
 from benchmarks.problems.clusters import FIT
@@ -29,6 +28,7 @@ def measure(settings):
 
 
 def _row(problem, settings):
+    from benchmarks.harness.inside import newton_decrement
     from benchmarks.rivals.libraries import Ours, Theirs, kmeans_responsibilities
 
     X = problem.simulate()
