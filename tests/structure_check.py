@@ -252,7 +252,7 @@ class _Check:
         noise = 0.1 * structure.identity_statistic
         own_roots = np.repeat(self._cholesky[:1], block.shape[1], axis=0)
         squares = np.square(structure.transformed(self._whiteners[:1], block.T[:, None])[:, 0]).sum(axis=1)
-        of_noise = structure.trace(structure.congruence(self._whiteners, noise))[0]
+        of_noise = structure.diagonal(structure.congruence(self._whiteners, noise))[0].sum()
         self._agree(
             structure.squares_by_row(own_roots, block, noise),
             squares + of_noise,

@@ -317,10 +317,6 @@ class CovarianceStructure(ABC):
         lead = entries.shape[:-1]
         return self.from_entries(entries.reshape(*lead, self.n_groups, self.n_quadratic))
 
-    def trace(self, statistics):
-        """Sums of the diagonal entries: (..., ...) -> (...)."""
-        return self.diagonal(statistics).sum(axis=-1)
-
     def norm(self, statistics):
         """Frobenius norms: (..., ...) -> (...)."""
         return np.linalg.norm(self.flattened(statistics), axis=-1)

@@ -111,11 +111,10 @@ def missing_information(rows, posterior, ways=("monomials", "own frames"), hidde
             return _from_monomials(rows, posterior, frame)
     sums = _SumsInOwnFrames(posterior, rows.n_samples, way == "pairs")
     # Some of a block's rows are ambiguous between two components: products of them want large blocks.
-    of_pairs_alone = way == "pairs" and not rows.has_holes
-    numbers_per_row = (
-        None if of_pairs_alone else RowNumbers(posterior.centred_means.size, numbers_of_pattern(posterior))
-    )
-    of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, numbers_per_row)
+    numbers = RowNumbers(posterior.centred_means.size, numbers_of_pattern(posterior))
+    if way == "pairs" and not rows.has_holes:
+        numbers = None
+    of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, numbers)
     missing = np.zeros(2 * (structure.n_coefficients,)) if of_labels is None else of_labels
     if structure.has_own_precisions and of_labels is not None:
         # Reordering has left another memory order, which would slow products down.
