@@ -365,9 +365,10 @@ class Ascent:
                 continue
             solver, price = None, np.inf
             if acceleration.outlasts(1.0):  # Otherwise the price would take longer than what it could save.
-                by_solver = self._solver_costs(fit).newton_costs()
+                structure = fit.posterior.structure
+                by_solver = solver_costs(self.rows, structure, fit.e_step_result).newton_costs()
                 solver = min(by_solver, key=by_solver.get)
-                price = by_solver[solver] / sweep_cost(self.rows, fit.posterior.structure)
+                price = by_solver[solver] / sweep_cost(self.rows, structure)
             if acceleration.outlasts(price):
                 fit, acceleration = self._newton_steps(fit, solver, price * fit.gain), Acceleration()
             else:
@@ -414,9 +415,6 @@ class Ascent:
                 break
         return fit
 
-    def _solver_costs(self, fit):
-        return solver_costs(self.rows, fit.posterior.structure, fit.e_step_result)
-
     def _seems_optimum(self, fit):
         """Whether a few products verify that the end of the sweeps is a strict optimum.
 
@@ -428,7 +426,8 @@ class Ascent:
             return False
         if not (fit.e_step_result.n_alternatives or self.rows.has_holes):
             return True
-        n_products = self._solver_costs(fit).products_for_a_matrix()
+        costs = solver_costs(self.rows, fit.posterior.structure, fit.e_step_result)
+        n_products = costs.products_for_a_matrix()
         if n_products < _PRODUCTS_OF_A_PROBE:
             return False
         information = observed_information(self.rows, fit.posterior, fit.e_step_result, solver="matrix_free")

@@ -87,12 +87,14 @@ class RowSpan:
             weighted = projected if rows.sample_weight is None else rows.sample_weight[:, None] * projected
             in_span = projected.T @ weighted / (rows.total_weight - 1.0)
             in_span[np.diag_indices_from(in_span)] += ridge
+        # A coordinate combines all features, each with its own rounding.
+        variances_of_rounding = round_off(rows.n_features) * (rows.variances @ np.square(basis))
         projected_prior = replace(
             prior,
             structure=structure,
             mean=coordinates[:, -1].copy() if with_mean else np.zeros(size),
             covariance=in_span,
-            resolution=_resolution(rows, basis),
+            resolution=np.sqrt(variances_of_rounding),
             complement=Complement(rows.n_features - size, ridge, prior.reg_covar),
         )
         return cls(basis, projected_rows, projected_prior, rows, prior)
@@ -131,14 +133,6 @@ class RowSpan:
         np.fill_diagonal(small, np.sqrt(variance))
         block = min(_QR_BLOCK, len(small))
         return _lower_cholesky(lapack.dtpqrt(0, block, small, root, overwrite_a=True, overwrite_b=True)[0])
-
-
-def _resolution(rows, basis):
-    """Standard deviations of the rows' coordinates that count as zero, given the basis (P, r): (r,).
-
-    A coordinate combines all features, each with its own rounding.
-    """
-    return np.sqrt(round_off(rows.n_features) * (rows.variances @ np.square(basis)))
 
 
 def _lower_cholesky(factor):

@@ -79,9 +79,12 @@ class Search:
         components is yielded.
         """
         posterior = self._posterior
-        candidates = splits(
-            RowsOfComponents(self._few_rows(), self._fit.posterior), posterior, self._occupied
-        )
+        if self.is_of_a_sample:  # Evenly spaced rows of the same total weight.
+            weights = np.full(SAMPLE_ROWS, self._rows.total_weight / SAMPLE_ROWS)
+            rows = replace(self._rows.thinned(SAMPLE_ROWS), sample_weight=weights)
+        else:
+            rows = self._rows.in_memory()
+        candidates = splits(RowsOfComponents(rows, self._fit.posterior), posterior, self._occupied)
         empty = np.flatnonzero(~occupied(posterior.counts))
         if not len(empty):
             gains = np.array([self.gains_of_swaps(split) for split in candidates])
@@ -106,13 +109,6 @@ class Search:
             yield Move(
                 f"merged components {pair[0]} and {pair[1]}", self._statistics.merged_posterior(pair[None])
             )
-
-    def _few_rows(self):
-        """The rows that halves are fitted to: all, or evenly spaced ones of the same total weight."""
-        if not self.is_of_a_sample:
-            return self._rows.in_memory()
-        weight = self._rows.total_weight / SAMPLE_ROWS
-        return replace(self._rows.thinned(SAMPLE_ROWS), sample_weight=np.full(SAMPLE_ROWS, weight))
 
     def gain_of_split(self, split, empty):
         """Gain of a split whose second half takes the place of an empty component: a float."""
