@@ -120,7 +120,7 @@ _NO_COLUMNS = 10**9  # Where rows with holes have no columns: more than any solv
 # Cost of the missing information as a matrix. Entries are those of matrices formed and scaled. Products of
 # few rows or columns are slower than large ones; of a symmetric product, half is computed.
 _FLOPS_PER_ENTRY = 30
-_SLOWDOWN_OF_SMALL_PRODUCTS, _SLOWDOWN_OF_MONOMIALS = 2.0, 0.7
+_SLOWDOWN_OF_SMALL_PRODUCTS, _SLOWDOWN_OF_FULL_PAIRS, _SLOWDOWN_OF_MONOMIALS = 2.0, 1.2, 0.7
 _FLOPS_TO_COUNT_A_MONOMIAL, _FLOPS_PER_FEATURE_MAP = 40, 8e5
 _FLOPS_PER_AMBIGUOUS_ROW, _FLOPS_PER_ROW_OF_PAIR = 12_000, 3000
 _FLOPS_PER_BLOCK, _FLOPS_PER_FULL_PAIR = 1e6, 8e6
@@ -201,7 +201,7 @@ def _costs_of_matrix(rows, structure, n_pair_rows):
         per_pair += _FLOPS_PER_FULL_PAIR + 5 * _FLOPS_PER_ENTRY * n_features**2
         costs["pairs"] = (
             in_own_frames
-            + n_pair_rows * (_SLOWDOWN_OF_SMALL_PRODUCTS * n_features**2 + to_form + _FLOPS_PER_ROW_OF_PAIR)
+            + n_pair_rows * (_SLOWDOWN_OF_FULL_PAIRS * n_features**2 + to_form + _FLOPS_PER_ROW_OF_PAIR)
             + n_pairs * per_pair
         )
     if rows.has_holes:
