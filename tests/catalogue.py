@@ -83,6 +83,67 @@ def models_in_turn(models, name, choices):
     )
 
 
+# What tests need of the inside of a fit, and of the package's sizes: named here and nowhere else.
+
+
+def posterior_of(estimator):
+    """The posterior q of a fit."""
+    return estimator._fitted.posterior
+
+
+def rows_of(estimator, X, sample_weight=None, n_jobs=None):
+    """The rows of an array, measured from the origin of a fit."""
+    return rows_of_array(X, estimator._fitted.origin, n_jobs, sample_weight)
+
+
+def uncertainty_of(estimator):
+    """What answers the questions about the error bars of a fit."""
+    return estimator._uncertainty
+
+
+def information_of(estimator, *solver_and_rows):
+    """The observed information of a fit, for one target."""
+    return uncertainty_of(estimator).source.information(1, *solver_and_rows)
+
+
+def formed_information(estimator):
+    """The observed information that a fit holds as a matrix, or None."""
+    return uncertainty_of(estimator).source._matrix
+
+
+_SAMPLING = "gaussian_mixture.posterior_sampling"
+_UNCERTAINTY = "gaussian_mixture.uncertainty"
+_SIZES = {
+    "most_rows": ["row_blocks.blocks._MAX_ROWS"],  # of a block
+    "least_rows": ["row_blocks.blocks._MIN_ROWS"],
+    "block_bytes": ["row_blocks.blocks._BLOCK_BYTES"],
+    "batch_bytes": ["row_blocks.blocks._BATCH_BYTES"],
+    "product_for_threads": ["row_blocks.array_rows._LEAST_PRODUCT_FOR_THREADS"],
+    "sample_rows": [f"gaussian_mixture.fitting.{module}.SAMPLE_ROWS" for module in ("starts", "search")],
+    "dense_size": [
+        f"{module}.MAX_DENSE_SIZE"
+        for module in (
+            "linear_response.observed_information",
+            "gaussian_mixture.information.observed_information",
+            f"{_UNCERTAINTY}.uncertainty",
+        )
+    ],
+    "pickled_bytes": [f"{_UNCERTAINTY}.uncertainty._FORMED_TO_PICKLE_BYTES"],
+    "jacobian_size": [f"{_UNCERTAINTY}.targets._JACOBIAN_SIZE"],
+    "coordinates_at_once": [f"{_UNCERTAINTY}.targets._COORDINATES_AT_ONCE"],
+    "numbers_per_row": [f"{_SAMPLING}.likelihood._NUMBERS_PER_ROW"],
+    "proposals": [f"{_SAMPLING}.sampler._LEAST_PROPOSALS"],
+    "rows_of_refits": ["gaussian_mixture.influence_methods._ROWS_OF_REFITS"],
+}
+
+
+def set_sizes(monkeypatch, **sizes):
+    """Have few rows and small matrices count as many and large: sizes by their name in the table above."""
+    for name, size in sizes.items():
+        for constant in _SIZES[name]:
+            monkeypatch.setattr(f"sklearn_lrvb.{constant}", size)
+
+
 def use_information(solver, monkeypatch):
     """Have the observed information solved by one solver, and Newton's steps taken, whatever they cost."""
     n_products = 50 if solver == "matrix_free" else 0
@@ -96,14 +157,14 @@ def covariance_by(solver, estimator, *asked, **given):
     with pytest.MonkeyPatch.context() as patch:
         use_information(solver, patch)
         twin = copy.deepcopy(estimator)
-        source = twin._uncertainty.source
+        source = uncertainty_of(twin).source
         source._matrix = source._packed = None
         return twin.get_posterior_covariance(*asked, **given)
 
 
 def newton_decrement(estimator):
     """Distance of a fit from its optimum, in posterior standard deviations."""
-    return float(estimator._uncertainty.source.decrement)
+    return float(uncertainty_of(estimator).source.decrement)
 
 
 def assert_equal_to_rounding(one, other, err_msg=""):

@@ -4,7 +4,7 @@ import functools
 import itertools
 
 import numpy as np
-from catalogue import MODELS, dense, mixture, model_id, overlapping
+from catalogue import MODELS, dense, mixture, model_id, overlapping, posterior_of, rows_of, uncertainty_of
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
@@ -37,8 +37,8 @@ class Problem:
     def __init__(self, model, n_components, X, sample_weight=None):
         self.model, self.n_components, self.X, self.sample_weight = model, n_components, X, sample_weight
         self.mixture = mixture(model, n_components).fit(X, sample_weight=sample_weight)
-        self.sampler = PosteriorSampler(self.mixture._uncertainty)
-        self.rows = self.mixture._training_rows(X, sample_weight, self.mixture._fitted)
+        self.sampler = PosteriorSampler(uncertainty_of(self.mixture))
+        self.rows = rows_of(self.mixture, X, sample_weight)
 
     def responses(self, n_draws, seed=0):
         """Responses of draws of the copula, (n, n_responses)."""
@@ -48,7 +48,7 @@ class Problem:
 
     def log_joint(self, draws):
         """log p(X, theta) of draws by scipy, as a density of the logits of sticks, mu and Lambda."""
-        prior = self.mixture._fitted.posterior.prior
+        prior = posterior_of(self.mixture).prior
         parameters = self.sampler.parameters(draws)
         values = [
             self._log_joint_of_one(prior, *own)
@@ -117,7 +117,7 @@ def mean_of_the_mixture(estimator, X):
 
 def _assignments(estimator, X):
     """log p(X, labels) and E(sum_k pi_k mu_k given labels) of all labels, (K^N,) each."""
-    posterior = estimator._fitted.posterior
+    posterior = posterior_of(estimator)
     weights = posterior.prior.weights
     nu0, b0 = estimator.degrees_of_freedom_prior_, estimator.mean_precision_prior_
     c0, m0 = float(np.ravel(estimator.covariance_prior_)[0]), estimator.mean_prior_[0]

@@ -16,6 +16,7 @@ from catalogue import (
     mixture,
     model_id,
     overlapping,
+    set_sizes,
     three_blobs,
 )
 from scipy import stats
@@ -23,7 +24,6 @@ from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.posterior_sampling import likelihood
 
 catalogue = pytest.mark.parametrize("model", MODELS[::5], ids=model_id)
 by_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -91,9 +91,7 @@ def test_draws_batches_and_blocks_do_not_show(covariance_type, monkeypatch):
     model, X = {"covariance_type": covariance_type}, overlapping()
     estimator = fitted(model)
     whole = log_likelihood(estimator, X, n_draws=70, random_state=0)
-    monkeypatch.setattr(likelihood, "_NUMBERS_PER_ROW", 1)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 2**13)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 100)
+    set_sizes(monkeypatch, numbers_per_row=1, batch_bytes=2**13, most_rows=100)
     assert_equal_to_rounding(log_likelihood(estimator, X, n_draws=70, random_state=0), whole)
 
 

@@ -4,14 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
-from catalogue import mixture, overlapping, three_blobs
+from catalogue import mixture, overlapping, set_sizes, three_blobs
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_lrvb import row_blocks
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 
@@ -250,8 +249,7 @@ def test_clones_and_pickles_keep_callbacks():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Passes over 240 rows in several blocks, and draws in several batches."""
-    monkeypatch.setattr(row_blocks.blocks, "_MAX_ROWS", 64)
-    monkeypatch.setattr(row_blocks.blocks, "_BATCH_BYTES", 2**16)
+    set_sizes(monkeypatch, most_rows=64, batch_bytes=2**16)
 
 
 QUESTIONS = {

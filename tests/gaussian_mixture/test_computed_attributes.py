@@ -7,12 +7,11 @@ import pickle
 import joblib
 import numpy as np
 import pytest
-from catalogue import mixture, overlapping, three_blobs
+from catalogue import mixture, overlapping, set_sizes, three_blobs
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 
 COMPUTED = [
@@ -67,11 +66,11 @@ def test_attributes_before_a_fit_or_after_a_change_are_missing():
 
 def test_attributes_too_large_or_without_rows_are_missing(monkeypatch):
     X = three_blobs(60)
-    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
+    set_sizes(monkeypatch, pickled_bytes=0)
     twin = pickle.loads(pickle.dumps(mixture({}, max_iter=1, solver="coordinate_ascent", tol=1e3).fit(X)))
     assert_missing(twin, COMPUTED, ValueError, "needs the training rows")
     estimator = mixture({}).fit(X)
-    monkeypatch.setattr(uncertainty, "MAX_DENSE_SIZE", 4)
+    set_sizes(monkeypatch, dense_size=4)
     assert_missing(estimator, ["posterior_covariance_"], MemoryError, "up to 4 are solved")
 
 

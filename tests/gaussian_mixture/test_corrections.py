@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from catalogue import COVARIANCE_TYPES, INFORMATION, fitted, mixture, overlapping, use_information
+from catalogue import COVARIANCE_TYPES, INFORMATION, fitted, mixture, overlapping, set_sizes, use_information
 from sampling_problems import MODELS, PROPER, model_id
 from sklearn.exceptions import NotFittedError
 
@@ -21,7 +21,7 @@ either = pytest.mark.parametrize("method", CORRECTIONS)
 
 @pytest.fixture(autouse=True)
 def few_proposals(monkeypatch):
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler._LEAST_PROPOSALS", 1000)
+    set_sizes(monkeypatch, proposals=1000)
 
 
 def waits(n_rows=400):

@@ -18,12 +18,14 @@ from catalogue import (
     assert_equal_to_rounding,
     dense,
     fitted,
+    formed_information,
     half_of,
     mixture,
     model_id,
     models_in_turn,
     newton_decrement,
     overlapping,
+    set_sizes,
     three_blobs,
     use_information,
 )
@@ -38,8 +40,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
-from sklearn_lrvb.linear_response import observed_information
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 half_of_the_catalogue = pytest.mark.parametrize("model", half_of(MODELS), ids=model_id)
@@ -390,7 +390,7 @@ def test_threads_and_block_sizes_do_not_change_the_answer(model, n_jobs, monkeyp
     weights = np.random.default_rng(0).uniform(0.2, 3.0, size=len(X)) if model["reg_covar"] else None
     whole = fitted(model) if weights is None else mixture(model).fit(X, sample_weight=weights)
     influence = whole.influence(X)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 100)
+    set_sizes(monkeypatch, most_rows=100)
     blocks = mixture(model, n_jobs=n_jobs).fit(X, sample_weight=weights)
     np.testing.assert_allclose(blocks.posterior_mean_, whole.posterior_mean_, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(blocks.posterior_std_, whole.posterior_std_, rtol=1e-8)
@@ -398,7 +398,7 @@ def test_threads_and_block_sizes_do_not_change_the_answer(model, n_jobs, monkeyp
 
 
 def test_the_number_of_threads_is_an_argument_or_joblibs(monkeypatch):
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 100)
+    set_sizes(monkeypatch, most_rows=100)
     threads = mixture({}, n_jobs=2).fit(overlapping())
     with parallel_config(backend="threading", n_jobs=2):
         configured = mixture({}).fit(overlapping())
@@ -501,8 +501,7 @@ def test_rows_changed_in_place_are_noticed():
 
 def test_too_large_a_system_says_how_large(monkeypatch):
     means_std = mixture(MODELS[0], 3).fit(three_blobs()).means_std_
-    for module in (observed_information, uncertainty):
-        monkeypatch.setattr(module, "MAX_DENSE_SIZE", 20)
+    set_sizes(monkeypatch, dense_size=20)
     for solver in SOLVERS:
         estimator = mixture({**MODELS[0], "solver": solver}, 3, max_iter=5000).fit(three_blobs())
         assert estimator.converged_
@@ -668,7 +667,7 @@ def test_displays_evaluate_nothing_and_never_fail():
     names = dir(estimator)
     assert {"means_", "posterior_mean_", "posterior_names_", "predict"} <= set(names)
     assert "posterior_covariance_" not in names
-    assert estimator._uncertainty.source._matrix is None
+    assert formed_information(estimator) is None
     assert "means_" in dir(estimator)
     assert "means_" not in dir(LRVBGaussianMixture())
 

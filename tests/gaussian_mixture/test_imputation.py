@@ -9,7 +9,18 @@ import pandas as pd
 import pytest
 import sklearn.impute
 import sklearn.impute.tests
-from catalogue import COVARIANCE_TYPES, MODELS, half_of, mixture, model_id, models_in_turn, three_blobs
+from catalogue import (
+    COVARIANCE_TYPES,
+    MODELS,
+    half_of,
+    information_of,
+    mixture,
+    model_id,
+    models_in_turn,
+    posterior_of,
+    rows_of,
+    three_blobs,
+)
 from holed_rows import fitted, holed, refitted
 from sklearn.base import clone
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
@@ -20,7 +31,6 @@ from sklearn_lrvb import LRVBGaussianMixture, MixtureImputer
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import variances_and_sources
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import _sources_of_weights
-from sklearn_lrvb.row_blocks import rows_of_array
 
 HIDDEN = np.isnan(holed())
 
@@ -47,11 +57,11 @@ def test_means_and_deviations_are_those_of_draws(model):
 def test_means_respond_to_the_parameters_as_their_deviations_say(model, row):
     """The derivative of a filled value in the weight of another row is J M^-1 g, by refits."""
     estimator, step = fitted(model), 1e-4
-    posterior, weights = estimator._fitted.posterior, np.ones((2, len(holed())))
+    posterior, weights = posterior_of(estimator), np.ones((2, len(holed())))
     weights[:, row] += [step, -step]
     up, down = (refitted(estimator, sample_weight=own).impute(holed()) for own in weights)
-    rows = rows_of_array(holed(), estimator._fitted.origin)
-    information, frames = estimator._uncertainty.source.information(1), OwnFrames(posterior)
+    rows = rows_of(estimator, holed())
+    information, frames = information_of(estimator), OwnFrames(posterior)
     all_blocks = list(rows.map(lambda block: block))
     own_block = next(block for block in all_blocks if row in block.numbers)
     source = _sources_of_weights(posterior, own_block)[:, own_block.numbers == row]

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from catalogue import assert_equal_to_rounding, mixture, overlapping
+from catalogue import assert_equal_to_rounding, mixture, overlapping, set_sizes
 from sklearn.base import clone
 from threadpoolctl import threadpool_info
 
@@ -62,8 +62,7 @@ def interrupted():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Passes over 120 rows in several blocks."""
-    monkeypatch.setattr(row_blocks.blocks, "_MIN_ROWS", 32)
-    monkeypatch.setattr(row_blocks.blocks, "_BLOCK_BYTES", 2**10)
+    set_sizes(monkeypatch, least_rows=32, block_bytes=2**10)
 
 
 def duration(function):

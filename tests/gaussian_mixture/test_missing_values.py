@@ -10,12 +10,15 @@ from catalogue import (
     MODELS,
     covariance_by,
     dense,
+    formed_information,
     half_of,
     mixture,
     model_id,
     models_in_turn,
     newton_decrement,
     peak_memory,
+    posterior_of,
+    rows_of,
     three_blobs,
     use_information,
 )
@@ -28,7 +31,6 @@ from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
     missing_information_product,
 )
-from sklearn_lrvb.row_blocks import rows_of_array
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 half_of_the_catalogue = pytest.mark.parametrize("model", half_of(MODELS), ids=model_id)
@@ -44,7 +46,7 @@ HYPERPARAMETERS = (
 
 def log_densities(estimator, X):
     """rho by marginal normal densities of what is seen, (n, K)."""
-    posterior = estimator._fitted.posterior
+    posterior = posterior_of(estimator)
     model = {"covariance_type": estimator.covariance_type}
     n_components, n_features = estimator.means_.shape
     precisions = np.array([np.atleast_2d(p) for p in dense(model, estimator.precisions_, n_components)])
@@ -76,7 +78,7 @@ def test_scores_are_marginal_densities_of_what_is_seen(model):
         rtol=1e-8,
         atol=1e-11,
     )
-    divergence = estimator._fitted.posterior.divergences.total
+    divergence = posterior_of(estimator).divergences.total
     np.testing.assert_allclose(estimator.lower_bound_, scores.sum() - divergence, rtol=1e-11)
 
 
@@ -131,7 +133,7 @@ def test_the_dual_solver_gives_the_same_answers(model, n, monkeypatch):
             use_information(solver, patch)
             estimator = mixture(model, n).fit(holed())
             kept.append(answers(estimator))
-            assert estimator._uncertainty.source._matrix.name == solver
+            assert formed_information(estimator).name == solver
     for name, values in expected[0].items():
         atol = 1e-7 * np.nanmax(np.abs(values))
         np.testing.assert_allclose(found[0][name], values, atol=atol, err_msg=name)
@@ -157,8 +159,8 @@ def test_the_matrix_is_that_of_the_products(covariance_type, hidden_values):
     estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.05}, 3, max_iter=5, tol=1e3).fit(
         X
     )
-    posterior = estimator._fitted.posterior
-    rows = rows_of_array(X, estimator._fitted.origin, None, np.random.default_rng(0).uniform(0.5, 2.0, 480))
+    posterior = posterior_of(estimator)
+    rows = rows_of(estimator, X, np.random.default_rng(0).uniform(0.5, 2.0, 480))
     for way in ["own frames"] + ["pairs"] * (covariance_type == "full"):
         matrix = missing_information(rows, posterior, [way], hidden_values)
         products = missing_information_product(rows, posterior, np.eye(len(matrix)), hidden_values)

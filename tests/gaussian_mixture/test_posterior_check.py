@@ -5,7 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, WEIGHT_PRIORS, mixture, overlapping
+from catalogue import (
+    COVARIANCE_TYPES,
+    WEIGHT_PRIORS,
+    information_of,
+    mixture,
+    overlapping,
+    posterior_of,
+    uncertainty_of,
+)
 from sampling_problems import PROPER, THETA, model_id, problem
 from scipy.linalg import block_diag, eigh
 
@@ -90,7 +98,7 @@ def test_directions_are_those_of_missing_information():
     assert inflations[0] > 1.5
     sigma = case.sampler.density.root @ case.sampler.density.root.T
     np.testing.assert_allclose(directions @ np.linalg.solve(sigma, directions.T), np.eye(4), atol=1e-9)
-    eigenvalue, _ = case.mixture._uncertainty.source.information(1).smallest_eigenvalue()
+    eigenvalue, _ = information_of(case.mixture).smallest_eigenvalue()
     assert inflations[0] == pytest.approx(1 / eigenvalue, rel=0.02)  # the logits have an excess beside
 
 
@@ -100,9 +108,9 @@ def test_directions_solve_the_dense_problem(n_features):
     rows = np.random.default_rng(0).normal(size=(2000, n_features))
     rows[:800] += 3.0 / np.sqrt(n_features)
     estimator = mixture({"covariance_type": "full"}).fit(rows)
-    sampler = PosteriorSampler(estimator._uncertainty)
+    sampler = PosteriorSampler(uncertainty_of(estimator))
     inflations, directions = sampler.inflations(3)
-    posterior = estimator._fitted.posterior
+    posterior = posterior_of(estimator)
     complete = complete_information(posterior)
     root = sampler.copula.logit_jacobian.T @ complete.dense_root
     logits = root @ root.T + sampler.copula.logit_excess_root.T @ sampler.copula.logit_excess_root

@@ -10,7 +10,9 @@ from catalogue import (
     covariance_by,
     mixture,
     overlapping,
+    rows_of,
     three_blobs,
+    uncertainty_of,
     use_information,
 )
 
@@ -65,8 +67,9 @@ def everything(X, weights, **parameters):
     fit.influence(X), fit.influence(X, "covariances", "weight")
     fit.influence(X, out=np.empty((len(X), 2, X.shape[1], X.shape[1]), dtype=np.float32))
     fit.leverage(X), fit.loo_score_samples(X, sample_weight=weights)
-    rows, parameters = fit._training_rows(X, weights, fit._fitted), fit._drawn(3, 0)
-    PosteriorSampler(fit._uncertainty).log_likelihood(rows, parameters)
+    sampler = PosteriorSampler(uncertainty_of(fit))
+    rows, parameters = rows_of(fit, X, weights), sampler.draws(3, np.random.RandomState(0))
+    sampler.log_likelihood(rows, parameters)
     log_likelihood(rows, parameters), log_likelihood_and_moments(rows, parameters)
     moments_of_random_assignments(rows, parameters, 0)
     fit.get_posterior_covariance("means", method="sandwich", X=X, sample_weight=weights)

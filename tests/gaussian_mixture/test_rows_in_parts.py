@@ -10,16 +10,24 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from catalogue import COVARIANCE_TYPES, PRIORS, assert_same_left_out, mixture, overlapping, three_blobs
+from catalogue import (
+    COVARIANCE_TYPES,
+    PRIORS,
+    assert_same_left_out,
+    mixture,
+    overlapping,
+    rows_of,
+    set_sizes,
+    three_blobs,
+    uncertainty_of,
+)
 from dask.callbacks import Callback
 from sklearn.base import clone
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture import influence_methods
-from sklearn_lrvb.gaussian_mixture.fitting import search, starts
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import scores_of_one_step
-from sklearn_lrvb.row_blocks import dask_rows, given_rows
+from sklearn_lrvb.row_blocks import dask_rows
 from sklearn_lrvb.row_blocks.parts import ChangedRowsError
 
 # Passes of a source besides those of the steps: a look at the columns, the first pass, the default prior, the
@@ -40,14 +48,13 @@ def _in_this_thread():
 @pytest.fixture(autouse=True)
 def _few_refits(monkeypatch):
     # as of very many rows, of which the 25 that move the fit the furthest are left out by a refit
-    monkeypatch.setattr(influence_methods, "_ROWS_OF_REFITS", 0)
+    set_sizes(monkeypatch, rows_of_refits=0)
 
 
 @pytest.fixture
 def starts_from_samples(monkeypatch):
     """Have 300 rows count as very many."""
-    for module in (search, starts):
-        monkeypatch.setattr(module, "SAMPLE_ROWS", 120)
+    set_sizes(monkeypatch, sample_rows=120)
 
 
 def divided(rows, lengths=LENGTHS):
@@ -139,8 +146,8 @@ def assert_same_answers(fit, reference, X, weights, given, given_weights):
         assert_same_rows(computed[name], ask(reference, X), name)
     left_out = computed["leave-one-out"]
     if dask.is_dask_collection(given):  # There nothing is refitted.
-        rows = given_rows(reference, X, weights, reference._fitted.origin)
-        without = scores_of_one_step(reference._uncertainty.one_steps_without_rows(rows, rows.counted()))
+        rows = rows_of(reference, X, weights)
+        without = scores_of_one_step(uncertainty_of(reference).one_steps_without_rows(rows, rows.counted()))
         assert_same_rows(left_out, without, "leave-one-out")
     else:
         assert_same_left_out(left_out, reference.loo_score_samples(X, sample_weight=weights))

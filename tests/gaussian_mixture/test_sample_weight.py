@@ -16,6 +16,7 @@ from catalogue import (
     mixture,
     models_in_turn,
     overlapping,
+    set_sizes,
     three_blobs,
     use_information,
 )
@@ -468,8 +469,7 @@ def test_weights_follow_their_rows_into_blocks_and_threads(covariance_type, solv
     rows, weights = three_blobs(600, n_features=2), np.resize(BROKEN, 600)
     model = {"covariance_type": covariance_type, "solver": solver, "tol": 1e-6}
     whole = mixture(model, 3).fit(rows, sample_weight=weights)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 128)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MIN_ROWS", 128)
+    set_sizes(monkeypatch, most_rows=128, least_rows=128)
     for n_jobs in (None, 2):
         blocks = mixture(model, 3, n_jobs=n_jobs).fit(rows, sample_weight=weights)
         assert_same_posterior(blocks, whole, rtol=1e-7)

@@ -7,13 +7,13 @@ import threading
 
 import numpy as np
 import pytest
-from catalogue import rows_around_mean
+from catalogue import rows_around_mean, set_sizes
 from joblib import parallel_config
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_lrvb import row_blocks
-from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, RowNumbers, array_rows, batches, rows_of_array
+from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, RowNumbers, batches, rows_of_array
 from sklearn_lrvb.row_blocks.parts import BatchRows
 
 
@@ -25,7 +25,7 @@ def X(request):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of ten rows, whatever is made of them."""
-    monkeypatch.setattr(row_blocks.blocks, "_MAX_ROWS", 10)
+    set_sizes(monkeypatch, most_rows=10)
 
 
 def itself(block):
@@ -38,7 +38,7 @@ def itself(block):
 @pytest.mark.parametrize("size", [1, 7, 999, 1000, 5000])
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_blocks_cover_the_rows_in_order(X, size, n_jobs, monkeypatch):
-    monkeypatch.setattr(row_blocks.blocks, "_MAX_ROWS", size)
+    set_sizes(monkeypatch, most_rows=size)
     origin = np.array([1e4, -3.0, 0.5])
     weights = np.arange(1000.0)
     blocks = list(ArrayRows(X, origin, n_jobs, weights).map(itself))
@@ -210,7 +210,7 @@ def test_threads_use_one_blas_thread_each(small_blocks):
     [(None, False), (RowNumbers(6, of_product=50), True), (RowNumbers(6, of_product=49), False)],
 )
 def test_threads_are_for_large_products(numbers, threads, small_blocks, monkeypatch):
-    monkeypatch.setattr(array_rows, "_LEAST_PRODUCT_FOR_THREADS", 50)
+    set_sizes(monkeypatch, product_for_threads=50)
     rows = ArrayRows(np.zeros((1000, 3)), np.zeros(3), n_jobs=2)
 
     def blas_and_thread(block):

@@ -4,12 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, complete_rows, mixture
+from catalogue import COVARIANCE_TYPES, complete_rows, mixture, posterior_of, rows_of
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.information.observed_information import solver_costs, sweep_cost
-from sklearn_lrvb.row_blocks import ArrayRows
 
 K, P = 3, 4
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -119,8 +118,8 @@ def test_newtons_step_adds_to_the_sufficient_statistics(covariance_type, rng):
     # a step by the sweep's own residual is the sweep
     estimator = mixture({"covariance_type": covariance_type}, 2, solver="coordinate_ascent", tol=1e9)
     X = rng.normal(size=(60, 3)) + 2.0 * np.eye(2, 3)[np.arange(60) % 2]
-    posterior = estimator.fit(X)._fitted.posterior
-    result = e_step(ArrayRows(X, estimator._fitted.origin), posterior)
+    posterior = posterior_of(estimator.fit(X))
+    result = e_step(rows_of(estimator, X), posterior)
     by_sweep, by_step = (
         posterior.m_step(result.moments),
         posterior.after_step(posterior.residual(result.moments)),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from catalogue import MODELS, mixture
+from catalogue import MODELS, mixture, posterior_of, rows_of
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import FullPair
 
@@ -12,8 +12,8 @@ def test_moments_add_over_blocks_to_what_the_features_give(n_features):
     rng = np.random.default_rng(n_features)
     X = rng.normal(size=(120, n_features)) + np.arange(120)[:, None] % 2
     estimator = mixture({**MODELS[0], "solver": "coordinate_ascent", "tol": 1e9}).fit(X)
-    posterior = estimator._fitted.posterior
-    rows, weights = (X - estimator._fitted.origin).T, rng.random(120)
+    posterior = posterior_of(estimator)
+    rows, weights = (X - rows_of(estimator, X).origin).T, rng.random(120)
     weights[::3] = 0.0
     pair = FullPair(posterior, 0, 1)
     whole = pair.moments(rows, weights)

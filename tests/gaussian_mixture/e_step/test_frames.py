@@ -11,14 +11,16 @@ from catalogue import (
     model_id,
     overlapping,
     peak_memory,
+    posterior_of,
+    rows_of,
+    set_sizes,
     three_blobs,
 )
 
-from sklearn_lrvb import LRVBGaussianMixture, row_blocks
+from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import CommonFrame, OwnFrames, frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, normalized
-from sklearn_lrvb.gaussian_mixture.fitting import starts
 from sklearn_lrvb.row_blocks import ArrayRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -27,8 +29,7 @@ every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def state(model, X, n_components=2, **parameters):
     """The posterior of a fit, and X as it sees it."""
     estimator = mixture(model, n_components, **parameters).fit(X)
-    fitted_state = estimator._fitted
-    return fitted_state.posterior, ArrayRows(X, fitted_state.origin)
+    return posterior_of(estimator), rows_of(estimator, X)
 
 
 def seen_by(frames, block):
@@ -138,8 +139,8 @@ def test_tight_clusters_start_with_all_their_digits(covariance_type):
     np.testing.assert_allclose(np.sort(estimator.weights_), 1 / 3, rtol=1e-9)
     scales = np.sqrt(
         np.linalg.eigvalsh(
-            estimator._fitted.posterior.structure.dense(
-                estimator._fitted.posterior.structure.by_group(estimator.covariances_)
+            posterior_of(estimator).structure.dense(
+                posterior_of(estimator).structure.by_group(estimator.covariances_)
             )
         )
     )
@@ -162,8 +163,7 @@ def test_blocks_and_threads_change_nothing(covariance_type, n_features, monkeypa
     X = three_blobs(1500, n_features)
     posterior, rows = state({"covariance_type": covariance_type}, X, 3)
     whole = e_step(rows, posterior)
-    monkeypatch.setattr(row_blocks.blocks, "_MIN_ROWS", 7)
-    monkeypatch.setattr(row_blocks.blocks, "_BLOCK_BYTES", 2**13)
+    set_sizes(monkeypatch, least_rows=7, block_bytes=2**13)
     small = e_step(rows, posterior)
     assert small.lower_bound == pytest.approx(whole.lower_bound, rel=1e-13)
     assert small.n_alternatives == whole.n_alternatives
@@ -191,7 +191,7 @@ def test_a_sweep_makes_nothing_of_the_size_of_the_data(covariance_type, n_featur
 
 @pytest.mark.parametrize("n_features", [2, 10])
 def test_the_memory_of_a_fit_does_not_grow_with_the_rows(n_features, monkeypatch):
-    monkeypatch.setattr(starts, "SAMPLE_ROWS", 2**13)  # of a start, which is held in memory
+    set_sizes(monkeypatch, sample_rows=2**13)  # of a start, which is held in memory
     estimator = LRVBGaussianMixture(n_components=3, random_state=0)
     few, many = (np.tile(three_blobs(400, n_features), (n, 1)) for n in (100, 400))
     assert peak_memory(lambda: estimator.fit(many)) < 1.1 * peak_memory(lambda: estimator.fit(few))
@@ -201,7 +201,7 @@ def test_labels_of_one_pass_agree_with_densities():
     X = overlapping()
     estimator = fitted(MODELS[0])
     proba = estimator.predict_proba(X)
-    posterior = estimator._fitted.posterior
-    block = ArrayRows(X, estimator._fitted.origin).block(slice(0, len(X)))
+    posterior = posterior_of(estimator)
+    block = rows_of(estimator, X).block(slice(0, len(X)))
     densities, _ = seen_by(CommonFrame(posterior), block)
     np.testing.assert_allclose(normalized(densities)[0].T, proba, atol=1e-12)

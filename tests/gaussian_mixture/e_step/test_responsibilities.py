@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, mixture, three_blobs
+from catalogue import COVARIANCE_TYPES, mixture, posterior_of, rows_of, three_blobs
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import CommonFrame, OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
@@ -16,7 +16,6 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     expect,
     normalized,
 )
-from sklearn_lrvb.row_blocks import rows_of_array
 
 
 @pytest.mark.parametrize("least", [-1e34, -1e36, -1e300, -np.inf])
@@ -56,8 +55,7 @@ def test_changes_centred_on_their_average_have_none_left():
 def test_the_e_step_of_a_block_in_any_frames(covariance_type, frames):
     X = three_blobs()
     estimator = mixture({"covariance_type": covariance_type}, 3).fit(X)
-    fitted = estimator._fitted
-    rows, posterior = rows_of_array(X, fitted.origin), fitted.posterior
+    rows, posterior = rows_of(estimator, X), posterior_of(estimator)
     block = rows.block(slice(0, 300))
     whole = expect(frames(posterior), block)
     log_densities = whole.log_densities

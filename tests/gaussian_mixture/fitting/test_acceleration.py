@@ -2,17 +2,22 @@
 
 import numpy as np
 import pytest
-from catalogue import MODELS, fitted, mixture, model_id, newton_decrement, overlapping, three_blobs
+from catalogue import (
+    MODELS,
+    fitted,
+    mixture,
+    model_id,
+    newton_decrement,
+    overlapping,
+    posterior_of,
+    rows_of,
+    three_blobs,
+)
 
 from benchmarks.problems.clusters import PROBLEMS
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.fitting.acceleration import Acceleration
-from sklearn_lrvb.row_blocks import ArrayRows
-
-
-def posterior_of(estimator):
-    return estimator._fitted.posterior
 
 
 @pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -31,7 +36,7 @@ def test_proposals_get_further_than_as_many_sweeps():
     X = three_blobs()
     with pytest.warns(UserWarning, match="did not converge"):
         begun = mixture({}, 3, solver="coordinate_ascent", max_iter=8, tol=0.0).fit(X)
-    rows = ArrayRows(X, begun._fitted.origin)
+    rows = rows_of(begun, X)
     optimum = posterior_of(mixture({}, 3).fit(X))
     plain = accelerated = posterior_of(begun)
     acceleration = Acceleration()

@@ -11,12 +11,14 @@ from catalogue import (
     MODELS,
     SOLVERS,
     fitted,
+    formed_information,
     half_of,
     mixture,
     model_id,
     models_in_turn,
     newton_decrement,
     overlapping,
+    set_sizes,
     three_blobs,
     use_information,
 )
@@ -26,7 +28,6 @@ from benchmarks.problems.clusters import PROBLEMS
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import estimator as estimator_module
 from sklearn_lrvb.gaussian_mixture import information
-from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
 from sklearn_lrvb.linear_response.solvers import DualInformation, PrimalInformation
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -67,7 +68,7 @@ def test_every_solver_of_the_information_ends_at_the_same_optimum(model, informa
     assert distance.max() < 1e-6
     np.testing.assert_allclose(estimator.posterior_std_, expected.posterior_std_, rtol=1e-6)
     formed = {"primal": PrimalInformation, "dual": DualInformation, "matrix_free": type(None)}[information]
-    assert isinstance(estimator._uncertainty.source._matrix, formed)
+    assert isinstance(formed_information(estimator), formed)
 
 
 @catalogue
@@ -258,7 +259,7 @@ def test_an_optimum_shows_in_few_products_where_a_matrix_would_cost_more(monkeyp
 
 
 def test_the_decrement_travels_where_the_matrix_is_too_large_to(monkeypatch):
-    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
+    set_sizes(monkeypatch, pickled_bytes=0)
     problem = PROBLEMS["twenty-diagonal"]
     X = problem.simulate()
     estimator = LRVBGaussianMixture(n_components=20, covariance_type="diag", random_state=0).fit(X)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalogue import overlapping
+from catalogue import overlapping, posterior_of, rows_of
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -13,7 +13,6 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import MAX_AMPLIFICATION
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
-from sklearn_lrvb.row_blocks import ArrayRows
 
 N_SWEEPS = 6
 
@@ -97,8 +96,7 @@ def fitted_or_none(mixture, X, weights):
 
 def state_of(mixture, X, weights):
     """The rows of a fit, and the posterior at its end."""
-    fit = mixture._fitted
-    return ArrayRows(X, fit.origin, None, weights), fit.posterior
+    return rows_of(mixture, X, weights), posterior_of(mixture)
 
 
 def round_off(posterior, lower_bound, rows):

@@ -14,6 +14,7 @@ from catalogue import (
     models_in_turn,
     newton_decrement,
     overlapping,
+    posterior_of,
     rows_around_mean,
     three_blobs,
 )
@@ -47,7 +48,7 @@ STICKS = {"weight_concentration_prior_type": "dirichlet_process"}
 
 
 def counts_of(estimator):
-    return estimator._fitted.posterior.counts
+    return posterior_of(estimator).counts
 
 
 def surplus(model, moves, X, n_components=10, **parameters):

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, PRIORS, mixture, overlapping, rows_around_mean, three_blobs
+from catalogue import (
+    COVARIANCE_TYPES,
+    PRIORS,
+    mixture,
+    overlapping,
+    posterior_of,
+    rows_around_mean,
+    set_sizes,
+    three_blobs,
+)
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_blobs
 from sklearn.decomposition import PCA
@@ -14,7 +23,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.fitting import noise_cost, starts
+from sklearn_lrvb.gaussian_mixture.fitting import noise_cost
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import (
     COSTLY,
     _bound_from_rows,
@@ -47,7 +56,7 @@ def message_of(estimator, X):
 
 
 def cost_of(estimator, X, sample_weight=None):
-    return costly_noise(rows_around_mean(X, sample_weight=sample_weight), estimator._fitted.posterior)
+    return costly_noise(rows_around_mean(X, sample_weight=sample_weight), posterior_of(estimator))
 
 
 def planted(n_features=4, scale=1e-3):
@@ -101,7 +110,7 @@ def test_weights_count_rows(covariance_type):
 def test_the_bound_from_traces_is_one(covariance_type, reg_covar):
     X = overlapping()
     estimator = quiet(mixture({"covariance_type": covariance_type, "reg_covar": reg_covar}), X)
-    posterior = estimator._fitted.posterior
+    posterior = posterior_of(estimator)
     bound = _bound_from_traces(posterior, posterior.whiteners)
     cost = cost_of(estimator, X)
     assert np.isfinite(bound)
@@ -120,7 +129,7 @@ def test_without_noise_there_is_no_cost(covariance_type):
 
 @every_type
 def test_harmless_noise_needs_no_pass_over_the_rows(covariance_type, monkeypatch):
-    posterior = mixture({"covariance_type": covariance_type}).fit(overlapping())._fitted.posterior
+    posterior = posterior_of(mixture({"covariance_type": covariance_type}).fit(overlapping()))
     rows = rows_around_mean(overlapping())
     monkeypatch.setattr(ArrayRows, "total", None)
     assert costly_noise(rows, posterior) is None
@@ -275,7 +284,7 @@ def test_the_start_is_that_of_k_means_after_the_scaler():
 
 def test_the_start_of_many_rows_is_that_of_a_sample(monkeypatch):
     X = np.concatenate([planted(), planted()])
-    monkeypatch.setattr(starts, "SAMPLE_ROWS", 200)
+    set_sizes(monkeypatch, sample_rows=200)
     rows = rows_around_mean(X)
     function = standardized_kmeans(rows, 3, np.random.RandomState(0))
     made = rows.concatenated(lambda block: function(block).T)
@@ -294,7 +303,7 @@ def test_the_bound_from_rows_is_one(covariance_type, n_samples, reg_covar):
         + 5.0 * np.eye(3, 20)[np.arange(n_samples) % 3]
     )
     estimator = quiet(mixture({"covariance_type": covariance_type, "reg_covar": reg_covar}, 3), X)
-    posterior, rows = estimator._fitted.posterior, rows_around_mean(X)
+    posterior, rows = posterior_of(estimator), rows_around_mean(X)
     bound = _bound_from_rows(posterior, posterior.whiteners)
     cost = _directions(rows, posterior).costs.sum()
     assert cost <= bound
@@ -345,7 +354,7 @@ def test_it_is_the_same_in_the_span_of_the_rows(n_samples, within, beyond, covar
         covariance_prior=covariance_prior,
         mean_prior=mean_prior if within else None,
     )
-    posterior, rows = quiet(estimator, X)._fitted.posterior, rows_around_mean(X)
+    posterior, rows = posterior_of(quiet(estimator, X)), rows_around_mean(X)
     span = RowSpan.if_smaller(rows, posterior.prior, 1e-3 if covariance_prior is None else None)
     projected = span.projected(posterior)
     whole, in_span = (_directions(*pair).costs.sum() for pair in ((rows, posterior), (span.rows, projected)))

@@ -10,6 +10,7 @@ from catalogue import (
     model_id,
     models_in_turn,
     rows_around_mean,
+    set_sizes,
     three_blobs,
 )
 
@@ -114,7 +115,7 @@ def test_the_search_parts_what_a_start_had_joined(model, joined):
 def test_the_search_parts_clusters_of_rows_with_holes_and_of_a_sample(
     covariance_type, n_sampled, holes, monkeypatch
 ):
-    monkeypatch.setattr(search_module, "SAMPLE_ROWS", n_sampled)
+    set_sizes(monkeypatch, sample_rows=n_sampled)
     X = with_holes(four_blobs(spread=3.0), holes)
     model = {"covariance_type": covariance_type, "init_params": merged_start([0, 0, 0, 0])}
     found = mixture(model, 6, moves="search").fit(X)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from catalogue import overlapping, rows_around_mean, three_blobs
+from catalogue import overlapping, rows_around_mean, set_sizes, three_blobs
 from scipy.sparse import issparse
 from sklearn.metrics import pairwise_distances
 
@@ -61,7 +61,7 @@ def test_a_warm_start_needs_no_start():
 
 
 def test_kmeans_of_many_rows_assigns_all_to_the_nearest_center(monkeypatch):
-    monkeypatch.setattr(starts, "SAMPLE_ROWS", 100)
+    set_sizes(monkeypatch, sample_rows=100)
     responsibilities = start("kmeans")
     labels = responsibilities.argmax(axis=1)
     np.testing.assert_array_equal(responsibilities.sum(axis=1), 1)
@@ -93,7 +93,7 @@ def test_a_fit_from_a_sample_is_the_fit(monkeypatch):
         "weight_concentration_prior_type": "dirichlet_distribution",
     }
     whole = LRVBGaussianMixture(**shared).fit(rows)
-    monkeypatch.setattr(starts, "SAMPLE_ROWS", 300)
+    set_sizes(monkeypatch, sample_rows=300)
     sampled = LRVBGaussianMixture(**shared).fit(rows)
     np.testing.assert_allclose(np.sort(sampled.weights_), np.sort(whole.weights_), rtol=1e-7)
 
@@ -107,7 +107,7 @@ def test_rows_far_from_the_origin_go_to_the_nearest_center():
 
 
 def test_a_row_of_nearly_all_the_weight_does_not_starve_the_sample(monkeypatch):
-    monkeypatch.setattr(starts, "SAMPLE_ROWS", 100)
+    set_sizes(monkeypatch, sample_rows=100)
     weights = np.ones(300)
     weights[7] = 1e9
     assert start("kmeans", weights=weights).sum(axis=0).min() > 0

@@ -15,6 +15,7 @@ from catalogue import (
     covariance_by,
     dense,
     fitted,
+    formed_information,
     half_of,
     mixture,
     model_id,
@@ -22,7 +23,11 @@ from catalogue import (
     newton_decrement,
     of_structure,
     overlapping,
+    posterior_of,
+    rows_of,
+    set_sizes,
     three_blobs,
+    uncertainty_of,
     unique,
     use_information,
 )
@@ -48,7 +53,6 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     observed_information,
     solver_costs,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty import targets, uncertainty
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 from sklearn_lrvb.linear_response.solvers import DualInformation, information_from_arrays
 from sklearn_lrvb.row_blocks import ArrayRows, RowBlock
@@ -249,8 +253,8 @@ def test_missing_information_is_its_definition(
     model = {"reg_covar": reg_covar, "solver": "coordinate_ascent", "tol": 1e9}
     estimator = mixture({**model, "covariance_type": covariance_type}, n_components, n_jobs=n_jobs)
     estimator.fit(X, sample_weight=weights)
-    posterior = estimator._fitted.posterior
-    rows = ArrayRows(X, estimator._fitted.origin, n_jobs, weights)
+    posterior = posterior_of(estimator)
+    rows = rows_of(estimator, X, weights, n_jobs)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     scale = max(np.abs(missing).max(), 1e-3)
     for chosen in ways(posterior):
@@ -286,8 +290,8 @@ def test_missing_information_of_many_rows_is_its_definition(
     weights = rng.uniform(0.1, 3.0, size=150) if weighted else None
     model = {"covariance_type": covariance_type, "reg_covar": 0.05, "solver": "coordinate_ascent", "tol": 1e9}
     estimator = mixture(model, n_components).fit(X, sample_weight=weights)
-    posterior = estimator._fitted.posterior
-    rows = ArrayRows(X, estimator._fitted.origin, None, weights)
+    posterior = posterior_of(estimator)
+    rows = rows_of(estimator, X, weights)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
     formed = missing_information(rows, posterior)
@@ -301,9 +305,8 @@ def test_frames_of_any_shape_lose_nothing(ratio, crossed):
     rng = np.random.default_rng(0)
     shapes = np.array([[1.0, ratio], [ratio, 1.0] if crossed else [ratio, 0.3 * ratio]])
     centers = np.array([[1.0, 0.0], [0.0, 1.0]]) * shapes
-    fit = mixture(MODELS[0]).fit(overlapping())._fitted
     posterior = replace(
-        fit.posterior,
+        posterior_of(mixture(MODELS[0]).fit(overlapping())),
         counts=np.array([240.0, 200.0]),
         centred_means=centers,
         covariance_cholesky=np.array([np.diag(shape) for shape in shapes]),
@@ -329,8 +332,8 @@ def test_components_far_apart_lose_nothing_to_a_common_frame():
     X = np.concatenate([rng.normal(size=(300, 2)), 0.01 * rng.normal(size=(50, 2)) + 0.5])
     X = np.concatenate([X, [4.0, 0.0] + rng.normal(size=(200, 2)) * [0.1, 10.0]])
     estimator = mixture(MODELS[0], 3).fit(X)
-    posterior = estimator._fitted.posterior
-    rows = ArrayRows(X, estimator._fitted.origin)
+    posterior = posterior_of(estimator)
+    rows = rows_of(estimator, X)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
     for chosen in ways(posterior):
@@ -343,8 +346,8 @@ def test_pairs_far_from_others_lose_nothing_to_a_shared_precision():
     X = (np.random.default_rng(0).normal(size=(100, 4, 2)) + centers).reshape(-1, 2)
     model = {"covariance_type": "tied", "init_params": np.tile(np.eye(4), (100, 1))}
     estimator = mixture(model, 4, solver="coordinate_ascent", tol=1e9).fit(X)
-    posterior = estimator._fitted.posterior
-    rows = ArrayRows(X, estimator._fitted.origin)
+    posterior = posterior_of(estimator)
+    rows = rows_of(estimator, X)
     responsibilities = expect(OwnFrames(posterior), rows.block(slice(0, 400))).responsibilities
     T = complete_information(posterior).times_root_transposed(np.eye(20 - 5))
     missing = missing_by_definition(posterior, rows, responsibilities.T)
@@ -355,8 +358,8 @@ def test_pairs_far_from_others_lose_nothing_to_a_shared_precision():
 def test_certain_rows_are_skipped_without_a_trace(shift):
     X = np.concatenate([overlapping(2400), overlapping(2400) + [shift, 0.0]])
     estimator = mixture(MODELS[0], 4).fit(X)
-    posterior = estimator._fitted.posterior
-    rows = ArrayRows(X, estimator._fitted.origin)
+    posterior = posterior_of(estimator)
+    rows = rows_of(estimator, X)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     complete = complete_information(posterior)
     T = complete.times_root_transposed(np.eye(len(missing)))
@@ -371,9 +374,8 @@ def test_certain_rows_are_skipped_without_a_trace(shift):
 def test_outliers_count_by_their_features():
     # an outlier that is all but certain (r = 1e-13) and 1000 sd away, among rows of which most are certain
     X = np.concatenate([overlapping(), overlapping() + [-60.0, 0.0], [[-8.5, 1000.0]]])
-    fit = mixture(MODELS[0]).fit(overlapping())._fitted
     two_disks = replace(
-        fit.posterior,
+        posterior_of(mixture(MODELS[0]).fit(overlapping())),
         counts=np.array([240.0, 241.0]),
         centred_means=np.array([[0.0, 0.0], [3.0, 0.0]]),
         covariance_cholesky=np.array([np.eye(2)] * 2),
@@ -421,7 +423,7 @@ def test_every_solver_gives_the_same_influence(information, monkeypatch):
 
 def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
     use_information("matrix_free", monkeypatch)
-    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
+    set_sizes(monkeypatch, pickled_bytes=0)
     X = overlapping()
     estimator = mixture(MODELS[0]).fit(X)
     means_std = estimator.means_std_
@@ -486,7 +488,7 @@ def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     means_std, weights_std = estimator.means_std_, estimator.weights_std_
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert isinstance(estimator._uncertainty.source._matrix, DualInformation)
+    assert isinstance(formed_information(estimator), DualInformation)
     assert peak < 30 * X.nbytes  # mostly two columns of 40,602 and scratch
     with pytest.raises(MemoryError, match=r"in 200 features has 20100 unknowns.*Ask for means and weights"):
         estimator.precisions_std_
@@ -506,8 +508,7 @@ def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
     X = overlapping()
     estimator = mixture(MODELS[0]).fit(X)
     whole = {target: estimator.influence(X[:7], target) for target in TARGETS}
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 1)
-    monkeypatch.setattr(targets, "_JACOBIAN_SIZE", 1)
+    set_sizes(monkeypatch, batch_bytes=1, jacobian_size=1)
     for target, influence in whole.items():
         scale = np.abs(influence).max()
         np.testing.assert_allclose(estimator.influence(X[:7], target), influence, atol=1e-8 * scale)
@@ -554,7 +555,7 @@ def test_rows_count_that_say_next_to_nothing_of_one_of_their_components(
 
 
 def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
-    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
+    set_sizes(monkeypatch, pickled_bytes=0)
     X = overlapping()
     estimator = mixture({**MODELS[0], "solver": "coordinate_ascent", "tol": 1e-12}).fit(X)
     before = pickle.dumps(estimator)
@@ -562,7 +563,7 @@ def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
     found = [covariance_by(solver, pickle.loads(before), X=X) for solver in INFORMATION]
     for covariance in (pickle.loads(before).get_posterior_covariance(X=X), *found):
         np.testing.assert_allclose(covariance, expected, atol=1e-8 * np.abs(expected).max())
-    assert estimator._uncertainty.source._matrix is not None
+    assert formed_information(estimator) is not None
 
 
 def test_warnings_and_errors_name_the_callers_line():
@@ -573,8 +574,8 @@ def test_warnings_and_errors_name_the_callers_line():
         lambda: estimator.influence(overlapping()),
         lambda: estimator.get_posterior_covariance("means"),
     ):
-        estimator._uncertainty.source._has_warned = False
-        estimator._uncertainty._std.clear()
+        uncertainty_of(estimator).source._has_warned = False
+        uncertainty_of(estimator)._std.clear()
         with pytest.warns(UserWarning, match="away from its optimum") as caught:
             ask()
         assert caught[0].filename == __file__
@@ -612,8 +613,8 @@ def test_the_smaller_form_of_a_dual_information_is_stored(distance, form):
     X = np.random.default_rng(0).normal(size=(300, 8))
     X[:150, 0] += distance
     estimator = mixture(MODELS[0]).fit(X)
-    posterior = estimator._fitted.posterior
-    rows = ArrayRows(X, estimator._fitted.origin)
+    posterior = posterior_of(estimator)
+    rows = rows_of(estimator, X)
     information = observed_information(rows, posterior, e_step(rows, posterior), solver="dual")
     arrays = information.to_arrays()
     assert set(arrays) == form

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalogue import MODELS, fitted, mixture, model_id, overlapping, unique
+from catalogue import MODELS, fitted, mixture, model_id, overlapping, posterior_of, rows_of, unique
 
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
-from sklearn_lrvb.row_blocks import ArrayRows
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 
@@ -28,8 +27,8 @@ def test_lower_bound_does_not_depend_on_units_but_through_the_density(model):
 @catalogue
 def test_the_fixed_point_is_where_the_lower_bound_is_highest(model):
     estimator = fitted(model)
-    posterior = estimator._fitted.posterior
-    rows = ArrayRows(overlapping(), estimator._fitted.origin)
+    posterior = posterior_of(estimator)
+    rows = rows_of(estimator, overlapping())
     best = e_step(rows, posterior).lower_bound
     assert best == pytest.approx(estimator.lower_bound_, rel=1e-13)
     rng = np.random.default_rng(0)
@@ -50,7 +49,7 @@ def test_the_fixed_point_is_where_the_lower_bound_is_highest(model):
 
 
 def test_moved_round_trip():
-    posterior = fitted(MODELS[0])._fitted.posterior
+    posterior = posterior_of(fitted(MODELS[0]))
     change = np.random.default_rng(0).normal(size=(2, 2))
     second = posterior.effective_degrees_of_freedom[:, None, None] * np.eye(2)
     moments = Moments(posterior.counts, 0 * change, second)

@@ -16,6 +16,8 @@ from catalogue import (
     mixture,
     model_id,
     overlapping,
+    set_sizes,
+    uncertainty_of,
     unique_of_draws,
     use_information,
 )
@@ -193,7 +195,7 @@ def test_weights_of_distant_components_are_broken_sticks():
 )
 def test_the_logit_of_two_weights_has_the_variance_reported(model):
     # log pi_0 - log pi_1 is linear in log pi
-    uncertainty = fitted(model)._uncertainty
+    uncertainty = uncertainty_of(fitted(model))
     copula = PosteriorCopula(uncertainty.targets, uncertainty.source.information(1))
     covariance = fitted(model).get_posterior_covariance("log_weights")
     contrast = np.array([1.0, -1.0])
@@ -303,7 +305,7 @@ def test_every_solver_draws_the_same(solver, monkeypatch):
 @catalogue
 def test_the_normal_copula_has_the_covariance_of_linear_response(model):
     """Responses are linear in the normals, so that their root is their value at the unit vectors."""
-    sampler = PosteriorSampler(fitted(model)._uncertainty)
+    sampler = PosteriorSampler(uncertainty_of(fitted(model)))
     copula = sampler.copula
     root = copula.responses(np.eye(copula.n_normals))
     np.testing.assert_allclose(
@@ -327,7 +329,7 @@ def test_draws_depend_on_the_seed_alone(model, monkeypatch):
     estimator = fitted(model)
     draws = estimator.sample_posterior(40, random_state=15)
     others = estimator.sample_posterior(40, random_state=16)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 2**14)  # some eight
+    set_sizes(monkeypatch, batch_bytes=2**14)  # some eight
     again = estimator.sample_posterior(40, random_state=15)
     state = np.random.RandomState(15)
     two_parts = [estimator.sample_posterior(n_draws, state) for n_draws in (25, 15)]

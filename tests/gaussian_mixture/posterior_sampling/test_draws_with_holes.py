@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalogue import MODELS, dense, half_of, mixture, model_id, models_in_turn
+from catalogue import (
+    MODELS,
+    dense,
+    half_of,
+    mixture,
+    model_id,
+    models_in_turn,
+    rows_of,
+    set_sizes,
+    uncertainty_of,
+)
 from holed_rows import fitted, holed
 from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
@@ -29,8 +39,8 @@ WEIGHTS = np.random.default_rng(0).integers(1, 4, len(holed())).astype(float)
 def drawn(model, n_draws=3):
     """A sampler at a fit, some draws, and the rows of the fit with weights."""
     estimator = fitted(model)
-    sampler = PosteriorSampler(estimator._uncertainty)
-    rows = rows_of_array(holed(), estimator._fitted.origin, None, WEIGHTS)
+    sampler = PosteriorSampler(uncertainty_of(estimator))
+    rows = rows_of(estimator, holed(), WEIGHTS)
     return sampler, sampler.draws(n_draws, np.random.RandomState(0)), rows
 
 
@@ -174,10 +184,7 @@ def test_drawn_values_have_their_conditional_distribution(model):
 def test_random_numbers_depend_on_row_and_draw_alone(model, n_jobs, monkeypatch):
     sampler, parameters, rows = drawn(model, n_draws=40)
     whole = moments_of_random_assignments(rows, parameters, seed=3)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 7)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 2**13)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.array_rows._LEAST_PRODUCT_FOR_THREADS", 1)
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood._NUMBERS_PER_ROW", 40)
+    set_sizes(monkeypatch, most_rows=7, batch_bytes=2**13, product_for_threads=1, numbers_per_row=40)
     again = rows_of_array(holed(), rows.origin, n_jobs, WEIGHTS)
     few = sampler.parameters(parameters.draws[:20])
     for other, draws in ((parameters, slice(40)), (few, slice(20))):
@@ -190,7 +197,7 @@ def test_random_numbers_depend_on_row_and_draw_alone(model, n_jobs, monkeypatch)
 )
 @models_in_turn(CONJUGATE[::4], "kind", ["batches", "dask"])
 def test_chunks_do_not_show(model, kind, monkeypatch):
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler._LEAST_PROPOSALS", 200)
+    set_sizes(monkeypatch, proposals=200)
     estimator, X = fitted(model), [holed()[:33], holed()[33:90], holed()[90:]]
     if kind == "dask":
         X = pytest.importorskip("dask.array").concatenate(X)

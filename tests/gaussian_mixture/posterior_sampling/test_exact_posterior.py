@@ -10,6 +10,8 @@ from catalogue import (
     mixture,
     models_in_turn,
     overlapping,
+    set_sizes,
+    uncertainty_of,
 )
 from sampling_problems import PROPER, THETA, Problem, log_evidence, mean_of_the_mixture, model_id, problem
 from scipy import stats
@@ -303,13 +305,11 @@ def test_whole_weights_are_repeated_rows(covariance_type, weights):
 def test_blocks_batches_and_threads_do_not_show(model, method, monkeypatch):
     case = problem(model, 2, 100)
     draw = {"importance": case.sampler.resampled, "gibbs": case.sampler.gibbs}[method]
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler._LEAST_PROPOSALS", 500)
+    set_sizes(monkeypatch, proposals=500)
     whole = draw(case.rows, 50, np.random.RandomState(2)).reported()
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 23)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 2**17)
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood._NUMBERS_PER_ROW", 40)
+    set_sizes(monkeypatch, most_rows=23, batch_bytes=2**17, numbers_per_row=40)
     for n_jobs in (None, 2):
-        monkeypatch.setattr("sklearn_lrvb.row_blocks.array_rows._LEAST_PRODUCT_FOR_THREADS", 1)
+        set_sizes(monkeypatch, product_for_threads=1)
         rows = case.rows.__class__(case.rows.X, case.rows.origin, n_jobs)
         again = draw(rows, 50, np.random.RandomState(2)).reported()
         for target, values in whole.items():
@@ -363,8 +363,8 @@ def test_calibration_takes_the_noise_of_equal_weights():
     equal = WeightedDraws(draws.parameters, np.full(2000, 1 / 2000))
     for target in ("means", "precisions"):
         exact, sd = (
-            case.mixture._fitted.parameters[target].flat_value(),
-            case.mixture._uncertainty.flat_std(target),
+            uncertainty_of(case.mixture).targets[target].flat_value(),
+            uncertainty_of(case.mixture).flat_std(target),
         )
         errors = [np.abs(own.moments(target)[0] - exact).max() / sd.max() for own in (draws, equal)]
         assert errors[0] < 0.2 * errors[1]

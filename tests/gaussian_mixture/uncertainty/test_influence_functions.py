@@ -12,6 +12,7 @@ from catalogue import (
     models_in_turn,
     of_structure,
     overlapping,
+    set_sizes,
 )
 
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
@@ -120,7 +121,7 @@ def test_deleting_a_row_moves_the_posterior_by_minus_its_weight_influence():
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("perturb", ["location", "weight"])
 def test_influence_is_written_where_it_is_asked_to(target, perturb, tmp_path, monkeypatch):
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 50)
+    set_sizes(monkeypatch, most_rows=50)
     estimator = fitted(MODELS[0])
     expected = estimator.influence(X, target, perturb)
     on_disk = np.memmap(tmp_path / "influence", dtype=np.float32, mode="w+", shape=expected.shape)
@@ -156,7 +157,7 @@ def test_an_output_that_is_part_of_the_rows_is_refused():
 def test_influence_comes_in_batches_of_functions(covariance_type, monkeypatch):
     estimator = fitted({"covariance_type": covariance_type})
     whole = {t: (estimator.influence(X, t), estimator.influence(X, t, "weight")) for t in TARGETS}
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 1)
+    set_sizes(monkeypatch, batch_bytes=1)
     for target, (location, weight) in whole.items():
         assert_equal_to_rounding(estimator.influence(X, target), location)
         assert_equal_to_rounding(estimator.influence(X, target, "weight"), weight)
@@ -218,7 +219,7 @@ def test_a_rows_influence_does_not_depend_on_the_rows_beside_it(covariance_type,
     alone = {
         target: np.concatenate([estimator.influence([row], target) for row in rows]) for target in TARGETS
     }
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 7)
+    set_sizes(monkeypatch, most_rows=7)
     for n_jobs in (1, 2):
         estimator.set_params(n_jobs=n_jobs)
         for target, influence in alone.items():
@@ -232,7 +233,7 @@ def test_the_weight_influence_of_few_rows_is_the_same_as_among_many(model, monke
     among_many = {target: estimator.influence(X, target, "weight") for target in TARGETS}
     on_disk = np.memmap(tmp_path / "influence", dtype=np.float32, mode="w+", shape=(2, 2, 2))
     for batch_bytes in (2**20, 1):
-        monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", batch_bytes)
+        set_sizes(monkeypatch, batch_bytes=batch_bytes)
         for target, expected in among_many.items():
             assert_equal_to_rounding(estimator.influence(X[:2], target, "weight"), expected[:2])
     estimator.influence(X[:2], "means", "weight", out=on_disk)

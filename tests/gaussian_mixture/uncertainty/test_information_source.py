@@ -12,20 +12,22 @@ from catalogue import (
     COVARIANCE_TYPES,
     MODELS,
     assert_equal_to_rounding,
+    information_of,
     mixture,
     model_id,
     models_in_turn,
     overlapping,
+    posterior_of,
+    rows_of,
+    set_sizes,
     three_blobs,
     use_information,
 )
 from sklearn.datasets import load_iris
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
 from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import unpacked_information
 from sklearn_lrvb.linear_response.solvers import DualInformation, PrimalInformation
-from sklearn_lrvb.row_blocks import ArrayRows
 
 KILOBYTE = 1024
 
@@ -94,7 +96,7 @@ def contents(estimator):
 @pytest.mark.parametrize("solver", ["newton", "coordinate_ascent"])
 @pytest.mark.parametrize("bytes_formed", [2**26, 0])
 def test_pickling_changes_nothing(solver, bytes_formed, monkeypatch):
-    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", bytes_formed)
+    set_sizes(monkeypatch, pickled_bytes=bytes_formed)
     estimator = mixture({"solver": solver, "tol": 1e-6}).fit(overlapping())
     before = contents(estimator)
     for duplicate in (pickle.dumps, copy.deepcopy, joblib.hash):
@@ -121,10 +123,10 @@ def test_a_pickle_of_a_pickle_is_the_same(model):
 def test_packed_information_solves_the_same(model, solver, monkeypatch):
     use_information(solver, monkeypatch)
     estimator = mixture(model, 3).fit(three_blobs(60))
-    information = estimator._uncertainty.source.information(1)
+    information = information_of(estimator)
     assert information.name == solver
     arrays = information.to_arrays()
-    unpacked = unpacked_information(arrays, estimator._fitted.posterior)
+    unpacked = unpacked_information(arrays, posterior_of(estimator))
     sources = np.random.default_rng(0).normal(size=(len(information), 4))
     expected = information.solve(sources)
     np.testing.assert_allclose(unpacked.solve(sources), expected, atol=1e-10 * np.abs(expected).max())
@@ -139,10 +141,10 @@ def test_few_ambiguous_rows_are_packed_rather_than_the_triangle():
     X[:150, 0] += 8.0
     X[:3, 0] = 4.0
     estimator = mixture({}, 2).fit(X)
-    information = estimator._uncertainty.source.information(1, "dual", ArrayRows(X, estimator._fitted.origin))
+    information = information_of(estimator, "dual", rows_of(estimator, X))
     arrays = information.to_arrays()
     assert "triangle" not in arrays
-    assert isinstance(unpacked_information(arrays, estimator._fitted.posterior), DualInformation)
+    assert isinstance(unpacked_information(arrays, posterior_of(estimator)), DualInformation)
     pickled = len(pickle.dumps(estimator))
     assert pickled < 8 * len(information) ** 2 / 4
     assert_equal_to_rounding(
@@ -152,7 +154,7 @@ def test_few_ambiguous_rows_are_packed_rather_than_the_triangle():
 
 def test_standard_deviations_travel_where_the_information_does_not(monkeypatch):
     use_information("matrix_free", monkeypatch)
-    monkeypatch.setattr(uncertainty, "_FORMED_TO_PICKLE_BYTES", 0)
+    set_sizes(monkeypatch, pickled_bytes=0)
     estimator = mixture({}).fit(overlapping())
     known = estimator.means_std_
     twin = pickle.loads(pickle.dumps(estimator))

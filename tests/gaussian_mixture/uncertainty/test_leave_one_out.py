@@ -15,6 +15,7 @@ from catalogue import (
     models_in_turn,
     of_structure,
     overlapping,
+    set_sizes,
     three_blobs,
     use_information,
 )
@@ -121,7 +122,7 @@ def test_scores_depend_on_neither_blocks_nor_threads(covariance_type, solver, mo
     rows = three_blobs(90)
     estimator = mixture({"covariance_type": covariance_type}, n_components=3).fit(rows)
     whole = estimator.loo_score_samples(rows)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 17)
+    set_sizes(monkeypatch, most_rows=17)
     for n_jobs in (1, 2):
         assert_same_left_out(estimator.set_params(n_jobs=n_jobs).loo_score_samples(rows), whole)
 

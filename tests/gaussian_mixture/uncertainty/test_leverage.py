@@ -8,19 +8,24 @@ from catalogue import (
     MODELS,
     assert_equal_to_rounding,
     fitted,
+    information_of,
     mixture,
     model_id,
     models_in_turn,
     of_structure,
     overlapping,
+    posterior_of,
+    rows_of,
+    set_sizes,
     three_blobs,
+    uncertainty_of,
     use_information,
 )
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import ResponsesOfRows
-from sklearn_lrvb.row_blocks import ArrayRows, RowBlock
+from sklearn_lrvb.row_blocks import RowBlock
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 X = overlapping()
@@ -43,7 +48,7 @@ def dense_features(posterior, whitened):
 
 def dense_covariances(estimator, rows):
     """r, H and M^-1 at some rows."""
-    uncertainty = estimator._uncertainty
+    uncertainty = uncertainty_of(estimator)
     posterior = uncertainty.targets.posterior
     block = RowBlock((rows - uncertainty.targets.origin).T.copy())
     expectation = expect(OwnFrames(posterior), block)
@@ -51,7 +56,7 @@ def dense_covariances(estimator, rows):
     return (
         expectation,
         features,
-        uncertainty.source.information(1, "primal", ArrayRows(X, estimator._fitted.origin)).covariance(),
+        uncertainty.source.information(1, "primal", rows_of(estimator, X)).covariance(),
     )
 
 
@@ -87,7 +92,7 @@ def test_spread_of_responsibilities_is_what_the_delta_method_says(model):
 @models_in_turn(MODELS, "solver", INFORMATION)
 def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
     use_information(solver, monkeypatch)
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty._FORMED_TO_PICKLE_BYTES", 0)
+    set_sizes(monkeypatch, pickled_bytes=0)
     estimator = mixture(model).fit(X)
     rows = np.concatenate([X[::30], [[9.0, -4.0], [1.3, 0.6]]])
     expectation, features, inverse = dense_covariances(fitted(model), rows)
@@ -95,7 +100,7 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
     covariances = np.einsum("dkn,de,eln->kln", features, inverse, features)
     leverage = np.einsum("kn,kln,ln->n", r, covariances, r)
     np.testing.assert_allclose(estimator.leverage(rows), leverage, rtol=1e-7)
-    information, posterior = estimator._uncertainty.source.information(1), estimator._fitted.posterior
+    information, posterior = information_of(estimator), posterior_of(estimator)
     q = np.random.default_rng(0).normal(size=r.shape)
     moved = np.einsum("de,ekn,kn->dn", inverse, features, q)
     columns = np.arange(1, len(rows))
@@ -138,7 +143,7 @@ def test_spreads_are_those_of_the_density_under_the_posterior_of_the_parameters(
 
     def predicted(theta):
         log_weights, means = theta[:2], theta[2:6].reshape(2, 2)
-        precisions = estimator._uncertainty.targets["precisions"].shaped(theta[6:])
+        precisions = uncertainty_of(estimator).targets["precisions"].shaped(theta[6:])
         dense = np.broadcast_to(precisions, (2, 2, 2)) if covariance_type in ("full", "tied") else None
         if dense is None:
             dense = precisions.reshape(2, -1, 1) * np.eye(2)
@@ -201,7 +206,7 @@ def test_results_depend_on_neither_blocks_nor_threads(solver, monkeypatch):
     estimator = mixture({"covariance_type": "full"}, n_components=3).fit(three_blobs())
     rows = three_blobs()[::40]
     leverage, spread = estimator.leverage(rows), estimator.predict_proba(rows, return_std=True)[1]
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 17)
+    set_sizes(monkeypatch, most_rows=17)
     for n_jobs in (1, 2):
         estimator.set_params(n_jobs=n_jobs)
         assert_equal_to_rounding(estimator.leverage(rows), leverage)

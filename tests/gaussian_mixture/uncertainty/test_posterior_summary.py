@@ -15,6 +15,7 @@ from catalogue import (
     mixture,
     model_id,
     overlapping,
+    set_sizes,
     unique,
     unique_of_draws,
 )
@@ -22,7 +23,6 @@ from scipy import stats
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty import uncertainty
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import target_class
 
@@ -290,7 +290,7 @@ def test_names_of_features_are_used():
 
 def test_means_and_weights_need_no_matrix_of_all(monkeypatch):
     estimator = mixture(MODELS[0]).fit(overlapping(60))
-    monkeypatch.setattr(uncertainty, "MAX_DENSE_SIZE", 4)
+    set_sizes(monkeypatch, dense_size=4)
     assert len(estimator.posterior_summary(target=["weights", "log_weights", "means"])) == 8
     with pytest.raises(MemoryError, match="up to 4 are solved"):
         estimator.posterior_summary(target="precisions")

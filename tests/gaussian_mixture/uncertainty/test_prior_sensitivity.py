@@ -14,13 +14,15 @@ from catalogue import (
     models_in_turn,
     of_structure,
     overlapping,
+    set_sizes,
     three_blobs,
+    uncertainty_of,
     use_information,
 )
 from scipy.special import polygamma
 from sklearn.exceptions import NotFittedError
 
-from sklearn_lrvb import LRVBGaussianMixture, row_blocks
+from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import DIRECTIONS, prior_moves, prior_reading
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 
@@ -218,16 +220,17 @@ def test_every_solver_gives_the_same_in_batches_too(information, monkeypatch):
     expected = given(CONJUGATE[1])
     use_information(information, monkeypatch)
     estimator = mixture(with_prior(CONJUGATE[1])).fit(X)
-    moves = prior_moves(expected._uncertainty, TARGETS)
-    for batch_bytes in (row_blocks.blocks._BATCH_BYTES, 1):
-        monkeypatch.setattr(row_blocks.blocks, "_BATCH_BYTES", batch_bytes)
+    moves = prior_moves(uncertainty_of(expected), TARGETS)
+    for sizes in ({}, {"batch_bytes": 1}):
+        set_sizes(monkeypatch, **sizes)
         for target in TARGETS:
             sensitivity = estimator.prior_sensitivity(target)
             for name, gradient in expected.prior_sensitivity(target).items():
                 np.testing.assert_allclose(
                     sensitivity[name], gradient, atol=1e-7 * np.abs(gradient).max(), err_msg=name
                 )
-        np.testing.assert_allclose(prior_moves(estimator._uncertainty, TARGETS), moves, rtol=1e-6, atol=1e-9)
+        found = prior_moves(uncertainty_of(estimator), TARGETS)
+        np.testing.assert_allclose(found, moves, rtol=1e-6, atol=1e-9)
 
 
 # The reading.
@@ -248,23 +251,23 @@ def test_moves_of_the_reading_are_those_of_the_gradients(model):
         moves["covariance_prior"] = np.log(2) * np.abs(covariance)
         moved = gradients["mean_prior"]
         moves["mean_prior"] = np.sqrt(np.einsum("...p,pq,...q->...", moved, prior_covariance, moved))
-        flat = estimator._uncertainty.targets[target].flat
+        flat = uncertainty_of(estimator).targets[target].flat
         expected.append(np.stack([flat(moves[name]) for name in DIRECTIONS]))
     expected = np.hstack(expected)
-    moves = prior_moves(estimator._uncertainty, TARGETS)
+    moves = prior_moves(uncertainty_of(estimator), TARGETS)
     np.testing.assert_allclose(moves, expected, rtol=1e-8, atol=1e-10)
 
     assert tuple(TARGETS)[:3] == PARAMETERS
     own = expected[:, : len(estimator.posterior_mean_)]
     direction, entry = np.unravel_index(own.argmax(), own.shape)
-    reading = prior_reading(estimator._uncertainty, ["x0", "x1"])
+    reading = prior_reading(uncertainty_of(estimator), ["x0", "x1"])
     assert f"up to {own.max():.2g} posterior standard deviations" in reading
     assert f"(most: {DIRECTIONS[direction]} moves {estimator.posterior_names_[entry]})." in reading
 
 
 def reading_of(n_samples, **prior):
     estimator = LRVBGaussianMixture(n_components=2, random_state=0, **prior).fit(overlapping(n_samples))
-    return prior_reading(estimator._uncertainty, ["x0", "x1"])
+    return prior_reading(uncertainty_of(estimator), ["x0", "x1"])
 
 
 def test_readings_of_weak_and_strong_priors():
@@ -284,10 +287,10 @@ def test_a_reading_leaves_out_what_has_no_deviation():
     # one component: its log weight under a Dirichlet prior is 0, and known to be
     estimator = mixture(with_prior(CONJUGATE[2]), 1).fit(X)
     assert estimator.posterior_std_[0] == 0
-    moves = prior_moves(estimator._uncertainty, ("log_weights", "means"))
+    moves = prior_moves(uncertainty_of(estimator), ("log_weights", "means"))
     np.testing.assert_array_equal(moves[:, 0], 0)
     assert moves[:, 1:].max() > 0
-    only = prior_reading(estimator._uncertainty, ["a", "b"], ("means",))
+    only = prior_reading(uncertainty_of(estimator), ["a", "b"], ("means",))
     assert "moves mean[0," in only
 
 
@@ -299,11 +302,12 @@ def test_a_reading_is_not_about_components_without_rows():
     estimator.fit(rows)
     occupied = np.flatnonzero(estimator.weights_ > 0.1)
     assert len(occupied) == 2
-    reading = prior_reading(estimator._uncertainty, ["x0", "x1"], ("means",))
+    reading = prior_reading(uncertainty_of(estimator), ["x0", "x1"], ("means",))
     assert reading.startswith("The prior hardly matters: ")
     assert any(f"mean_prior moves mean[{k}," in reading for k in occupied)
     one = LRVBGaussianMixture(random_state=0).fit(rows)
-    assert prior_reading(one._uncertainty, ["x0", "x1"], ("weights",)).startswith("The prior does not matter")
+    reading = prior_reading(uncertainty_of(one), ["x0", "x1"], ("weights",))
+    assert reading.startswith("The prior does not matter")
 
 
 # What is refused.

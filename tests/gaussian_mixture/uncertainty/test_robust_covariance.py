@@ -10,6 +10,7 @@ from catalogue import (
     mixture,
     model_id,
     overlapping,
+    set_sizes,
     unique,
 )
 
@@ -93,8 +94,7 @@ def test_solvers_batches_and_threads_agree(monkeypatch):
     for solver in ("primal", "dual", "matrix_free"):
         found = covariance_by(solver, estimator, method="sandwich", X=X)
         np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 1)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._MAX_ROWS", 17)
+    set_sizes(monkeypatch, batch_bytes=1, most_rows=17)
     for n_jobs in (1, 2):
         estimator = mixture(MODELS[0], n_jobs=n_jobs).fit(X)
         assert_equal_to_rounding(estimator.get_posterior_covariance(method="sandwich", X=X), expected)

@@ -4,13 +4,22 @@ import re
 
 import numpy as np
 import pytest
-from catalogue import MODELS, dense, fitted, mixture, model_id, overlapping
+from catalogue import (
+    MODELS,
+    dense,
+    fitted,
+    information_of,
+    mixture,
+    model_id,
+    overlapping,
+    set_sizes,
+    uncertainty_of,
+)
 
 from sklearn_lrvb.displays import InfluenceDisplay, PosteriorStdDisplay
 from sklearn_lrvb.displays.selection import parameter_entry
 from sklearn_lrvb.exponential_families.special_functions import gamma_quantile
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
-from sklearn_lrvb.gaussian_mixture.uncertainty import targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
     PARAMETERS,
     TARGETS,
@@ -129,7 +138,7 @@ NEW = (StandardDeviations, LogDeterminants, LogOdds)
 
 def at_fit(estimator, with_new=True):
     """Every target of a fit, the new ones included, and the posterior."""
-    found = estimator._uncertainty.targets
+    found = uncertainty_of(estimator).targets
     made = [found[name] for name in TARGETS]
     made += [own(found.posterior, found.origin) for own in NEW if with_new]
     return made, found.posterior
@@ -171,8 +180,8 @@ def test_response_is_the_derivative_of_the_value(model):
 def test_transposed_responses_are_the_transpose(model, monkeypatch):
     made, _ = at_fit(fitted(model))
     rng = np.random.default_rng(1)
-    for size in (targets._JACOBIAN_SIZE, 1):
-        monkeypatch.setattr(targets, "_JACOBIAN_SIZE", size)
+    for sizes in ({}, {"jacobian_size": 1}):
+        set_sizes(monkeypatch, **sizes)
         for target in made:
             combinations = rng.normal(size=(4, target.size))
             expected = jacobian(target).T @ combinations.T
@@ -204,7 +213,7 @@ def test_responses_of_some_units_are_those_of_all(model):
 def test_covariance_is_that_of_the_jacobian_plus_the_excess(model):
     estimator = fitted(model)
     made, posterior = at_fit(estimator)
-    information = estimator._uncertainty.source.information(1)
+    information = information_of(estimator)
     order = [*np.random.default_rng(3).permutation(len(made)), 1]  # one of them twice
     chosen = [made[i] for i in order]
     stacked = np.concatenate([jacobian(target) for target in chosen])
@@ -226,10 +235,10 @@ def test_covariance_is_that_of_the_jacobian_plus_the_excess(model):
 @catalogue
 def test_variance_is_the_diagonal_of_the_covariance_in_batches_too(model, monkeypatch):
     estimator = fitted(model)
-    information = estimator._uncertainty.source.information(1)
-    monkeypatch.setattr("sklearn_lrvb.row_blocks.blocks._BATCH_BYTES", 5_000)  # some 30 rows
-    for size in (targets._COORDINATES_AT_ONCE, 1):
-        monkeypatch.setattr(targets, "_COORDINATES_AT_ONCE", size)
+    information = information_of(estimator)
+    set_sizes(monkeypatch, batch_bytes=5_000)  # some 30 rows
+    for sizes in ({}, {"coordinates_at_once": 1}):
+        set_sizes(monkeypatch, **sizes)
         for target in at_fit(estimator)[0]:
             expected = np.diag(covariance([target], information))
             np.testing.assert_allclose(variance(target, information), expected, rtol=1e-12)
@@ -270,7 +279,7 @@ def test_flat_and_shaped_are_inverses(model):
     for name in TARGETS:
         if name != "log_weights":
             attribute = getattr(estimator, f"{name}_")
-            np.testing.assert_array_equal(estimator._uncertainty.targets[name].value(), attribute)
+            np.testing.assert_array_equal(uncertainty_of(estimator).targets[name].value(), attribute)
 
 
 def entry_named(model, attribute, label):
@@ -350,7 +359,7 @@ def test_no_row_informs_the_weight_of_a_single_component():
 @catalogue
 def test_theta_has_one_order(model):
     estimator = fitted(model)
-    theta = estimator._uncertainty.targets.theta
+    theta = uncertainty_of(estimator).targets.theta
     assert tuple(target.name for target in theta) == PARAMETERS
     coordinates = np.concatenate([target.coordinates() for target in theta])
     np.testing.assert_array_equal(coordinates, np.arange(len(estimator.posterior_names_)))
@@ -372,7 +381,7 @@ def test_an_unknown_target_is_refused_everywhere(name):
     estimator = fitted(MODELS[0])
     asked = [
         lambda: target_class(name),
-        lambda: estimator._uncertainty.targets[name],
+        lambda: uncertainty_of(estimator).targets[name],
         lambda: estimator.influence(X, name),
         lambda: estimator.prior_sensitivity(name),
         lambda: estimator.get_posterior_covariance([name]),
@@ -389,7 +398,7 @@ def test_an_unknown_target_is_refused_everywhere(name):
 
 
 def test_targets_of_one_posterior_are_its_own():
-    one, other = (fitted(model)._uncertainty.targets for model in MODELS[:2])
+    one, other = (uncertainty_of(fitted(model)).targets for model in MODELS[:2])
     assert one["weights"] is one["weights"]
     assert one["weights"] is not other["weights"]
     rebuilt = Targets(one.posterior, one.origin)
@@ -410,8 +419,8 @@ def fresh(model):
 
 def deviations_by_hand(model, estimator):
     """Standard deviations in the new target's order, and the flat covariances that they are the roots of."""
-    on_diagonal = estimator._uncertainty.targets["covariances"].on_diagonal()
-    flat = estimator._uncertainty.targets["covariances"].flat_value()
+    on_diagonal = uncertainty_of(estimator).targets["covariances"].on_diagonal()
+    flat = uncertainty_of(estimator).targets["covariances"].flat_value()
     return np.sqrt(flat[on_diagonal]), on_diagonal
 
 
@@ -427,7 +436,7 @@ def test_a_new_target_has_the_covariance_of_the_delta_method(model, method):
     scale = np.concatenate([1.0 / (2.0 * deviations), np.ones(4)])
     expected = joint[np.ix_(kept, kept)] * np.outer(scale, scale)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
-    std = estimator._uncertainty.std("standard_deviations")
+    std = uncertainty_of(estimator).std("standard_deviations")
     lrvb = estimator.get_posterior_covariance("standard_deviations")
     np.testing.assert_allclose(std.ravel() ** 2, np.diag(lrvb), rtol=1e-9)
 
@@ -440,7 +449,9 @@ def test_a_new_target_has_influence(model, perturb):
     deviations, on_diagonal = deviations_by_hand(model, estimator)
     found = estimator.influence(X[:9], "standard_deviations", perturb)
     of_covariances = estimator.influence(X[:9], "covariances", perturb)
-    target, covariances = (estimator._uncertainty.targets[n] for n in ("standard_deviations", "covariances"))
+    target, covariances = (
+        uncertainty_of(estimator).targets[n] for n in ("standard_deviations", "covariances")
+    )
     expected = np.empty((9, target.size, *found.shape[3:]))
     places = [np.argwhere(covariances.flat_indices() == i)[0] for i in np.flatnonzero(on_diagonal)]
     for i, (place, deviation) in enumerate(zip(places, deviations, strict=True)):
@@ -456,7 +467,7 @@ def test_a_new_target_has_prior_sensitivity_and_a_summary(model):
     found = estimator.prior_sensitivity("standard_deviations")
     of_covariances = estimator.prior_sensitivity("covariances")
     for name in ("weight_concentration_prior", "mean_precision_prior", "degrees_of_freedom_prior"):
-        flat = estimator._uncertainty.targets["covariances"].flat(of_covariances[name])
+        flat = uncertainty_of(estimator).targets["covariances"].flat(of_covariances[name])
         expected = flat[on_diagonal] / (2.0 * deviations)
         np.testing.assert_allclose(found[name].ravel(), expected, atol=1e-13, err_msg=name)
 
