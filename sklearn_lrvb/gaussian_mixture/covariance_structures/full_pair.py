@@ -47,13 +47,13 @@ class FullPair:
         """The monomials' Gram matrix of some rows, to be added over blocks: (P, n), (n,) -> (F, F)."""
         extended = np.ones((1 + len(rows), rows.shape[1]))
         np.matmul(self._whitener, rows - self._center[:, None], out=extended[1:])
+        extended *= weights**0.25  # Products of four of them have the weight.
         size = len(extended)
         weighted, start = np.empty((size * (size + 1) // 2, rows.shape[1])), 0
         for i, row in enumerate(extended):
             stop = start + size - i
             np.multiply(row, extended[i:], out=weighted[start:stop])
             start = stop
-        weighted *= np.sqrt(weights)
         return weighted @ weighted.T
 
     def add_to(self, missing, moments):

@@ -75,8 +75,9 @@ _MAX_HALVINGS = 5
 # share of its rows: the quadratic model of the bound is not valid so far out.
 _MIN_SHARE_KEPT = 0.1
 
-# Number of products that verify a strict optimum in most fits: where a matrix costs less, it is formed.
-_PRODUCTS_OF_A_PROBE = 8
+# Number of products that verify a strict optimum in most fits, and half as many again, because error bars
+# need the matrix next: where it costs less, it is formed.
+_PRODUCTS_OF_A_PROBE = 12
 
 # A Newton step that leaves more than this share of the decrement is too slow to pay.
 _SLOW_CONTRACTION = 0.4

@@ -111,14 +111,15 @@ def missing_information(rows, posterior, ways=("monomials", "own frames"), hidde
             return _from_monomials(rows, posterior, frame)
     sums = _SumsInOwnFrames(posterior, rows.n_samples, way == "pairs")
     # Some of a block's rows are ambiguous between two components: products of them want large blocks.
-    numbers = RowNumbers(posterior.centred_means.size, numbers_of_pattern(posterior))
-    if way == "pairs" and not rows.has_holes:
-        numbers = None
+    numbers = None
+    if rows.has_holes:
+        numbers = RowNumbers(posterior.centred_means.size, numbers_of_pattern(posterior))
     of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, numbers)
     missing = np.zeros(2 * (structure.n_coefficients,)) if of_labels is None else of_labels
     if structure.has_own_precisions and of_labels is not None:
+        by_component = of_labels.swapaxes(1, 2).reshape(missing.shape[0] * missing.shape[2], -1)
         # Reordering has left another memory order, which would slow products down.
-        missing = np.ascontiguousarray(structure.ordered(of_labels))
+        missing = np.ascontiguousarray(structure.ordered(by_component))
     if of_pairs is not None:
         for pair, moments in zip(sums.pairs, of_pairs, strict=True):
             if moments is not None:
@@ -183,9 +184,9 @@ class _SumsInOwnFrames:
         self.hidden = (HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation)(structure)
 
     def of_block(self, block):
-        """Sums for unknown labels (D, D), moments of each of the pairs, and sums for hidden values, or None.
+        """Sums for unknown labels, moments of each of the pairs, and sums for hidden values; or None.
 
-        Labels of own precisions have their coefficients component by component.
+        Sums for labels are (D, D), or by blocks of components with a precision each, (K, K, F, F).
         """
         expectation = expect(self._frames, block)
         whitened, r = expectation.whitened, expectation.responsibilities
@@ -203,34 +204,35 @@ class _SumsInOwnFrames:
             ]
             return None, moments, None
         sums = self._by_differences if self._posterior.structure.shares_precision else self._by_blocks
-        missing = sums(whitened, [pair for pair in pairs if pair[2].size])
-        return missing, None, None if block.holes is None else self.hidden.of_block(whitened, counted)
+        pairs = [pair for pair in pairs if pair[2].size]
+        of_labels = sums(whitened, pairs) if pairs else None
+        return of_labels, None, None if block.holes is None else self.hidden.of_block(whitened, counted)
 
     def _by_blocks(self, whitened, pairs):
-        """G, (D, D), of some rows by its blocks of components, for own precisions."""
+        """G of some rows by its blocks of components, for own precisions: (K, K, F, F)."""
         n_components, n_features = (
             self._posterior.n_components,
             self._posterior.structure.n_component_features,
         )
-        missing = np.zeros((n_components, n_features, n_components, n_features))
-        if not pairs:
-            return missing.reshape(2 * (n_components * n_features,))
+        blocks = np.zeros((n_components, n_components, n_features, n_features))
         ambiguous = np.unique(np.concatenate([some for _, _, some, _ in pairs]))
         rows = whitened.selected(ambiguous)
-        features = [expected_features(self._posterior, rows, k) for k in range(n_components)]
+        # Row by row, (n, F), so that picking some rows reads memory in order.
+        features = [
+            np.ascontiguousarray(expected_features(self._posterior, rows, k).T) for k in range(n_components)
+        ]
         within = np.zeros((n_components, len(ambiguous)))
         for k, l, some, weights in pairs:
             place = np.searchsorted(ambiguous, some)
             within[k, place] += weights
             within[l, place] += weights
-            product = (features[k][:, place] * weights) @ features[l][:, place].T
-            missing[k, :, l] -= product
-            missing[l, :, k] -= product.T
+            weighted = features[k].take(place, axis=0) * -weights[:, None]
+            np.matmul(weighted.T, features[l].take(place, axis=0), out=blocks[k, l])
+            blocks[l, k] = blocks[k, l].T
         for k, weights in enumerate(within):
-            place = np.flatnonzero(weights)
-            rooted = features[k][:, place] * np.sqrt(weights[place])
-            missing[k, :, k] += rooted @ rooted.T
-        return missing.reshape(2 * (n_components * n_features,))
+            rooted = features[k] * np.sqrt(weights)[:, None]
+            np.matmul(rooted.T, rooted, out=blocks[k, k])
+        return blocks
 
     def _by_differences(self, whitened, pairs):
         """G, (D, D), of some rows by pairs of components, for one precision of all."""
