@@ -133,6 +133,19 @@ _SIZES = {
     "coordinates_at_once": [f"{_UNCERTAINTY}.targets._COORDINATES_AT_ONCE"],
     "numbers_per_row": [f"{_SAMPLING}.likelihood._NUMBERS_PER_ROW"],
     "proposals": [f"{_SAMPLING}.sampler._LEAST_PROPOSALS"],
+    "numbers_in_own_frames": [
+        f"gaussian_mixture.e_step.frames.{name}" for name in ("_FEW_NUMBERS", "_FEW_NUMBERS_OF_OWN_MATRICES")
+    ],
+    "responsibility_in_splits": ["gaussian_mixture.fitting.search._LEAST_RESPONSIBILITY"],
+    "dense_system": ["linear_response.definite_system._DENSE_UP_TO"],
+    "entries_eliminated_first": ["linear_response.definite_system._FEW_ENTRIES"],
+    "rows_eliminated_last": ["linear_response.definite_system._MOST_LAST"],
+    "stored_statistics": ["mean_field.factor._STORED_UP_TO"],
+    "entries_of_monomials": ["mean_field.log_joint._MOST_ENTRIES"],
+    "share_of_separate_factors": ["mean_field.response._LEAST_SHARE"],
+    "bytes_per_entry": ["mean_field.coupling.BYTES_PER_ENTRY"],
+    "dense_blocks_from": ["mean_field.coupling._DENSE_FROM"],
+    "entries_checked_for_saddles": ["mean_field.posterior._CHECKED_UP_TO"],
     "rows_of_refits": ["gaussian_mixture.influence_methods._ROWS_OF_REFITS"],
 }
 

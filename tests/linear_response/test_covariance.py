@@ -4,12 +4,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from catalogue import set_sizes
 from scipy import sparse
 from scipy.linalg import block_diag
 
 from sklearn_lrvb.linear_response import (
     IndefiniteInformationError,
-    definite_system,
     linear_response_covariance,
     linear_response_influence,
 )
@@ -81,7 +81,7 @@ ALPHA = np.arange(N_ALPHA)
 def way(request, monkeypatch):
     """Sparse arguments are computed with as dense arrays where they are small."""
     if request.param == "sparse system":
-        monkeypatch.setattr(definite_system, "_DENSE_UP_TO", 0)
+        set_sizes(monkeypatch, dense_system=0)
 
 
 @pytest.mark.parametrize("of_covariance", CONTAINERS)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from catalogue import set_sizes
 from mean_field_catalogue import CATALOGUE, built, fitted
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
@@ -753,7 +754,7 @@ def test_causes_of_an_unstable_fixed_point():
 def test_large_fits_leave_saddles_to_the_error_bars(monkeypatch):
     model, _ = poisson_mixture(rates=(2.0, 20.0))
     assert f"more than {posterior_module._CHECKED_UP_TO:,} entries" in MeanFieldModel.fit.__doc__
-    monkeypatch.setattr(posterior_module, "_CHECKED_UP_TO", 100)
+    set_sizes(monkeypatch, entries_checked_for_saddles=100)
     symmetric = model.fit()
     assert symmetric.saddle is None
     with pytest.raises(IndefiniteInformationError, match="q is no strict local optimum"):

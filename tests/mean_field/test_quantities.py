@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from catalogue import set_sizes
 from mean_field_catalogue import CATALOGUE, built, factor_analysis, fitted
 from scipy.stats import beta, gamma, invgamma
 
@@ -16,7 +17,7 @@ from sklearn_lrvb.exponential_families import (
     UnivariateNormal,
     Wishart,
 )
-from sklearn_lrvb.mean_field import Factor, FunctionOfParameters, MeanFieldModel, Term, response
+from sklearn_lrvb.mean_field import Factor, FunctionOfParameters, MeanFieldModel, Term
 
 DERIVED = {
     name: [f"{factor}.{own}" for factor, of in built(name)[0].factors.items() for own in of.family.derived]
@@ -59,7 +60,7 @@ def test_derived_functions_of_separate_and_joint_factors_agree(name, monkeypatch
     together = [*labels, *fitted(name).factors]
     found = fitted(name).covariance(*together)
     single = [fitted(name).std(label) for label in labels]
-    monkeypatch.setattr(response, "_LEAST_SHARE", np.inf)
+    set_sizes(monkeypatch, share_of_separate_factors=np.inf)
     other = built(name)[0].fit(fitted(name), tol=1e-11)
     scale = np.sqrt(np.diag(found))
     error = np.abs(other.covariance(*together) - found)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from catalogue import set_sizes
 from mean_field_catalogue import CATALOGUE, built, factor_analysis, fitted, mixture_terms, statistics_of
 from scipy import sparse
 
@@ -16,14 +17,11 @@ from sklearn_lrvb.exponential_families import (
     MultivariateNormal,
     UnivariateNormal,
 )
-from sklearn_lrvb.linear_response import IndefiniteInformationError, definite_system
+from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.mean_field import (
     Factor,
     MeanFieldModel,
     Term,
-    coupling,
-    factor,
-    log_joint,
     posterior,
     response,
 )
@@ -77,25 +75,25 @@ def refit_derivative(model, posterior, statistic, step=1e-3):
 
 
 WAYS = {
-    "sparse": {(definite_system, "_DENSE_UP_TO"): 0},
-    "all rows first": {(definite_system, "_DENSE_UP_TO"): 0, (definite_system, "_FEW_ENTRIES"): 10**6},
+    "sparse": {"dense_system": 0},
+    "all rows first": {"dense_system": 0, "entries_eliminated_first": 10**6},
     "no row first": {
-        (definite_system, "_DENSE_UP_TO"): 0,
-        (definite_system, "_FEW_ENTRIES"): 0,
-        (definite_system, "_MOST_LAST"): 10**6,
+        "dense_system": 0,
+        "entries_eliminated_first": 0,
+        "rows_eliminated_last": 10**6,
     },
-    "products": {(factor, "_STORED_UP_TO"): 0},
-    "no monomials": {(log_joint, "_MOST_ENTRIES"): 0},
-    "all monomials": {(log_joint, "_MOST_ENTRIES"): np.inf},
-    "nothing separate": {(response, "_LEAST_SHARE"): np.inf},
-    "small ones separate": {(response, "_LEAST_SHARE"): 0.0},
-    "copy by copy": {(coupling, "BYTES_PER_ENTRY"): 1e9, (log_joint, "_MOST_ENTRIES"): 0},
-    "dense blocks": {(coupling, "_DENSE_FROM"): 0.0, (log_joint, "_MOST_ENTRIES"): 0},
-    "sparse blocks": {(coupling, "_DENSE_FROM"): 1e9},
+    "products": {"stored_statistics": 0},
+    "no monomials": {"entries_of_monomials": 0},
+    "all monomials": {"entries_of_monomials": np.inf},
+    "nothing separate": {"share_of_separate_factors": np.inf},
+    "small ones separate": {"share_of_separate_factors": 0.0},
+    "copy by copy": {"bytes_per_entry": 1e9, "entries_of_monomials": 0},
+    "dense blocks": {"dense_blocks_from": 0.0, "entries_of_monomials": 0},
+    "sparse blocks": {"dense_blocks_from": 1e9},
     "small dense blocks of products": {
-        (coupling, "BYTES_PER_ENTRY"): 1e6,
-        (coupling, "_DENSE_FROM"): 0.0,
-        (factor, "_STORED_UP_TO"): 0,
+        "bytes_per_entry": 1e6,
+        "dense_blocks_from": 0.0,
+        "stored_statistics": 0,
     },
 }
 
@@ -105,8 +103,7 @@ WAYS = {
 def test_all_ways_of_computing_agree(name, way, monkeypatch):
     """Sparse or dense, by stored blocks or products, with any set of separate factors."""
     expected = fitted(name).covariance(*fitted(name).factors)
-    for (module, constant), value in WAYS[way].items():
-        monkeypatch.setattr(module, constant, value)
+    set_sizes(monkeypatch, **WAYS[way])
     model = built(name)[0]
     found = MeanFieldModel(model.factors, model.terms).fit(fitted(name), tol=1e-11)
     scale = np.sqrt(np.diag(expected))
@@ -121,7 +118,7 @@ def test_all_ways_of_computing_agree(name, way, monkeypatch):
 def test_crossed_effects_are_those_of_the_formula(dense, block_size, monkeypatch):
     """The table of counts as a matrix, as a sparse one, and by the positions of every observation."""
     if block_size == "copy by copy":
-        monkeypatch.setattr(coupling, "BYTES_PER_ENTRY", 1e9)
+        set_sizes(monkeypatch, bytes_per_entry=1e9)
     posterior = crossed_effects(7, 5, 20, dense=dense).fit(tol=1e-11)
     V, H = posterior.mean_field_covariance(), posterior.expected_hessian()
     Sigma = np.linalg.solve(np.eye(len(V)) - V @ H, V)
@@ -137,8 +134,7 @@ def test_many_crossed_effects_take_no_matrix_of_all():
     """4,400 statistics with 1,100 in a dense matrix, as 2,200 couple to few others."""
     posterior = crossed_effects(1100, 1100, 4000).fit()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(definite_system, "_DENSE_UP_TO", 1000)
-        patch.setattr(definite_system, "_MOST_LAST", 1000)
+        set_sizes(patch, dense_system=1000, rows_eliminated_last=1000)
         posterior = replace(posterior)  # with nothing computed yet
         sd = posterior.std("a.value")
     assert posterior._linear_response._system.n_dense_rows < 1110
@@ -175,7 +171,7 @@ def test_large_regressions_are_those_of_stored_matrices(ard, monkeypatch):
     fast = regression(9, ard).fit(tol=1e-11)
     found = {label: fast.std(label) for label in statistics_of(fast)}
     covariance = fast.covariance("beta.value", "tau")
-    monkeypatch.setattr(factor, "_STORED_UP_TO", 1000)
+    set_sizes(monkeypatch, stored_statistics=1000)
     slow = regression(9, ard).fit(tol=1e-11)
     for label, sd in found.items():
         np.testing.assert_allclose(sd, slow.std(label), rtol=1e-8)
@@ -218,7 +214,7 @@ def test_what_a_rotation_does_not_change_has_error_bars():
 def test_flat_directions_are_left_out_sparsely_too(way, monkeypatch):
     """Group effects and their mean under flat priors: differences alone are identified."""
     if way == "sparse":
-        monkeypatch.setattr(definite_system, "_DENSE_UP_TO", 0)
+        set_sizes(monkeypatch, dense_system=0)
     n = 6
     factors = {
         "a": Factor(UnivariateNormal(), n),
@@ -322,7 +318,7 @@ def test_memory_errors_say_what_helps(limit, message, monkeypatch):
 
 
 def test_a_saddle_is_named_in_the_sparse_way_too(monkeypatch):
-    monkeypatch.setattr(definite_system, "_DENSE_UP_TO", 0)
+    set_sizes(monkeypatch, dense_system=0)
     terms = [Term(-0.5, f"{name}.square") for name in "xy"]
     factors = {name: Factor(UnivariateNormal(), 40) for name in "xy"}
     coupling = sparse.eye_array(40) * np.linspace(0.1, 1.2, 40)

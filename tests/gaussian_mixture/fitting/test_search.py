@@ -18,7 +18,6 @@ from sklearn_lrvb.gaussian_mixture.arguments import resolve_prior
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.fitting import search as search_module
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import RowsOfComponents, Search, splits
@@ -68,7 +67,7 @@ def fit_at(model, groups, n_components, weighted=False, holes=0.0):
 @models_in_turn(half_of(PROPER), "kind", ("plain", "weighted", "with holes", "weighted with holes"))
 def test_a_split_gains_what_it_promises(model, kind, monkeypatch):
     # every row takes part, however small its share, so that the promise is exact
-    monkeypatch.setattr(search_module, "_LEAST_RESPONSIBILITY", 0.0)
+    set_sizes(monkeypatch, responsibility_in_splits=0.0)
     rows, fit = fit_at(model, [0, 1, 2, 2], 5, "weighted" in kind, 0.2 if "holes" in kind else 0.0)
     search = Search(rows, fit)
     empty = int(np.argmin(fit.next_posterior.counts))

@@ -39,7 +39,6 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
     DiagonalCovariance,
     SphericalCovariance,
 )
-from sklearn_lrvb.gaussian_mixture.e_step import frames
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
@@ -283,8 +282,7 @@ def test_missing_information_is_its_definition(
 def test_missing_information_of_many_rows_is_its_definition(
     covariance_type, n_features, n_components, weighted, monkeypatch
 ):
-    monkeypatch.setattr(frames, "_FEW_NUMBERS", 0)
-    monkeypatch.setattr(frames, "_FEW_NUMBERS_OF_OWN_MATRICES", 0)
+    set_sizes(monkeypatch, numbers_in_own_frames=0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, n_features)) + 2.0 * np.eye(3, n_features)[np.arange(150) % 3]
     weights = rng.uniform(0.1, 3.0, size=150) if weighted else None
