@@ -136,7 +136,6 @@ _SIZES = {
     "numbers_in_own_frames": [
         f"gaussian_mixture.e_step.frames.{name}" for name in ("_FEW_NUMBERS", "_FEW_NUMBERS_OF_OWN_MATRICES")
     ],
-    "responsibility_in_splits": ["gaussian_mixture.fitting.search._LEAST_RESPONSIBILITY"],
     "dense_system": ["linear_response.definite_system._DENSE_UP_TO"],
     "entries_eliminated_first": ["linear_response.definite_system._FEW_ENTRIES"],
     "rows_eliminated_last": ["linear_response.definite_system._MOST_LAST"],
