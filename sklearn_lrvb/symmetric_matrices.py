@@ -56,11 +56,6 @@ def svec(matrices):
     return unique_entries(matrices) * _isometry_weights(matrices.shape[-1])
 
 
-def smat(vectors, n_features):
-    """Inverse of `svec`: (..., P(P+1)/2) -> (..., P, P), exactly symmetric."""
-    return from_unique_entries(vectors / _isometry_weights(n_features), n_features)
-
-
 def packed_triangle(matrix):
     """Lower triangle of a matrix row by row, to store it in half the memory: (D, D) -> (D(D+1)/2,)."""
     return matrix[np.tril_indices(len(matrix))]

@@ -107,7 +107,7 @@ def check_family(
     if family.derived:
         labels = _labels(family.derived_slices)
         functions = "derived_of", "derived_moments", family.derived_of, family.derived_moments
-        _check_functions(family, natural, functions, labels, sd, n_draws, random_state, tolerance)
+        _check_functions(family, natural, functions, labels, sd, (n_draws, random_state, tolerance))
     _check_coordinates(family, natural, n_draws, random_state, tolerance)
 
 
@@ -205,15 +205,17 @@ def _check_coordinates(family, natural, n_draws, random_state, tolerance):
     functions = "coordinates_of", "coordinate_moments", of_draws, family.coordinate_moments
     # Natural parameters choose the coordinates, so that the means are no function of them alone.
     unmoved = np.zeros(len(natural))
-    _check_functions(family, natural, functions, labels, unmoved, n_draws, random_state, tolerance)
+    _check_functions(family, natural, functions, labels, unmoved, (n_draws, random_state, tolerance))
 
 
-def _check_functions(family, natural, functions, labels, sd, n_draws, random_state, tolerance):
+def _check_functions(family, natural, functions, labels, sd, options):
     """E g (d,), that of draws, and Cov(g, T) (d, D), its derivative in the natural parameters.
 
     ``functions`` are the names of two methods, the function of draws, and that of the natural parameters
-    which returns the moments. Derivatives are compared for the statistics with a positive ``sd``.
+    which returns the moments. Derivatives are compared for the statistics with a positive ``sd``. ``options``
+    are n_draws, random_state and tolerance.
     """
+    n_draws, random_state, tolerance = options
     of_draws, of_moments, function, moments = functions
     mean, cross, covariance = moments(natural)
     shapes, n = (mean.shape, cross.shape, covariance.shape), len(labels)

@@ -215,10 +215,8 @@ class PosteriorSampler:
         generator = np.random.Generator(np.random.SFC64(random_state.randint(2**32, size=4, dtype=np.uint32)))
         n_steps = n_gibbs_steps(self.inflations(1)[0][0], weights)
         with self._source.threads():
-            draws = gibbs_chains(
-                rows, self.posterior, self.fitted.origin, start.draws, n_steps, generator, tracked
-            )
-        return self._relabelled(self.parameters(draws))
+            parameters = gibbs_chains(rows, start, n_steps, generator, tracked)
+        return self._relabelled(parameters)
 
     def _relabelled(self, parameters):
         """The draws with components numbered as in the fit, and which of them are in another mode."""
@@ -318,24 +316,23 @@ def n_gibbs_steps(largest_inflation, weights):
     return math.ceil(times * largest_inflation)
 
 
-def gibbs_chains(rows, posterior, origin, draws, n_steps, generator, tracked):
-    """The last draws of chains that start from given ones: ParameterDraws.
+def gibbs_chains(rows, parameters, n_steps, generator, tracked):
+    """The last draws of chains that start from given ones: DrawnParameters.
 
     Parameters
     ----------
     rows : CentredRows, of whole weights
-    posterior : VariationalPosterior, in whose frames the draws are
-    origin : (P,)
-    draws : ParameterDraws, one for every chain
+    parameters : DrawnParameters, one draw for every chain
     n_steps : int
     generator : numpy.random.Generator
     tracked : Tracked, through which the steps are gone
     """
+    posterior, origin = parameters.posterior, parameters.origin
     for _ in tracked(range(n_steps), n_steps):
-        seed = int(generator.integers(2**63))
-        sums = moments_of_random_assignments(rows, DrawnParameters(posterior, origin, draws), seed)
+        sums = moments_of_random_assignments(rows, parameters, int(generator.integers(2**63)))
         draws = conditional_draws(posterior, complete_moments(posterior, sums), generator)
-    return draws
+        parameters = DrawnParameters(posterior, origin, draws)
+    return parameters
 
 
 def conditional_draws(posterior, moments, generator):

@@ -131,7 +131,8 @@ def normal_likelihood(
     """
     values = data_rows(y)
     text = described("normal_likelihood", values, mean=mean, precision=precision)
-    return _likelihood(text, values, mean, precision, precision_at, weights, given)
+    terms = _terms_of_rows(values, mean, precision, precision_at)
+    return likelihood(text, len(values), weights, given, terms)
 
 
 def multivariate_normal_likelihood(
@@ -172,20 +173,15 @@ def multivariate_normal_likelihood(
     """
     values = data_rows(X, n_axes=2)
     text = described("multivariate_normal_likelihood", values, mean=mean, precision=precision)
-    return _likelihood(text, values, mean, precision, None, weights, given)
+    return likelihood(text, len(values), weights, given, _terms_of_rows(values, mean, precision, None))
 
 
-def _likelihood(text, values, mean, precision, precision_at, weights, given):
+def _terms_of_rows(values, mean, precision, precision_at):
+    """Function (factors, rows) that makes the terms of a normal likelihood."""
     constant, parts = _predictor(mean)
     residual = values - broadcast("the known part of the mean", constant, values.shape)
     parts = [(-1.0, part) for part in parts]
-    return likelihood(
-        text,
-        len(values),
-        weights,
-        given,
-        lambda factors, rows: _normal_terms(factors, rows, residual, parts, precision, precision_at),
-    )
+    return lambda factors, rows: _normal_terms(factors, rows, residual, parts, precision, precision_at)
 
 
 def normal_prior(

@@ -130,16 +130,7 @@ def test_gibbs_chains_have_the_mean_of_the_sum_over_all_assignments(covariance_t
     }
     case = Problem(model, 2, ten_rows(1.0))
     start = case.sampler.draws(2000, np.random.RandomState(0))
-    drawn = gibbs_chains(
-        case.rows,
-        case.sampler.posterior,
-        case.sampler.fitted.origin,
-        start.draws,
-        40,
-        np.random.default_rng(0),
-        untracked,
-    )
-    parameters = case.sampler.parameters(drawn)
+    parameters = gibbs_chains(case.rows, start, 40, np.random.default_rng(0), untracked)
     values = (np.exp(parameters.log_weights) * parameters.means[:, :, 0]).sum(axis=1)
     expected = mean_of_the_mixture(case.mixture, case.X)
     # Means whose component is empty have the heavy tails of the prior, with weights near zero.
