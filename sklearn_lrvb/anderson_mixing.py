@@ -59,7 +59,7 @@ class AndersonMixing:
         self._residuals = [*self._residuals[-kept:], residual]
         if len(self._points) == 1 or self._pause_left > 0:
             return None
-        steps, changes = (np.diff(history, axis=0).T for history in (self._points, self._residuals))
+        steps, changes = np.diff(self._points, axis=0).T, np.diff(self._residuals, axis=0).T
         coefficients = _least_squares(changes, residual)
         return point + residual - (steps + changes) @ coefficients
 

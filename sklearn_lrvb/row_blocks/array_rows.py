@@ -244,7 +244,7 @@ class ArrayRows(CentredRows):
     def total(self, function, numbers=None, along=None):
         call = functools.partial(self._of_block, function, along)
         with self._passed(call, numbers) as (_, results):
-            return functools.reduce(added, results, None)
+            return functools.reduce(added, results, next(results, None))
 
     def map(self, function, numbers=None):
         with self._passed(functools.partial(self._of_block, function, None), numbers) as (_, results):

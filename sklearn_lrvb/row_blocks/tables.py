@@ -106,7 +106,8 @@ def counted(X, sample_weight, has_holes):
 def refuse_times(X):
     """Raise TypeError where columns of a table are dates or durations, or objects with some among them."""
     table = X if hasattr(X, "dtype") or hasattr(X, "dtypes") else np.asarray(X)
-    if len(getattr(table, "shape", ())) != 2:
+    is_numeric = isinstance(table, np.ndarray) and table.dtype.kind in "biufc"
+    if is_numeric or len(getattr(table, "shape", ())) != 2:
         return
     dtypes = table.dtypes if hasattr(table, "dtypes") else [table.dtype] * table.shape[1]
     columns = getattr(table, "iloc", table)

@@ -104,8 +104,11 @@ def _threads(number, user_api):
     Unlike threadpoolctl's own context, which changes the numbers before it is entered, it restores them after
     an interrupt at any point, also at one while they are changed or restored.
     """
-    pools = [pool for pool in _thread_pools().lib_controllers if pool.user_api == user_api]
-    changed = [(pool, pool.num_threads) for pool in pools if pool.num_threads != number]
+    changed = [
+        (pool, pool.num_threads)
+        for pool in _thread_pools().lib_controllers
+        if pool.user_api == user_api and pool.num_threads != number
+    ]
     entered = vars(_entered).setdefault("changes", [])
     try:
         entered.append(changed)

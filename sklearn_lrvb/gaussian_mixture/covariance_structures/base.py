@@ -129,8 +129,7 @@ class CovarianceStructure(ABC):
 
     def coefficient_index(self, component):
         """Coordinates of a component's coefficients, int array (F,)."""
-        slices = self.coefficient_slices(component)
-        return np.concatenate([np.arange(block.start, block.stop) for block in slices])
+        return np.r_[self.coefficient_slices(component)]
 
     def ordered(self, matrix):
         """A matrix of the components' own features, one component after the other, in the order of D."""

@@ -135,7 +135,7 @@ class MatrixStructure(CovarianceStructure):
             return np.matmul(maps, vectors[..., None])[..., 0]
         by_component = np.moveaxis(vectors, -2, 0)
         n_components, *lead, n_features = by_component.shape
-        images = by_component.reshape(n_components, -1, n_features) @ self.transposed(maps)
+        images = by_component.reshape(n_components, -1, n_features) @ maps.swapaxes(-1, -2)
         return np.moveaxis(images.reshape(n_components, *lead, n_features), 0, -2)
 
     def outer_products(self, vectors, others):
@@ -151,12 +151,12 @@ class MatrixStructure(CovarianceStructure):
 
     def congruence(self, maps, statistics):
         """M s M': (S, P, P), (..., S, P, P) -> (..., S, P, P)."""
-        return maps @ statistics @ self.transposed(maps)
+        return maps @ statistics @ maps.swapaxes(-1, -2)
 
     def gram(self, maps):
         """M M': (..., S, P, P) -> (..., S, P, P)."""
         # A product of one array with its transpose takes half the flops of others.
-        return maps @ self.transposed(maps)
+        return maps @ maps.swapaxes(-1, -2)
 
     def average_cholesky(self, covariance_cholesky, shares):
         """Lower factor of the average covariance by a QR decomposition: (S, P, P), (S,) -> (1, P, P)."""

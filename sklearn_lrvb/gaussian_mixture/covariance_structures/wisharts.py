@@ -16,9 +16,9 @@ from sklearn_lrvb.exponential_families import wishart
 _LOG_2 = math.log(2.0)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Wisharts:
-    """Wishart factors of the precisions of all groups.
+    """Wishart factors of the precisions of all groups; nothing of it changes.
 
     Arrays hold a number for every group, (S,), or for every row and group, (n, S).
 
@@ -33,14 +33,10 @@ class Wisharts:
     power: int = 1
     n_means: int = 1
 
-    @property
-    def _size(self):
-        return self.block_size * self.n_blocks
-
-    @property
-    def _freedom_of_means(self):
-        """Degrees of freedom that the means of a group take from a joint factor."""
-        return self.power * self.n_means
+    def __post_init__(self):
+        self._size = self.block_size * self.n_blocks
+        # Degrees of freedom that the means of a group take from a joint factor.
+        self._freedom_of_means = self.power * self.n_means
 
     @property
     def flat_degrees_of_freedom(self):

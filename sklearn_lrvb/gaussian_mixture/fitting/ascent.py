@@ -565,9 +565,9 @@ class Ascent:
         return fit
 
 
-@dataclass(frozen=True)
+@dataclass
 class Fit:
-    """A state of the fit, and the rules of when to go on in another way or to stop.
+    """A state of the fit, and the rules of when to go on in another way or to stop; nothing of it changes.
 
     Attributes
     ----------
@@ -582,6 +582,10 @@ class Fit:
     direction : Newton's step at the posterior, (D,), or None
     decrement : float, Newton decrement at the posterior, or NaN
     definiteness : Definiteness of the information, as far as computing Newton's step has determined it
+    lower_bound : float, at the posterior
+    n_steps : int, number of steps so far, including those of earlier fits that this one continues
+    n_iter : int, number of steps of this fit alone
+    is_definite : bool, whether M is positive definite as far as was seen: no negative curvature was met
     """
 
     posterior: VariationalPosterior
@@ -596,19 +600,11 @@ class Fit:
     decrement: float = np.nan
     definiteness: Definiteness = Definiteness.UNDECIDED
 
-    @property
-    def lower_bound(self):
-        return self.path[-1]
-
-    @property
-    def n_steps(self):
-        """Number of steps so far, including those of earlier fits that this one continues."""
-        return len(self.path) - 1
-
-    @property
-    def n_iter(self):
-        """Number of steps of this fit alone."""
-        return self.n_steps - self.n_before
+    def __post_init__(self):
+        self.lower_bound = self.path[-1]
+        self.n_steps = len(self.path) - 1
+        self.n_iter = self.n_steps - self.n_before
+        self.is_definite = self.definiteness is not Definiteness.INDEFINITE
 
     @property
     def gain(self):
@@ -671,11 +667,6 @@ class Fit:
         return replace(
             self, information=information, direction=direction, decrement=decrement, definiteness=definiteness
         )
-
-    @property
-    def is_definite(self):
-        """Whether M is positive definite, as far as was seen: no negative curvature was met."""
-        return self.definiteness is not Definiteness.INDEFINITE
 
     def probed(self):
         """The same state, marked as indefinite where a probe of the information meets negative curvature."""

@@ -82,7 +82,8 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
         # M is not positive definite, which the other solvers can say more of.
         chosen = "primal" if len(complete) <= MAX_DENSE_SIZE else "matrix_free"
     if chosen == "primal":
-        costs = _costs_of_matrix(rows, structure, e_step_result.n_ambiguous_pairs)
+        passes = _pass_costs(rows, structure)
+        costs = _costs_of_matrix(rows, structure, e_step_result.n_ambiguous_pairs, passes)
         ways = sorted(costs, key=costs.__getitem__)
         return PrimalInformation(complete, missing_information(rows, posterior, ways, hidden_values))
     product = functools.partial(missing_information_product, rows, posterior, hidden_values=hidden_values)
@@ -126,29 +127,27 @@ _FLOPS_PER_AMBIGUOUS_ROW, _FLOPS_PER_ROW_OF_PAIR = 12_000, 3000
 _FLOPS_PER_BLOCK, _FLOPS_PER_FULL_PAIR = 1e6, 8e6
 
 
-def pass_cost(rows, structure, in_own_frames=False):
-    """Cost of a pass over the rows, in the cheaper frames or in the components' own."""
+def _pass_costs(rows, structure):
+    """Costs of a pass over the rows: in the components' own frames, and in the cheaper ones."""
     n_components, n_features = structure.n_components, structure.n_features
-    if rows.has_holes or in_own_frames or not prefers_common_frame(structure):
-        per_row = _FLOPS_PER_FEATURE * n_features + _FLOPS_PER_ROW
-        if structure.is_matrix:
-            n_products = 2 + 2 / n_components if structure.shares_precision else 4
-            per_row += n_products * n_features**2
-        cost = 1.5 * rows.n_samples * n_components * per_row
-        if rows.has_holes:
-            of_patterns = _FLOPS_PER_PATTERN * rows.n_patterns * structure.n_groups
-            cost = _SLOWDOWN_BY_HOLES * cost + of_patterns
-    else:
-        per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
-        cost = rows.n_samples * (
-            n_monomials(structure) * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
-        )
-    return cost + _FLOPS_PER_PASS
+    per_row = _FLOPS_PER_FEATURE * n_features + _FLOPS_PER_ROW
+    if structure.is_matrix:
+        n_products = 2 + 2 / n_components if structure.shares_precision else 4
+        per_row += n_products * n_features**2
+    own = 1.5 * rows.n_samples * n_components * per_row
+    if rows.has_holes:
+        own = _SLOWDOWN_BY_HOLES * own + _FLOPS_PER_PATTERN * rows.n_patterns * structure.n_groups
+    own += _FLOPS_PER_PASS
+    if rows.has_holes or not prefers_common_frame(structure):
+        return own, own
+    per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
+    per_row = n_monomials(structure) * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
+    return own, rows.n_samples * per_row + _FLOPS_PER_PASS
 
 
 def sweep_cost(rows, structure):
     """Cost of a pass and an M-step."""
-    return pass_cost(rows, structure) + _FLOPS_PER_M_STEP
+    return _pass_costs(rows, structure)[1] + _FLOPS_PER_M_STEP
 
 
 def solver_costs(rows, structure, e_step_result):
@@ -167,21 +166,22 @@ def solver_costs(rows, structure, e_step_result):
     n_kernels = n_components**2 if structure.shares_precision else n_components
     per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
     kernel = n_kernels * n_columns**2 * per_kernel_entry + _FLOPS_PER_KERNEL
-    of_matrix = min(_costs_of_matrix(rows, structure, e_step_result.n_ambiguous_pairs).values())
+    passes = _pass_costs(rows, structure)
+    of_matrix = min(_costs_of_matrix(rows, structure, e_step_result.n_ambiguous_pairs, passes).values())
     return SolverCosts(
         n_coefficients=structure.n_coefficients,
         n_columns=n_columns,
         gram=of_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2 + _FLOPS_PER_MATRIX,
-        kernel=kernel + pass_cost(rows, structure, in_own_frames=True),
-        product=_PASSES_PER_PRODUCT * pass_cost(rows, structure),
+        kernel=kernel + passes[0],
+        product=_PASSES_PER_PRODUCT * passes[1],
     )
 
 
-def _costs_of_matrix(rows, structure, n_pair_rows):
+def _costs_of_matrix(rows, structure, n_pair_rows, passes):
     """Costs of the ways to form the missing information: dict by name.
 
     They are those of `missing_information`: from the monomials of a frame that all components share, in the
-    components' own frames, and there by `FullPair`.
+    components' own frames, and there by `FullPair`. ``passes`` are the `_pass_costs`.
     """
     n_components, n_features = structure.n_components, structure.n_component_features
     n_pairs = n_components * (n_components - 1) // 2
@@ -190,7 +190,7 @@ def _costs_of_matrix(rows, structure, n_pair_rows):
     else:  # A block of two components, and its part of the blocks of each.
         per_row = 2 * (1 + 1 / max(1, n_components - 1)) * n_features**2
     to_form = 2 * _FLOPS_PER_ENTRY * n_features
-    in_own_frames = pass_cost(rows, structure, in_own_frames=True)
+    in_own_frames, in_cheaper_frames = passes
     costs = {
         "own frames": in_own_frames
         + n_pair_rows * (_SLOWDOWN_OF_SMALL_PRODUCTS * per_row + to_form + _FLOPS_PER_AMBIGUOUS_ROW)
@@ -212,6 +212,6 @@ def _costs_of_matrix(rows, structure, n_pair_rows):
         size = n_components * n_monomials(structure)
         per_row = 2 * _SLOWDOWN_OF_MONOMIALS * size**2 + _FLOPS_TO_COUNT_A_MONOMIAL * size
         costs["monomials"] = (
-            pass_cost(rows, structure) + rows.n_samples * per_row + n_features * _FLOPS_PER_FEATURE_MAP
+            in_cheaper_frames + rows.n_samples * per_row + n_features * _FLOPS_PER_FEATURE_MAP
         )
     return costs

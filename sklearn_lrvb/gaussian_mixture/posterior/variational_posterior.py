@@ -348,7 +348,7 @@ class VariationalPosterior:
         scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
         factors = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
         # A failed factorization is NaN.
-        _refuse(np.isnan(structure.diagonal(factors)[:, 0]), singular_covariance_message, counts, prior)
+        _refuse(np.isnan(factors.reshape(len(factors), -1)[:, 0]), singular_covariance_message, counts, prior)
         covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
         if prior.flat:
             varies = np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
@@ -356,6 +356,7 @@ class VariationalPosterior:
         centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
         return VariationalPosterior(prior, counts, centred_means, covariance_cholesky)
 
+    @cached_property
     def _second_moments(self):
         """The second moments of q's own complete statistics, (S, ...)."""
         scale = self.structure.expand(self.effective_degrees_of_freedom / self.structure.power)
@@ -366,7 +367,7 @@ class VariationalPosterior:
         return self.structure.feature_moments(
             moments.counts - self.counts,
             moments.first,
-            moments.second - self._second_moments(),
+            moments.second - self._second_moments,
             self.structure.identity_statistic,
         )
 
@@ -389,7 +390,7 @@ class VariationalPosterior:
         """
         counts, first, second = self.structure.moments(change)
         return self.m_step(
-            Moments(np.maximum(self.counts + counts, 0.0), first, self._second_moments() + second)
+            Moments(np.maximum(self.counts + counts, 0.0), first, self._second_moments + second)
         )
 
     def deviation(self, change):
