@@ -52,17 +52,19 @@ class Wisharts:
         degrees_of_freedom = self.degrees_of_freedom(effective_degrees_of_freedom, independent)
         return (effective_degrees_of_freedom > 0) & (degrees_of_freedom > self.block_size - 1)
 
-    def log_det_inverse_scale(self, log_determinants, degrees_of_freedom):
-        """Sum of log|A| over the blocks, from log|E(Lambda)^-1|."""
-        return log_determinants / self.power + self._size * np.log(degrees_of_freedom)
+    def expected_log_determinant(self, log_determinants, degrees_of_freedom):
+        """E log|Lambda|, given log|E(Lambda)^-1| and nu.
 
-    def digamma(self, degrees_of_freedom):
-        """Derivative of log Gamma_P(nu/2) in nu/2, for one block."""
-        return wishart.multivariate_digamma(degrees_of_freedom, self.block_size)
-
-    def expected_log_determinant(self, digamma, log_det_inverse_scale):
-        """E log|Lambda|, from `digamma` of nu."""
-        return self.power * (self.n_blocks * digamma + self._size * _LOG_2 - log_det_inverse_scale)
+        Returns
+        -------
+        expected : (S,)
+        digamma : (S,), derivative of log Gamma_P(nu/2) in nu/2, for one block
+        log_det_inverse_scale : (S,), sum of log|A| over the blocks
+        """
+        digamma = wishart.multivariate_digamma(degrees_of_freedom, self.block_size)
+        log_det_inverse_scale = log_determinants / self.power + self._size * np.log(degrees_of_freedom)
+        expected = self.power * (self.n_blocks * digamma + self._size * _LOG_2 - log_det_inverse_scale)
+        return expected, digamma, log_det_inverse_scale
 
     def log_determinant_excess_variance(self, degrees_of_freedom):
         """The part of Var log|Lambda| that Lambda does not explain linearly."""
@@ -92,7 +94,7 @@ class Wisharts:
         Parameters
         ----------
         degrees_of_freedom : (S,), nu
-        digamma : (S,), `digamma` of nu
+        digamma : (S,), of nu, as in `expected_log_determinant`
         prior_degrees_of_freedom : float, nu0
         scale_divergence : (S,)
             Sum over the blocks of trace(R) - log|R| - size, with R = E Lambda C0/nu0.

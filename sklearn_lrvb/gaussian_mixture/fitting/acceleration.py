@@ -35,12 +35,8 @@ class Acceleration:
     def __init__(self):
         self._distances = []
         self._mixing = AndersonMixing()
-        self._forget()
-
-    def _forget(self):
         self._frame = None
         self._ahead = []  # Posteriors that the fit may be at next, and their points.
-        self._mixing.forget()
 
     def record(self, distance):
         """Note the distance of a state from the sweep's fixed point, in mean-field standard deviations."""
@@ -101,7 +97,7 @@ class Acceleration:
     def reject(self):
         """Discard the history after a proposal that was no improvement, and pause for some sweeps."""
         self._mixing.reject()
-        self._forget()
+        self._frame, self._ahead = None, []
 
     def accept(self):
         """Allow proposals at every step again, after one that was an improvement."""

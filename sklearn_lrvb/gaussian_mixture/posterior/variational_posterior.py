@@ -79,8 +79,7 @@ class Expectations:
     log_weights : (K,), E log pi
     log_determinants : (S,), E log|Lambda|
     density_constants : (K,), rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x
-    digamma : (S,), `Wisharts.digamma`
-    log_det_inverse_scale : (S,), `Wisharts.log_det_inverse_scale`
+    digamma, log_det_inverse_scale : (S,), as in `Wisharts.expected_log_determinant`
     """
 
     log_weights: np.ndarray
@@ -100,11 +99,10 @@ class Expectations:
         log_determinants : (S,), log|E(Lambda)^-1|
         precision_trace : (S,), trace E Lambda
         """
-        structure, degrees_of_freedom = posterior.structure, posterior.degrees_of_freedom
-        factors = structure.wisharts
-        digamma = factors.digamma(degrees_of_freedom)
-        log_det_inverse_scale = factors.log_det_inverse_scale(log_determinants, degrees_of_freedom)
-        expected = factors.expected_log_determinant(digamma, log_det_inverse_scale)
+        structure = posterior.structure
+        expected, digamma, log_det_inverse_scale = structure.wisharts.expected_log_determinant(
+            log_determinants, posterior.degrees_of_freedom
+        )
         of_normal = log_normal_constant(expected, posterior.mean_precision, structure.n_dimensions)
         constants = log_weights + of_normal - 0.5 * (posterior.reg_covar * precision_trace)
         return cls(log_weights, expected, constants, digamma, log_det_inverse_scale)

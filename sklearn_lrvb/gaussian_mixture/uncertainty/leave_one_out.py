@@ -166,10 +166,7 @@ def _log_densities(posterior, group, whitened, counts, sums):
     relative[pivots.min(axis=1) < _LEAST_VARIANCE] = np.nan
     log_determinants = relative + structure.log_determinants(posterior.covariance_cholesky)[group]
     degrees_of_freedom = factors.degrees_of_freedom(effective_degrees_of_freedom, prior.independent)
-    expected_log_determinant = factors.expected_log_determinant(
-        factors.digamma(degrees_of_freedom),
-        factors.log_det_inverse_scale(log_determinants, degrees_of_freedom),
-    )
+    expected_log_determinant = factors.expected_log_determinant(log_determinants, degrees_of_freedom)[0]
     noise = structure.identity_statistic - posterior.second_moment_origin[group]
     components = list(shifts)
     constants = log_normal_constant(
