@@ -87,18 +87,9 @@ class RowColumns:
         return len(self._row)
 
     def __getstate__(self):
-        cached = {
-            "_kept_features",
-            "_rows_of_columns",
-            "_variances",
-            "_columns",
-        }  # These are cheap to form again.
+        # These are cheap to form again.
+        cached = {"_kept_features", "_rows_of_columns", "_variances", "_columns"}
         return {name: value for name, value in vars(self).items() if name not in cached}
-
-    @property
-    def nbytes(self):
-        """Size in bytes of the arrays."""
-        return sum(array.nbytes for array in self.to_arrays().values())
 
     def to_arrays(self):
         """The arrays from which `from_arrays` rebuilds the columns, but for the shares: dict by name."""
@@ -118,13 +109,10 @@ class RowColumns:
         structure = self._posterior.structure
         product = np.zeros((structure.n_coefficients, weights.shape[1]))
         for k in range(structure.n_components):
-            product[structure.coefficient_index(k)] += self.component_product(k, weights)
+            by_row = self._rows_of_columns[k] @ weights
+            parts = (features @ by_row[some] for some, features in self._features(k))
+            product[structure.coefficient_index(k)] += functools.reduce(np.add, parts)
         return product
-
-    def component_product(self, k, weights):
-        """The rows of `product` that belong to component k: (m, c) -> (F, c)."""
-        by_row = self._rows_of_columns[k] @ weights
-        return functools.reduce(np.add, (features @ by_row[some] for some, features in self._features(k)))
 
     def transposed_product(self, array):
         """B' array: (D, c) -> (m, c)."""

@@ -357,16 +357,13 @@ class MatrixTarget(Target):
     n_feature_axes = 2
 
     def flat(self, values):
-        structure = self.structure
-        return structure.unique_entries(structure.by_group(values))
+        return self.structure.unique_entries(self.structure.by_group(values))
 
     def shaped(self, flat):
-        structure = self.structure
-        return structure.reported(structure.from_unique_entries(flat))
+        return self.structure.reported(self.structure.from_unique_entries(flat))
 
     def subscripts(self, feature_names):
-        structure = self.structure
-        return structure.entry_labels(feature_names)
+        return self.structure.entry_labels(feature_names)
 
     def flat_index(self, component, row, column):
         structure = self.structure
@@ -411,8 +408,7 @@ class Covariances(MatrixTarget):
     entry_name = "covariance"
 
     def value(self):
-        structure = self.structure
-        return structure.reported(structure.gram(self.posterior.covariance_cholesky))
+        return self.structure.reported(self.structure.gram(self.posterior.covariance_cholesky))
 
     def response(self, coefficients, units=slice(None)):
         changes = self.structure.covariance_response(coefficients, self.posterior.covariance_cholesky[units])
