@@ -258,6 +258,17 @@ def test_a_warm_start_begins_at_the_arrays_that_were_set(covariance_type, weight
     assert estimator.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-11)
 
 
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_a_duplicate_has_the_prior_of_the_original(covariance_type):
+    X = three_blobs() + 100.0
+    mean_prior = X.mean(axis=0) + [1.0, -2.0, 0.5]
+    estimator = mixture({"covariance_type": covariance_type, "mean_prior": mean_prior}).fit(X)
+    expected = estimator.prior_sensitivity("covariances")
+    found = pickle.loads(pickle.dumps(estimator)).prior_sensitivity("covariances")
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(found[name], gradient, rtol=1e-7, atol=1e-9 * np.abs(gradient).max())
+
+
 def test_a_warm_start_after_a_pickle_is_that_of_the_original():
     estimator = mixture({}, 3, max_iter=6, warm_start=True)
     with pytest.warns(ConvergenceWarning):

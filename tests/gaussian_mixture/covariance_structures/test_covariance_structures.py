@@ -53,6 +53,17 @@ def test_polynomials_and_feature_moments_are_transposes(covariance_type, rng):
 
 
 @every_type
+def test_rows_far_from_the_origin_keep_their_digits_in_the_frames(covariance_type, rng):
+    # distances that are binary fractions, so that they are exact beside the means
+    structure, shifts = structure_of(covariance_type), rng.integers(-20, 20, size=(P, 20)) / 8
+    centred_means = np.full((K, P), 2.0**24)
+    whiteners = structure.whiteners(structure.scaled_frames(rng.uniform(0.5, 2.0, size=P)))
+    whitened = structure.whiten(whiteners, centred_means, 2.0**24 + shifts)
+    near = structure.whiten(whiteners, np.zeros((K, P)), shifts)
+    np.testing.assert_allclose(whitened, near, rtol=1e-13, atol=1e-15)
+
+
+@every_type
 def test_few_functions_have_the_values_of_many(covariance_type, rng):
     structure = structure_of(covariance_type)
     rows = rng.normal(size=(P, 20))

@@ -50,6 +50,16 @@ def test_changes_centred_on_their_average_have_none_left():
     assert np.abs(np.einsum("kn,knp->np", responsibilities, centred)).max() < 1e-15
 
 
+@pytest.mark.parametrize("size", [1e-8, 1e-12, 1e-15])
+def test_centred_changes_keep_their_digits_where_a_row_is_almost_certain(size):
+    rng = np.random.default_rng(0)
+    others = size * rng.random((2, 200))
+    responsibilities = np.vstack([1.0 - others.sum(axis=0), others])
+    changes = 5.0 * rng.normal(size=(3, 200))
+    expected = (others * (changes[0] - changes[1:])).sum(axis=0)
+    np.testing.assert_allclose(centred_on_average(changes, responsibilities)[0], expected, rtol=1e-14)
+
+
 @pytest.mark.parametrize("frames", [OwnFrames, CommonFrame])
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_the_e_step_of_a_block_in_any_frames(covariance_type, frames):

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from catalogue import (
+    COVARIANCE_TYPES,
     INFORMATION,
     MODELS,
     SOLVERS,
@@ -18,6 +19,7 @@ from catalogue import (
     models_in_turn,
     newton_decrement,
     overlapping,
+    rows_around_mean,
     set_sizes,
     three_blobs,
     use_information,
@@ -28,6 +30,9 @@ from benchmarks.problems.clusters import PROBLEMS
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture import estimator as estimator_module
 from sklearn_lrvb.gaussian_mixture import information
+from sklearn_lrvb.gaussian_mixture.arguments import resolve_prior
+from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.linear_response.solvers import DualInformation, PrimalInformation
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
@@ -160,6 +165,36 @@ def test_newton_fits_under_the_flat_prior_where_sweeps_do():
     assert 0 < sum(fits) < 8  # both outcomes are seen
     for seed in range(8):
         assert outcomes["newton", seed] >= outcomes["coordinate_ascent", seed]
+
+
+@half_of_the_catalogue
+def test_a_fit_cut_short_has_converged_where_half_its_squared_decrement_is_below_tol(model):
+    def cut_short(tol):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return mixture(model, tol=tol, max_iter=2).fit(overlapping())
+
+    gain_to_come = 0.5 * newton_decrement(cut_short(1e-9)) ** 2
+    assert gain_to_come > 1e-8
+    assert cut_short(1.5 * gain_to_come).converged_
+    assert not cut_short(0.7 * gain_to_come).converged_
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_a_step_that_leads_too_far_is_halved(covariance_type):
+    rows = rows_around_mean(overlapping(), None, None)
+    prior = resolve_prior(mixture({"covariance_type": covariance_type}), rows)
+    ascent = Ascent(rows, 1e-9, 100)
+    labels = (overlapping()[:, 0] > 1.3).astype(int)
+    fit = ascent.start_from(np.eye(2)[labels], prior).with_information(rows)
+    step = next(
+        step
+        for step in 2.0 ** np.arange(1, 5)[:, None] * fit.direction
+        if e_step(rows, fit.posterior.after_step(step)).lower_bound < fit.lower_bound
+    )
+    moved = ascent._along(fit, step, 0.0)
+    assert moved.lower_bound > fit.lower_bound
+    assert moved.n_iter == 1
 
 
 def start_at_a_saddle(monkeypatch, offsets=0.0):

@@ -23,11 +23,11 @@ catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
 K = 5
 
 
-def rows_and_prior(model, weighted=False, X=None):
+def rows_and_prior(model, weighted=False, X=None, **settings):
     X = three_blobs(120) if X is None else X
     weights = np.random.default_rng(3).uniform(0.2, 3.0, len(X)) if weighted else None
     rows = rows_around_mean(X, None, weights)
-    return rows, resolve_prior(mixture(model, K), rows)
+    return rows, resolve_prior(mixture(model, K, **settings), rows)
 
 
 def responsibilities():
@@ -64,9 +64,9 @@ def merged(r, pairs):
 
 
 @catalogue
-@pytest.mark.parametrize("weighted", [False, True])
-def test_gains_of_merges_are_changes_of_the_lower_bound(model, weighted):
-    rows, prior = rows_and_prior(model, weighted)
+@pytest.mark.parametrize("weighted, mean_prior", [(False, None), (True, None), (True, [2.0, -1.0, 0.5])])
+def test_gains_of_merges_are_changes_of_the_lower_bound(model, weighted, mean_prior):
+    rows, prior = rows_and_prior(model, weighted, mean_prior=mean_prior)
     r = responsibilities()
     before, posterior = lower_bound(rows, prior, r)
     statistics = ComponentStatistics(posterior)

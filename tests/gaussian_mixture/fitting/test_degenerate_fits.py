@@ -484,3 +484,13 @@ def test_a_variance_that_collapses_is_named_before_it_overflows(sample_weight):
         ValueError, match=r"covariance of component 0 .* repeated rows or rows of great weight"
     ):
         mixture(model, 3).fit(rows, sample_weight=weights)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_one_column_of_a_component_that_varies_by_rounding_alone_is_refused(covariance_type):
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(120, 3)) + 1e8, np.arange(120) % 2
+    X[labels == 0, 1] = 1e8 + np.spacing(1e8) * rng.integers(0, 2, 60)
+    model = {"prior": "flat", "covariance_type": covariance_type, "reg_covar": 0.0}
+    with pytest.raises(ValueError, match="covariance of component 0"):
+        mixture(model, 2, init_params=np.eye(2)[labels]).fit(X)

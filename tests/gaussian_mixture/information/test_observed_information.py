@@ -42,6 +42,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
+from sklearn_lrvb.gaussian_mixture.information import observed_information as information_module
 from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
@@ -601,6 +602,37 @@ def test_many_pairs_cost_more_than_their_columns():
     results = (SimpleNamespace(n_alternatives=52_000, n_ambiguous_pairs=n) for n in (65_000, 400_000))
     few, many = (solver_costs(complete_rows(10_000), structure, result).gram for result in results)
     assert many > 1.5 * few
+
+
+def test_the_way_to_the_matrix_that_costs_least_comes_first(monkeypatch):
+    first = []
+
+    def noted(rows, posterior, ways, hidden_values):
+        first.append(ways[0])
+        return missing_information(rows, posterior, ways, hidden_values)
+
+    monkeypatch.setattr(information_module, "missing_information", noted)
+    for n_features, distance in ((2, 1.5), (10, 8.0)):
+        X = np.random.default_rng(0).normal(size=(3000, n_features))
+        X[::2, 0] += distance
+        estimator = mixture(MODELS[0]).fit(X)
+        rows, posterior = rows_of(estimator, X), posterior_of(estimator)
+        observed_information(rows, posterior, e_step(rows, posterior), solver="primal")
+    assert (first[0], first[-1]) == ("monomials", "pairs")
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
+def test_determinants_of_rows_with_holes_are_the_same_by_columns_and_by_a_matrix(covariance_type):
+    X = overlapping(60)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    estimator = mixture({"covariance_type": covariance_type}).fit(X)
+    rows, posterior = rows_of(estimator, X), posterior_of(estimator)
+    by_matrix, by_columns = (
+        observed_information(rows, posterior, e_step(rows, posterior), solver=solver).log_determinant
+        for solver in ("primal", "dual")
+    )
+    assert by_columns == pytest.approx(by_matrix, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -336,6 +336,29 @@ def test_exchanged_components_get_their_numbers_back(model, n_components):
         np.testing.assert_allclose(back.flat(target), parameters.flat(target), rtol=1e-7, atol=1e-8)
 
 
+def test_components_are_numbered_by_the_divergence_of_whole_components():
+    # of few rows, so that places and weights tell different things
+    case = problem(next(model for model in PROPER if model["covariance_type"] == "full"), 3, 30)
+    parameters = case.sampler.draws(500, np.random.RandomState(0))
+    posterior = parameters.posterior
+    gaps = parameters.means[:, None] - (parameters.origin + posterior.centred_means)[:, None]
+    scatters = posterior.covariance_cholesky @ posterior.covariance_cholesky.transpose(0, 2, 1)
+    scatters = scatters[:, None] + gaps[..., None] * gaps[..., None, :]
+    costs = np.einsum("nlpq,nklpq->nkl", parameters.precisions, scatters)
+    costs -= np.linalg.slogdet(parameters.precisions)[1][:, None] + 2.0 * parameters.log_weights[:, None]
+    costs *= (posterior.counts / posterior.counts.sum())[:, None]
+    orders = np.array(list(itertools.permutations(range(3))))
+    expected = orders[costs[:, np.arange(3), orders].sum(axis=2).argmin(axis=1)]
+    np.testing.assert_array_equal(labels.closest_orders(parameters, np.ones(3, dtype=bool)), expected)
+
+
+def test_the_median_of_equal_weights_is_that_of_the_draws():
+    case = problem(PROPER[0], 2, 200)
+    parameters = case.sampler.draws(201, np.random.RandomState(0))
+    (median,) = WeightedDraws(parameters, np.full(201, 1 / 201)).quantiles("means", [0.5])
+    np.testing.assert_allclose(median, np.median(parameters.flat("means"), axis=0), rtol=1e-9)
+
+
 def test_resampled_draws_have_the_weighted_moments():
     case = problem(PROPER[0], 2, 200)
     weighted, sampled = case.sampler.importance(case.rows, 20_000, np.random.RandomState(0))

@@ -156,6 +156,19 @@ def test_rows_with_holes_move_far_and_are_refitted(model, n_components):
     np.testing.assert_allclose(in_batches, truth, atol=0.03)
 
 
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_the_order_of_components_far_apart_does_not_matter(covariance_type):
+    # a row of one of them changes what all share
+    rows, labels = three_blobs(40), np.arange(40) % 2
+    rows[labels == 1] += 50.0
+    model = {"covariance_type": covariance_type, "weight_concentration_prior_type": "dirichlet_distribution"}
+    one, other = (
+        mixture({**model, "init_params": np.eye(2)[start]}).fit(rows).loo_score_samples(rows)
+        for start in (labels, 1 - labels)
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
 def test_a_row_is_refitted_where_one_step_leads_to_no_posterior():
     # Without this row the covariance of a component would not be positive definite after Newton's step.
     rows = np.random.default_rng(34).normal(size=(30, 2))

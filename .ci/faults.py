@@ -1,0 +1,212 @@
+"""Mutation run: the tests notice faults that a person could make.
+
+    python .ci/faults.py             # all faults, two at a time; some minutes
+    python .ci/faults.py 0 7 12      # some of them, by number
+    python .ci/faults.py --wide 12   # with all tests of the mixture, of linear response and of rows
+
+Every fault replaces a piece of code that occurs once in its file: the run stops where it does not, so that
+the list follows the code. The tests named with a file are run in a copy of the tree with one fault in it.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+# A file below sklearn_lrvb : tests below tests/, then faults, code => faulty code. "gm" is gaussian_mixture.
+FAULTS = """
+gm/e_step/frames.py : gm/e_step gm/test_missing_values.py
+  self._offsets, bent - slope) => self._offsets, bent + slope)
+  about_offsets - mixed - structure.transposed(mixed) => about_offsets - 2.0 * mixed
+  return frame if frame.amplification < MAX_AMPLIFICATION else OwnFrames(posterior) => return frame
+gm/e_step/hidden_directions.py : gm/test_missing_values.py gm/information gm/uncertainty/test_leave_one_out.py
+  self.log_volumes + 0.5 * self.reg_covar => self.log_volumes - 0.5 * self.reg_covar
+  return self.projections - self.reg_covar => return self.projections + self.reg_covar
+  return first, 2.0 * curvature * => return first, curvature *
+gm/e_step/responsibilities.py : gm/e_step
+  relative -= np.einsum("kn,kn...->n...", responsibilities, relative) => relative -= 0.0
+  np.cumsum(responsibilities[:-1], axis=0) => np.cumsum(responsibilities[1:], axis=0)
+gm/e_step/e_step.py : gm/e_step gm/test_sample_weight.py
+  block.weighted(expectation.log_normalizer).sum() => expectation.log_normalizer.sum()
+gm/posterior/variational_posterior.py : gm/posterior gm/information/test_observed_information.py gm/fitting/test_ascent.py gm/fitting/test_degenerate_fits.py
+  first = of_rows.first + self.prior => first = of_rows.first - self.prior
+  in_q = -self._log_determinants if prior.independent else expected => in_q = expected
+  noise = self.reg_covar * structure.power * => noise = self.reg_covar *
+  variance = 0.25 * structure.wisharts => variance = 0.5 * structure.wisharts
+  varies = np.all(structure => varies = np.any(structure
+gm/posterior/mixture_prior.py : gm/posterior gm/fitting/test_row_span.py gm/fitting/test_noise_cost.py
+  return self.prior_variance + self.reg_covar * counts => return self.prior_variance
+  structure.power * structure.per_group(counts) => structure.per_group(counts)
+gm/posterior/weight_priors.py : gm/posterior gm/uncertainty/test_targets.py
+  len(stick), k=-1).T => len(stick)).T
+  np.eye(self.n_components) - self.mean(counts)[:, None] => np.eye(self.n_components) - self.mean(counts)
+  return mean / mean.sum() => return mean
+gm/covariance_structures/matrices.py : gm/covariance_structures gm/test_value_range.py gm/uncertainty/test_leave_one_out.py
+  np.linalg.norm(shifts) > _FAR => np.linalg.norm(shifts) < _FAR
+  precisions = self.gram(self.transposed(whiteners)) => precisions = self.gram(whiteners)
+gm/covariance_structures/scales.py : gm/covariance_structures
+  np.broadcast_to(2.0 * whiteners * curvature => np.broadcast_to(whiteners * curvature
+gm/covariance_structures/base.py : gm/covariance_structures gm/information gm/test_missing_values.py
+  - reg_covar * self.power * self.gram(whiteners) => - reg_covar * self.gram(whiteners)
+  monomials[quadratic:] += spread => monomials[quadratic:] -= spread
+gm/covariance_structures/wisharts.py : gm/covariance_structures gm/fitting/test_component_statistics.py gm/posterior
+  return self.power * self.n_means => return self.n_means
+  log_det_scaled = log_determinants + self._size => log_det_scaled = log_determinants - self._size
+gm/covariance_structures/full_pair.py : gm/covariance_structures/test_full_pair.py gm/information
+  own -= monomials[some, :1] * scaled_origin => own += monomials[some, :1] * scaled_origin
+gm/covariance_structures/random_factors.py : gm/posterior_sampling/test_densities.py gm/posterior_sampling/test_copula.py gm/posterior_sampling/test_exact_posterior.py
+  found += 0.5 * self._later_rows => found += self._later_rows
+  log_slopes - normals / np.square(self.scale) => log_slopes - normals / self.scale
+gm/information/missing_information.py : gm/information gm/test_sample_weight.py
+  missing[l, :, k] -= product.T => missing[l, :, k] -= product
+  own[n_linear:] -= other[n_linear:] => own[n_linear:] += other[n_linear:]
+  weights * (information[k] + information[l]) => weights * information[k]
+  expectation.responsibilities * np.sqrt(block.counts) => expectation.responsibilities * block.counts
+gm/information/columns.py : gm/information gm/test_sample_weight.py
+  np.sqrt(block.counts[ambiguous])[row] => np.sqrt(block.counts)[row]
+  kernel[np.ix_(used[some], others)] += products => kernel[np.ix_(used[some], others)] = products
+gm/information/hidden_information.py : gm/information gm/test_missing_values.py
+  second *= 4.0 * weights => second *= 2.0 * weights
+  hidden.projections[0].T / self._structure.power => hidden.projections[0].T
+gm/information/observed_information.py : gm/information gm/test_missing_values.py
+  ways = sorted(costs, key=costs.__getitem__) => ways = sorted(costs, key=costs.__getitem__, reverse=True)
+  columns.shares.min() > round_off(len(complete)) => columns.shares.min() > -1.0
+gm/fitting/acceleration.py : gm/fitting/test_acceleration.py gm/fitting/test_ascent.py
+  2.0 * min(recent) > recent[0] => 2.0 * min(recent) > recent[-1]
+gm/fitting/ascent.py : gm/fitting/test_ascent.py gm/fitting/test_restarts.py gm/fitting/test_degenerate_fits.py
+  self.information.definiteness("probe") is Definiteness.INDEFINITE => False
+  away = None if fit.is_definite else self._escaped(fit) => away = None
+  after_step(0.5**halving * step) => after_step(step)
+  return 0.5 * distance**2 < => return distance**2 <
+  n_ends = 1 + ceil( => n_ends = ceil(
+gm/fitting/moves.py : gm/fitting/test_component_statistics.py gm/fitting/test_moves.py
+  np.log(first / (first + second - least) * => np.log(first / (first + second) *
+  centred_means[second] - least * prior.mean => centred_means[second]
+  np.subtract(xlogy(merged, merged), own[group].sum(axis=0), => np.subtract(own[group].sum(axis=0), xlogy(merged, merged),
+gm/fitting/search.py : gm/fitting/test_search.py
+  gains = self._gains - statistics.gains_of_weights(merged, present) => gains = self._gains.copy()
+  lower_bound - weight_contribution) => lower_bound)
+gm/fitting/row_span.py : gm/fitting/test_row_span.py
+  excess[np.diag_indices_from(excess)] -= variance => excess[np.diag_indices_from(excess)] -= 0.0
+  Complement(rows.n_features - size, => Complement(rows.n_features - n_samples,
+gm/fitting/deletion.py : gm/uncertainty/test_leave_one_out.py
+  result.moments - posterior.with_noise(of_row) => result.moments - of_row
+linear_response/solvers.py : linear_response gm/information gm/test_evidence.py
+  squared[active] / previous[active] * along => previous[active] / squared[active] * along
+  return super().log_determinant + of_rest => return super().log_determinant
+  right = solution[block] + solve_triangular( => right = solution[block] - solve_triangular(
+linear_response/covariance.py : linear_response/test_covariance.py
+  deviations[:, None] * matrix * deviations => deviations[:, None] * matrix
+gm/uncertainty/targets.py : gm/uncertainty/test_targets.py gm/uncertainty/test_prior_sensitivity.py
+  return scaled.T / scale => return scaled.T
+  return direct - self.response(intercepts[..., None]) => return direct
+  if posterior.prior.independent: => if False:
+gm/uncertainty/margins.py : gm/uncertainty/test_posterior_summary.py gm/uncertainty/test_targets.py
+  sums + differences - 16.0 * entries => sums + differences - 8.0 * entries
+  plus[1] - plus[0], minus[2] - minus[1] => plus[1] - plus[0], minus[1] - minus[0]
+  self._moment(self.shape - 2.0 => self._moment(self.shape - 1.0
+gm/uncertainty/leave_one_out.py : gm/uncertainty/test_leave_one_out.py gm/test_sample_weight.py
+  freedom_before / structure.power + added => freedom_before / structure.power - added
+  left_out = -counts * np.linalg.solve( => left_out = -np.linalg.solve(
+gm/uncertainty/influence.py : gm/uncertainty/test_influence_functions.py gm/test_missing_values.py gm/test_sample_weight.py
+  moved *= -r[:, :, None] => moved *= r[:, :, None]
+  np.outer(sums, sums) / rows.total_weight => np.outer(sums, sums) / rows.n_samples
+  slopes -= hidden.onto(slopes) => pass
+gm/uncertainty/prior_sensitivity.py : gm/uncertainty/test_prior_sensitivity.py
+  per_component(0.25 * excess / structure.power) => per_component(0.25 * excess)
+  posterior.n_features / posterior.mean_precision**2 => posterior.n_features / posterior.mean_precision
+gm/posterior_sampling/copula.py : gm/posterior_sampling
+  log_scale += np.log(copula.mean_scale).sum() => log_scale -= np.log(copula.mean_scale).sum()
+  logits * (1.0 - share), -logits * share => logits * share, -logits * (1.0 - share)
+gm/posterior_sampling/likelihood.py : gm/posterior_sampling/test_densities.py gm/posterior_sampling/test_exact_posterior.py
+  group_counts = structure.power * structure => group_counts = structure
+  axis=1)[:, ::-1] - moments.counts => axis=1)[:, ::-1]
+gm/posterior_sampling/labels.py : gm/posterior_sampling/test_exact_posterior.py gm/test_evidence.py
+  _TIE_BREAK * k - 2.0 * share => _TIE_BREAK * k - share
+  np.sum(~occupied(counts)) + 1) => np.sum(~occupied(counts)))
+gm/posterior_sampling/importance.py : gm/posterior_sampling/test_pareto_smoothing.py gm/posterior_sampling/test_exact_posterior.py
+  np.cumsum(weights, axis=0) - 0.5 * weights => np.cumsum(weights, axis=0)
+  1.0 - slope_first * first - slope_second => 1.0 - slope_first * first + slope_second
+row_blocks/array_rows.py : row_blocks gm/test_missing_values.py
+  positions, side="right") => positions, side="left")
+  return self.first + index, => return index,
+  self.total(sum_of_squares) / self.seen_weight => self.total(sum_of_squares) / self.total_weight
+row_blocks/blocks.py : row_blocks gm/test_sample_weight.py
+  block.weighted(block.seen).sum(axis=1) => block.seen.sum(axis=1)
+  self.starts, place, side="right") => self.starts, place, side="left")
+gm/fitted.py : gm/test_fitted.py
+  if given.get(name) is not value => if given.get(name, value) is not value
+  array.flags.writeable = False => array.flags.writeable = True
+  arrays["mean_prior_"] - origin => arrays["mean_prior_"]
+gm/arguments.py : gm/test_estimator.py gm/fitting/test_degenerate_fits.py
+  mean = given - rows.origin => mean = given
+  np.sqrt(rows.variances + np.square(rows.origin)) => np.sqrt(rows.variances)
+"""  # noqa: E501
+WIDE = "gaussian_mixture linear_response row_blocks"
+AT_ONCE = 2  # Processes; the tests of one fault run in one.
+TREE = Path(__file__).resolve().parent.parent
+
+
+def table():
+    """The faults: a list of (file, piece of code, faulty piece, tests)."""
+    faults, of_file = [], ("", "")
+    for line in FAULTS.strip().replace("gm/", "gaussian_mixture/").splitlines():
+        if line.startswith("  "):
+            piece, faulty = line.strip().split(" => ")
+            faults.append((of_file[0], piece, faulty, of_file[1]))
+        else:
+            of_file = line.split(" : ")
+    for path, piece, _, _ in faults:
+        n_times = (TREE / "sklearn_lrvb" / path).read_text().count(piece)
+        if n_times != 1:
+            raise SystemExit(f"{path} has {n_times} times, and not once: {piece}")
+    return faults
+
+
+def is_noticed(path, piece, faulty, tests):
+    """Whether the tests fail in a copy of the tree with the fault in it, and the first failure."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("sklearn_lrvb", "tests", "benchmarks", "docs", "examples"):
+            shutil.copytree(TREE / name, Path(folder, name))
+        shutil.copy(TREE / "pyproject.toml", folder)
+        mutant = Path(folder, "sklearn_lrvb", path)
+        mutant.write_text(mutant.read_text().replace(piece, faulty))
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests.split()]
+        environment = os.environ | {"PYTHONPATH": folder, "OMP_NUM_THREADS": "1"}
+        place = Path(folder, "tests")
+        run = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    if run.returncode not in (0, 1):  # Neither all passed nor a test failed.
+        first = re.search(r"^(ERROR|E  ).*", run.stdout, re.MULTILINE)
+        return run.returncode == 2, first.group() if first else run.stdout[-500:] + run.stderr[-500:]
+    first = re.search(r"^FAILED (\S+)|^ERROR (\S+)", run.stdout, re.MULTILINE)
+    return run.returncode == 1, first.group() if first else ""
+
+
+def main(arguments):
+    """Run some faults, or all of them, and print which were noticed."""
+    faults, is_wide = table(), "--wide" in arguments
+    numbers = [int(word) for word in arguments if word != "--wide"] or range(len(faults))
+
+    def run(number):
+        path, piece, faulty, tests = faults[number]
+        return number, *is_noticed(path, piece, faulty, WIDE if is_wide else tests)
+
+    score = 0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for number, noticed, first in pool.map(run, numbers):
+            score += noticed
+            path, piece, faulty, _ = faults[number]
+            print(
+                f"{number:3} {'noticed ' if noticed else 'SURVIVED'} {path}: {piece} => {faulty}  {first}",
+                flush=True,
+            )
+    print(f"{score} of {len(numbers)} faults noticed")
+    return score < len(numbers)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
