@@ -54,7 +54,7 @@ gm/covariance_structures/base.py : gm/covariance_structures gm/information gm/te
   - reg_covar * self.power * self.gram(whiteners) => - reg_covar * self.gram(whiteners)
   monomials[quadratic:] += spread => monomials[quadratic:] -= spread
 gm/covariance_structures/wisharts.py : gm/covariance_structures gm/fitting/test_component_statistics.py gm/posterior
-  return self.power * self.n_means => return self.n_means
+  self._freedom_of_means = self.power * self.n_means => self._freedom_of_means = self.n_means
   log_det_scaled = log_determinants + self._size => log_det_scaled = log_determinants - self._size
 gm/covariance_structures/full_pair.py : gm/covariance_structures/test_full_pair.py gm/information
   own -= monomials[some, :1] * scaled_origin => own += monomials[some, :1] * scaled_origin
@@ -62,7 +62,7 @@ gm/covariance_structures/random_factors.py : gm/posterior_sampling/test_densitie
   found += 0.5 * self._later_rows => found += self._later_rows
   log_slopes - normals / np.square(self.scale) => log_slopes - normals / self.scale
 gm/information/missing_information.py : gm/information gm/test_sample_weight.py
-  missing[l, :, k] -= product.T => missing[l, :, k] -= product
+  blocks[l, k] = blocks[k, l].T => blocks[l, k] = blocks[k, l]
   own[n_linear:] -= other[n_linear:] => own[n_linear:] += other[n_linear:]
   weights * (information[k] + information[l]) => weights * information[k]
   expectation.responsibilities * np.sqrt(block.counts) => expectation.responsibilities * block.counts

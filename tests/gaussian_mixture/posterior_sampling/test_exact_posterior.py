@@ -359,6 +359,16 @@ def test_the_median_of_equal_weights_is_that_of_the_draws():
     np.testing.assert_allclose(median, np.median(parameters.flat("means"), axis=0), rtol=1e-9)
 
 
+def test_scores_of_weights_rise_with_the_weights_drawn():
+    case = problem(PROPER[0], 3, 200)
+    copula = case.sampler.copula
+    responses = copula.responses(np.random.default_rng(0).normal(size=(2000, copula.n_normals)))
+    drawn = case.sampler.parameters(copula.draws(responses)).flat("weights")
+    scores = case.sampler.density.scores("weights", responses)
+    for k in range(2):  # the third component is empty
+        assert np.corrcoef(scores[:, k], drawn[:, k])[0, 1] > 0.99
+
+
 def test_resampled_draws_have_the_weighted_moments():
     case = problem(PROPER[0], 2, 200)
     weighted, sampled = case.sampler.importance(case.rows, 20_000, np.random.RandomState(0))
