@@ -36,7 +36,7 @@ from sklearn_lrvb.gaussian_mixture.fitted import (
     arrays_to_sample,
     model_of,
 )
-from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent, Starts
+from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent, Race
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.fitting.starts import (
@@ -513,7 +513,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                 max_steps = None if moves is not None and moves.searches else self.max_iter
                 progress = Progress(self.verbose, self.verbose_interval, task, max_steps, attributes_of)
                 reporting = replace(ascent, on_step=progress.step, moves=moves, on_move=progress.move)
-                race = Starts(reporting, self.solver == "newton", progress)
+                race = Race(reporting, self.solver == "newton", progress)
                 best, noise = self._best_fit(race, starts, once_more, rows)
                 attributes = attributes_of(best)
                 if not rows.is_in_memory:  # They may be in files that are closed, or hold a cluster's memory.
@@ -611,7 +611,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
         Parameters
         ----------
-        race : Starts
+        race : Race
         starts : list of callables (Ascent) -> Fit
         once_more : one more such callable, for fits in which unwanted noise costs much; or None
         rows : CentredRows

@@ -95,9 +95,9 @@ class FittedMixture:
         self.model = model
         self.path = tuple(path)
         self.parameters = Targets(posterior, origin)
-        self.arrays = self._reported() if arrays is None else arrays
+        self.arrays = self._arrays_to_report() if arrays is None else arrays
 
-    def _reported(self):
+    def _arrays_to_report(self):
         posterior, prior, structure = self.posterior, self.posterior.prior, self.structure
         targets = self.parameters
         arrays = {

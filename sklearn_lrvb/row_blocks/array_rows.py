@@ -55,7 +55,7 @@ _LEAST_PRODUCT_FOR_THREADS = 50
 class CentredRows(ABC):
     """Rows of X, measured from ``origin``: so is everything that is computed from them.
 
-    Rows of weight zero are no part of them.
+    After `counted`, rows of weight zero and rows without any value are no part of them.
 
     Attributes
     ----------

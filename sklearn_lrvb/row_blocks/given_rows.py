@@ -41,7 +41,8 @@ def given_rows(estimator, X, sample_weight=None, origin=None, reset=False, on_pa
     ----------
     estimator : estimator that gets, or has, the number and the names of the features
     X, sample_weight : what the user has passed
-    origin : (n_features,), what the rows are measured from; None where they are to be fitted, by their mean
+    origin : (n_features,), what the rows are measured from; None for a fit: zero, until
+        `around_mean` measures them from their mean
     reset : bool, whether the number and names of the features are taken from X
     on_pass : callable without arguments, called after every pass over rows in parts
 

@@ -1,6 +1,6 @@
 """The climb of a fit: from one start or several to the optimum of the lower bound.
 
-`Starts` runs an `Ascent` from every start; a `Fit` is a state on the way, with the rules of when to stop.
+`Race` runs an `Ascent` from every start; a `Fit` is a state on the way, with the rules of when to stop.
 Sweeps, accelerated sweeps and Newton's steps all change the sufficient statistics s of q. EM(s) are the
 statistics after one sweep. Newton's step towards s = EM(s) is R^-1 M^-1 (EM(s) - s) in the current frames, M
 being the observed information of linear response. The Newton decrement is the distance to the optimum in
@@ -43,7 +43,7 @@ from sklearn_lrvb.linear_response.observed_information import Definiteness
 
 _SHARE_FINISHED = 1 / 2  # Share of the starts after the first that are run to the end.
 
-# Steps after which a start is compared with the others (`Starts`), and distance from the fixed point, in
+# Steps after which a start is compared with the others (`Race`), and distance from the fixed point, in
 # mean-field standard deviations, below which it is compared earlier.
 _TRIAL_STEPS = 20
 _TRIAL_DISTANCE = 0.1
@@ -98,7 +98,7 @@ _ROUND_OFF = 1e-14
 _LARGEST_ROUND_OFF = MAX_AMPLIFICATION * np.finfo(float).eps
 
 
-class Starts:
+class Race:
     """Runs a fit from several starts.
 
     Parameters
@@ -150,6 +150,8 @@ class Starts:
             end = self._run(number, lambda ascent, fit=fit: fit)
             if end is not None:
                 ends.append(end)
+        if not ends and self._progress.is_stopped:  # before any of the states that were tried was run on
+            ends = [fit for _, fit in tried]
         if not ends:
             raise self._failure
         return max(ends, key=lambda fit: fit.lower_bound)
@@ -267,7 +269,7 @@ class Ascent:
         return self.rows
 
     def ended(self, fit):
-        """The state at the end of the fit, as it is reported: in the coordinates of X."""
+        """The state at the end of the fit, in the coordinates of X; the same for its own result."""
         return fit
 
     # The climbs: by plain sweeps, by everything there is, and a few steps of the latter.
@@ -552,13 +554,13 @@ class Ascent:
     def _accepted(self, fit, posterior, result):
         """The state at a posterior; a fall of the lower bound by round-off is recorded as no change."""
         lower_bound = max(fit.lower_bound, result.lower_bound)
-        return self._reported(Fit(posterior, result, (*fit.path, lower_bound), fit.n_before))
+        return self._told(Fit(posterior, result, (*fit.path, lower_bound), fit.n_before))
 
     def _stayed(self, fit):
         """The same state after a step that was not accepted."""
-        return self._reported(replace(fit, path=(*fit.path, fit.lower_bound)))
+        return self._told(replace(fit, path=(*fit.path, fit.lower_bound)))
 
-    def _reported(self, fit):
+    def _told(self, fit):
         """The state after a step, which is the last one where a callback asks for that."""
         if self.on_step(fit):
             raise ClimbStopped(fit)
@@ -659,7 +661,10 @@ class Fit:
         return 0.5 * distance**2 < max(tol, self.round_off())
 
     def with_information(self, rows, solver=None):
-        """The same state with the information, the step and the decrement at its posterior."""
+        """The same state with the information, the step and the decrement at its posterior.
+
+        The solver counts only where there is no information yet.
+        """
         if self.information is not None:
             return self
         information = observed_information(rows, self.posterior, self.e_step_result, solver=solver)

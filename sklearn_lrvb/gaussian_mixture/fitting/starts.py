@@ -71,7 +71,7 @@ def starting_responsibilities(rows, n_components, init_params, random_state, see
         return _random(rows, n_components, random_state)
     if init_params == "kmeans" and n_components == 1:
         return _all_in_one
-    start = _Starts(rows, n_components, random_state, completion)
+    start = _StartingRows(rows, n_components, random_state, completion)
     if init_params == "kmeans":
         return start.by_kmeans()
     return start.from_seeds(init_params == "k-means++", seeds_alone)
@@ -84,7 +84,7 @@ def standardized_kmeans(rows, n_components, random_state, completion=None):
     """
     units = np.sqrt(rows.variances)
     units[units <= _CONSTANT_BELOW * np.abs(rows.origin)] = np.inf
-    return _Starts(rows, n_components, random_state, completion).by_kmeans(units)
+    return _StartingRows(rows, n_components, random_state, completion).by_kmeans(units)
 
 
 def _random(rows, n_components, random_state):
@@ -96,7 +96,7 @@ def _random(rows, n_components, random_state):
     return responsibilities / responsibilities.sum(axis=1, keepdims=True)
 
 
-class _Starts:
+class _StartingRows:
     """Starts from all rows where they are few, otherwise from a sample; rows with holes are completed.
 
     Parameters
