@@ -199,7 +199,7 @@ class ObservedInformation(ABC):
     >>> import numpy as np
     >>> from sklearn_lrvb.linear_response.complete_information import CompleteInformation
     >>> from sklearn_lrvb.linear_response.solvers import PrimalInformation
-    >>> complete = CompleteInformation(np.arange(0), np.eye(0), np.ones(2))  # R = I
+    >>> complete = CompleteInformation(np.arange(2), np.eye(2), np.ones(2))  # R = I
     >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
     >>> information.covariance().round(12)
     array([[2., 0.],
