@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -56,6 +57,7 @@ _BAND: dict[str, Any] = {**_REGION, "marker": "s"}
 _NUMBER: dict[str, Any] = {"fontsize": "small", "fontweight": "bold", "zorder": 5}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ComponentDisplay:
     """Components of a mixture over one, two or more features, with credible regions of their means.
 
@@ -145,30 +147,19 @@ class ComponentDisplay:
     ComponentDisplay: 2 of 4 components (0, 1) over x0 and x1; 200 rows
     """
 
-    def __init__(
-        self,
-        *,
-        means: NDArray,
-        covariances: NDArray,
-        mean_covariances: NDArray,
-        weights: NDArray,
-        weights_std: NDArray,
-        counts: NDArray,
-        points: NDArray | None = None,
-        labels: NDArray | None = None,
-        feature_names: list[str] | None = None,
-        sample_weight: NDArray | None = None,
-    ) -> None:
-        self.means = means
-        self.covariances = covariances
-        self.mean_covariances = mean_covariances
-        self.weights = weights
-        self.weights_std = weights_std
-        self.counts = counts
-        self.points = points
-        self.labels = labels
-        self.feature_names = feature_names or [f"x{p}" for p in range(means.shape[1])]
-        self.sample_weight = sample_weight
+    means: NDArray
+    covariances: NDArray
+    mean_covariances: NDArray
+    weights: NDArray
+    weights_std: NDArray
+    counts: NDArray
+    points: NDArray | None = None
+    labels: NDArray | None = None
+    feature_names: list[str] | None = None
+    sample_weight: NDArray | None = None
+
+    def __post_init__(self) -> None:
+        self.feature_names = self.feature_names or [f"x{p}" for p in range(self.means.shape[1])]
 
     @classmethod
     def from_estimator(

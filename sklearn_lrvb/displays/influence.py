@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -38,6 +39,7 @@ _LABEL_INCHES = 4.3  # Lines that are longer even in small print are broken.
 _LANDSCAPE_MARGIN = 0.08  # A landscape extends beyond the points by this fraction of their range.
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class InfluenceDisplay:
     """Influence of points on the posterior mean of one parameter.
 
@@ -105,26 +107,14 @@ class InfluenceDisplay:
     InfluenceDisplay: d mean[0,x1] / d x1 of the point; 200 points and a landscape over x0 and x1
     """
 
-    def __init__(
-        self,
-        *,
-        points: NDArray,
-        influence: NDArray,
-        label: str,
-        xlabel: str = "x0",
-        ylabel: str = "x1",
-        xx0: NDArray | None = None,
-        xx1: NDArray | None = None,
-        landscape: NDArray | None = None,
-    ) -> None:
-        self.points = points
-        self.influence = influence
-        self.label = label
-        self.xlabel = xlabel
-        self.ylabel = ylabel
-        self.xx0 = xx0
-        self.xx1 = xx1
-        self.landscape = landscape
+    points: NDArray
+    influence: NDArray
+    label: str
+    xlabel: str = "x0"
+    ylabel: str = "x1"
+    xx0: NDArray | None = None
+    xx1: NDArray | None = None
+    landscape: NDArray | None = None
 
     @classmethod
     def from_estimator(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -72,6 +73,7 @@ _METHODS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PosteriorIntervalDisplay:
     """Credible intervals of parameters, by LRVB and by mean field: a forest plot.
 
@@ -147,26 +149,14 @@ class PosteriorIntervalDisplay:
     True
     """
 
-    def __init__(
-        self,
-        *,
-        lower: dict[str, NDArray],
-        upper: dict[str, NDArray],
-        mean: dict[str, NDArray],
-        names: NDArray,
-        panels: NDArray,
-        components: NDArray,
-        interval: float = 0.95,
-        title: str = "",
-    ) -> None:
-        self.lower = lower
-        self.upper = upper
-        self.mean = mean
-        self.names = names
-        self.panels = panels
-        self.components = components
-        self.interval = interval
-        self.title = title
+    lower: dict[str, NDArray]
+    upper: dict[str, NDArray]
+    mean: dict[str, NDArray]
+    names: NDArray
+    panels: NDArray
+    components: NDArray
+    interval: float = 0.95
+    title: str = ""
 
     @classmethod
     def from_estimator(

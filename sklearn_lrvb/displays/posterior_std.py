@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ _MINIMUM_AXIS_RATIO = 5.0  # The upper end of an axis is at least this many time
 _PLAIN_TICKS_BELOW = 300.0  # Axes of a smaller ratio have ticks at 1, 2 and 5 times powers of ten.
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PosteriorStdDisplay:
     """Posterior standard deviations by LRVB against those by mean field.
 
@@ -80,18 +82,10 @@ class PosteriorStdDisplay:
     PosteriorStdDisplay: standard deviations of 4 means and 2 log weights by LRVB and mean field
     """
 
-    def __init__(
-        self,
-        *,
-        lrvb_std: NDArray,
-        mean_field_std: NDArray,
-        targets: NDArray,
-        reference_std: NDArray | None = None,
-    ) -> None:
-        self.lrvb_std = lrvb_std
-        self.mean_field_std = mean_field_std
-        self.targets = targets
-        self.reference_std = reference_std
+    lrvb_std: NDArray
+    mean_field_std: NDArray
+    targets: NDArray
+    reference_std: NDArray | None = None
 
     @classmethod
     def from_estimator(
