@@ -324,12 +324,10 @@ class ComponentDisplay:
                 self._draw_rows_in(panel, [column, row], styles, scatter_kw or {})
                 self._draw_ellipses(panel, [column, row], interval, styles, drawn)
         parts = ({k: [of[i] for of in panels] for k, panels in drawn.items()} for i in range(3))
-        if is_corner:
-            self._join_panels()
-        else:
+        if not is_corner:
             parts = ({k: only for k, (only,) in part.items()} for part in parts)
-            label_axes(self.ax_, *[*self.feature_names, "density"][:2])
         self.components_, self.credible_regions_, self.numbers_ = parts
+        self._label_panels()
         self.legend_ = self._draw_legend(shown, styles, interval)
         return self
 
@@ -401,10 +399,13 @@ class ComponentDisplay:
         panel.set_xlim(low, high)
         panel.set_ylim(bottom=0.0)
 
-    def _join_panels(self):
-        """Give the panels of a corner plot common axes, and label the outer ones."""
+    def _label_panels(self):
+        """Label the axes; the panels of a corner plot get common axes, and the outer ones labels."""
         from matplotlib.ticker import MaxNLocator
 
+        if self.axes_.size == 1:
+            label_axes(self.ax_, *[*self.feature_names, "density"][:2])
+            return
         n_shown = len(self.axes_)
         inches = panel_width(self.axes_[0, 0])
         for (row, column), panel in np.ndenumerate(self.axes_):
