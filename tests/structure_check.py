@@ -151,7 +151,7 @@ class _Check:
         rows = rng.normal(size=(self._n_components, self._n_features, 6))
         weights = rng.normal(size=(self._n_components, 6))
         of_rows = np.stack([structure.statistic_by_row(own) for own in rows])
-        sums = structure.expand(weights) * of_rows
+        sums = weights[structure.statistic_axes] * of_rows
         by_group = structure.per_group(np.moveaxis(sums.sum(axis=1), 0, -1))
         self._agree(
             structure.second_moments(rows, weights),

@@ -25,8 +25,13 @@ then (K, P) linear coefficients, then (S, Q) quadratic ones.
 """
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
+
+# Largest number of monomials for each component, by measurement, at which forming them costs less than a
+# frame that all components share saves, where every component has a matrix of its own.
+_MAX_MONOMIALS_PER_COMPONENT = 36
 
 
 class CovarianceStructure(ABC):
@@ -61,8 +66,17 @@ class CovarianceStructure(ABC):
         s(I), in the shape of the statistic.
     prior_shape : tuple of int
         Shape of `covariance_prior`, and of a group's entry in an attribute.
+    statistic_axes : tuple
+        Index that gives the numbers of groups the trailing axes of a statistic, to broadcast with it.
     n_groups, n_quadratic, n_component_features, n_coefficients : int
         S, Q, F = 1 + P + Q and D = K + K P + S Q.
+    n_monomials : int
+        Number of monomials of degree <= 2 in a frame that all components share: 1, the coordinates u, and
+        what s(u) has, or |u|^2 alone where all components share a precision.
+    prefers_common_frame : bool
+        Whether, for many rows, such a frame costs less than a frame for each component.
+    numbers_of_pattern : int
+        Largest number of numbers that belong to a pattern of holes: a matrix of each group, else nothing.
     coefficient_blocks : dict, str -> slice
         Slices of D with all intercepts, linear and quadratic coefficients, in this order. The linear ones are
         (K, P), the quadratic ones (S, Q).
@@ -77,6 +91,7 @@ class CovarianceStructure(ABC):
         self.wisharts, self.power = wisharts, wisharts.power
         self.identity, self.identity_statistic = identity, self.power * identity
         self.prior_shape = identity.shape
+        self.statistic_axes = (..., *[None] * identity.ndim)
         self._entry_counts, self.entry_weights = entry_counts, np.sqrt(entry_counts)
         self._feature_norm = np.sqrt(2.0 * self.power)  # The norm a of the quadratic features.
         self.n_groups = 1 if self.shares_precision else n_components
@@ -84,6 +99,11 @@ class CovarianceStructure(ABC):
         self.n_component_features = 1 + n_features + self.n_quadratic
         linear, quadratic = n_components, n_components * (1 + n_features)
         self.n_coefficients = quadratic + self.n_groups * self.n_quadratic
+        self.n_monomials = 1 + n_features + (self.n_quadratic if self.has_own_precisions else 1)
+        has_own_matrices = self.is_matrix and self.has_own_precisions
+        largest = _MAX_MONOMIALS_PER_COMPONENT * n_components
+        self.prefers_common_frame = not has_own_matrices or self.n_monomials <= largest
+        self.numbers_of_pattern = self.n_groups * identity.size if self.is_matrix else 0
         self.coefficient_blocks = {
             "intercept": slice(0, linear),
             "linear": slice(linear, quadratic),
@@ -127,13 +147,14 @@ class CovarianceStructure(ABC):
             slice(quadratic, quadratic + self.n_quadratic),
         )
 
-    def coefficient_index(self, component):
-        """Coordinates of a component's coefficients, int array (F,)."""
-        return np.r_[self.coefficient_slices(component)]
+    @cached_property
+    def coefficient_index(self):
+        """Coordinates of every component's coefficients, int array (K, F)."""
+        return np.array([np.r_[self.coefficient_slices(k)] for k in range(self.n_components)])
 
     def ordered(self, matrix):
         """A matrix of the components' own features, one component after the other, in the order of D."""
-        order = np.argsort(np.concatenate([self.coefficient_index(k) for k in range(self.n_components)]))
+        order = np.argsort(self.coefficient_index, axis=None)
         return matrix[order][:, order]
 
     def split(self, coefficients):
@@ -294,10 +315,6 @@ class CovarianceStructure(ABC):
         """
         del n_features
 
-    def expand(self, by_group):
-        """Add trailing axes of length one, to broadcast with the statistics of groups."""
-        return np.asarray(by_group)[(..., *[None] * self.identity.ndim)]
-
     def flattened(self, statistics):
         """Vectors whose inner products are those of the statistics: (..., ...) -> (..., Q)."""
         return self.entries(statistics) * self.entry_weights
@@ -442,13 +459,13 @@ class CovarianceStructure(ABC):
 
     def feature_moments(self, counts, first, second, origin):
         """Sums of h: moments about the frames -> (D,). The transpose of `polynomials`."""
-        centred = second - self.expand(self.per_group(counts)) * origin
+        centred = second - self.per_group(counts)[self.statistic_axes] * origin
         return np.concatenate([counts, first.ravel(), self.quadratic_features(centred).ravel()])
 
     def moments(self, coefficients):
         """Inverse of `feature_moments` for O = s(I): (D,) -> counts, first, second."""
         counts, first, quadratic = self.split(coefficients)
-        origin = self.expand(self.per_group(counts)) * self.identity_statistic
+        origin = self.per_group(counts)[self.statistic_axes] * self.identity_statistic
         return counts, first, self.quadratic_sums(quadratic) + origin
 
     def polynomials(self, coefficients, origin):

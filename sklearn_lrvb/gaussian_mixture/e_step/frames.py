@@ -24,21 +24,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import (
-    HiddenDirections,
-    hidden_directions,
-    numbers_of_pattern,
-)
+from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import HiddenDirections, hidden_directions
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
 from sklearn_lrvb.row_blocks import RowNumbers
 
 # Largest factor by which a log density may amplify the rounding of u, relative to the number of features, as
 # log densities are themselves: 2000 eps is less than the rounding of a lower bound that is summed over rows.
 MAX_AMPLIFICATION = 2000.0
-
-# Largest number of monomials for each component, by measurement, at which forming them costs less than the
-# common frame saves.
-_MAX_MONOMIALS_PER_COMPONENT = 36
 
 # Size of the rows in all components' own frames, n K P numbers, below which these frames take less time than
 # preparing a common one, by measurement: where every component has a matrix of its own, and elsewhere.
@@ -52,22 +44,10 @@ def frames_of(posterior, rows):
     has_own_matrices = structure.is_matrix and structure.has_own_precisions
     n_numbers = rows.n_samples * structure.n_components * structure.n_features
     has_few_rows = n_numbers < (_FEW_NUMBERS_OF_OWN_MATRICES if has_own_matrices else _FEW_NUMBERS)
-    if rows.has_holes or has_few_rows or not prefers_common_frame(structure):
+    if rows.has_holes or has_few_rows or not structure.prefers_common_frame:
         return OwnFrames(posterior)
     frame = CommonFrame(posterior)
     return frame if frame.amplification < MAX_AMPLIFICATION else OwnFrames(posterior)
-
-
-def prefers_common_frame(structure):
-    """Whether one frame for all components costs less than a frame for each of them, for many rows."""
-    if structure.is_matrix and structure.has_own_precisions:
-        return n_monomials(structure) <= _MAX_MONOMIALS_PER_COMPONENT * structure.n_components
-    return True
-
-
-def n_monomials(structure):
-    """Number of monomials in the common frame, F; of degree two, all that s(u) has, or |u|^2 alone."""
-    return 1 + structure.n_features + (structure.n_quadratic if structure.has_own_precisions else 1)
 
 
 @dataclass(frozen=True)
@@ -124,7 +104,8 @@ class OwnFrames:
 
     def __init__(self, posterior):
         self.posterior = posterior
-        self.numbers_per_row = RowNumbers(2 * posterior.centred_means.size, numbers_of_pattern(posterior))
+        of_pattern = posterior.structure.numbers_of_pattern
+        self.numbers_per_row = RowNumbers(2 * posterior.centred_means.size, of_pattern)
 
     def whiten(self, block):
         """OwnRows of a block."""
@@ -200,7 +181,6 @@ class CommonFrame:
     ----------
     amplification : float
         Largest factor by which a log density amplifies the rounding of u, relative to P.
-    n_monomials : int, F
     """
 
     def __init__(self, posterior):
@@ -220,8 +200,7 @@ class CommonFrame:
         squared_offsets = np.einsum("kp,kp->k", self._offsets, self._offsets)
         finer = structure.precision_trace(self._maps) / structure.n_features
         self.amplification = np.max(finer * (1.0 + squared_offsets / structure.n_features))
-        self.n_monomials = n_monomials(structure)
-        self.numbers_per_row = self.n_monomials + 2 * structure.n_components
+        self.numbers_per_row = structure.n_monomials + 2 * structure.n_components
         half_squares = np.broadcast_to(-0.5 * structure.identity, self._maps.shape)
         constants = posterior.expectations.density_constants
         self._log_densities = self.polynomials(constants, np.zeros_like(self._offsets), half_squares)
@@ -231,7 +210,7 @@ class CommonFrame:
     def whiten(self, block):
         """Monomials of a block's complete rows, (F, n)."""
         linear = 1 + self._structure.n_features
-        monomials = np.empty((self.n_monomials, block.n_rows))
+        monomials = np.empty((self._structure.n_monomials, block.n_rows))
         monomials[0], rows = 1.0, monomials[1:linear]
         self._structure.whiten_into(self._whitener, self._center, block.rows, rows)
         if self._structure.has_own_precisions:

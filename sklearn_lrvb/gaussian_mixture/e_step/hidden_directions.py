@@ -47,11 +47,6 @@ def hidden_directions(posterior, holes):
     return kind(posterior.structure, posterior.whiteners, posterior.reg_covar, holes)
 
 
-def numbers_of_pattern(posterior):
-    """How many numbers belong to a pattern of holes at most, int: a matrix of each group, else nothing."""
-    return posterior.whiteners.size if posterior.structure.is_matrix else 0
-
-
 @dataclass(frozen=True)
 class HiddenDirections(ABC):
     """The directions that belong to the holes of a block.

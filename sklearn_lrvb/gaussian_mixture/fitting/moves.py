@@ -353,7 +353,7 @@ class ComponentStatistics:
         self._means = structure.transformed(whiteners, posterior.centred_means - prior.mean)
         self._squares = structure.statistic_by_row(self._means.T)
         covariance_cholesky = structure.composed(whiteners, posterior.covariance_cholesky)
-        self._scatter = structure.expand(posterior.effective_degrees_of_freedom) * structure.gram(
+        self._scatter = posterior.effective_degrees_of_freedom[structure.statistic_axes] * structure.gram(
             covariance_cholesky
         )
         self._log_evidence = self._log_evidence_of_precisions(
@@ -441,9 +441,9 @@ class ComponentStatistics:
         together = of_first + of_second - least
         apart = structure.statistic_by_row((self._means[first] - self._means[second]).T)
         return (
-            structure.expand(of_first * (of_second / together)) * apart
-            - structure.expand(least * of_first / together) * self._squares[first]
-            - structure.expand(least * of_second / together) * self._squares[second]
+            (of_first * (of_second / together))[structure.statistic_axes] * apart
+            - (least * of_first / together)[structure.statistic_axes] * self._squares[first]
+            - (least * of_second / together)[structure.statistic_axes] * self._squares[second]
         )
 
     def merged_posterior(self, pairs):
@@ -459,7 +459,7 @@ class ComponentStatistics:
         else:
             scatter = self._scatter + self._between(pairs).sum(axis=0)
             freedom = posterior.effective_degrees_of_freedom
-        whitened = structure.cholesky(scatter / structure.expand(freedom))
+        whitened = structure.cholesky(scatter / freedom[structure.statistic_axes])
         merged = structure.composed(prior.covariance_cholesky, whitened)
         if structure.has_own_precisions:
             covariance_cholesky = posterior.covariance_cholesky.copy()

@@ -166,7 +166,7 @@ def _bound_from_rows(posterior, whiteners):
         return np.inf
     noise = prior.reg_covar * structure.per_group(posterior.counts)
     gram, of_prior = (
-        part / structure.expand(freedom)
+        part / freedom[structure.statistic_axes]
         for part in (structure.gram(whiteners), posterior.second_moments_of_prior())
     )
     largest = np.linalg.norm(gram, axis=(1, 2))

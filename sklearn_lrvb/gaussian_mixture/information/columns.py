@@ -111,14 +111,14 @@ class RowColumns:
         for k in range(structure.n_components):
             by_row = self._rows_of_columns[k] @ weights
             parts = (features @ by_row[some] for some, features in self._features(k))
-            product[structure.coefficient_index(k)] += functools.reduce(np.add, parts)
+            product[structure.coefficient_index[k]] += functools.reduce(np.add, parts)
         return product
 
     def transposed_product(self, array):
         """B' array: (D, c) -> (m, c)."""
         product = np.zeros((len(self), array.shape[1]))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
-            own = array[self._posterior.structure.coefficient_index(k)]
+            own = array[self._posterior.structure.coefficient_index[k]]
             by_row = np.concatenate([features.T @ own for _, features in self._features(k)])
             product += rows_of_columns.T @ by_row
         return product
@@ -185,7 +185,7 @@ class RowColumns:
         columns = np.zeros((structure.n_coefficients, len(self)))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
             own = self._features_of(k, slice(None)) @ rows_of_columns
-            columns[structure.coefficient_index(k)] += own
+            columns[structure.coefficient_index[k]] += own
         return columns
 
     def _feature_products(self, k, l, rows, others):

@@ -28,7 +28,6 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import (
     expected_features,
     frames_of,
 )
-from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import numbers_of_pattern
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     NEGLIGIBLE_INFORMATION,
     centred_on_average,
@@ -113,7 +112,7 @@ def missing_information(rows, posterior, ways=("monomials", "own frames"), hidde
     # Some of a block's rows are ambiguous between two components: products of them want large blocks.
     numbers = None
     if rows.has_holes:
-        numbers = RowNumbers(posterior.centred_means.size, numbers_of_pattern(posterior))
+        numbers = RowNumbers(posterior.centred_means.size, structure.numbers_of_pattern)
     of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, numbers)
     missing = np.zeros(2 * (structure.n_coefficients,)) if of_labels is None else of_labels
     if structure.has_own_precisions and of_labels is not None:
@@ -135,7 +134,8 @@ def _from_monomials(rows, posterior, frame):
     The features of a component are linear in m, h_k = T_k m, so that G is made of the sums of r_k r_l m m'.
     These are all that is needed: r_k (1 - r_k) is the sum of r_k r_l over the other components.
     """
-    structure, n_components, n_monomials = posterior.structure, posterior.n_components, frame.n_monomials
+    structure, n_components = posterior.structure, posterior.n_components
+    n_monomials = structure.n_monomials
     size = n_components * n_monomials
     numbers = RowNumbers(2 * size, of_product=size)
     products = rows.total(functools.partial(_products_of_monomials, frame), numbers)
@@ -144,7 +144,7 @@ def _from_monomials(rows, posterior, frame):
     by_component[each, :, each] = 0.0
     by_component[each, :, each] = -by_component.sum(axis=2)
     # T_k for all k, (D, K, F): the same coefficient of every component at a time.
-    index = np.transpose([structure.coefficient_index(k) for k in each])
+    index = structure.coefficient_index.T
     units = np.zeros((len(index), structure.n_coefficients))
     units[np.arange(len(index))[:, None], index] = 1.0
     maps = np.zeros((structure.n_coefficients, n_components, n_monomials))
@@ -245,7 +245,7 @@ class _SumsInOwnFrames:
             difference = np.concatenate([own, -other[:n_linear]])
             difference *= np.sqrt(weights)
             index = structure.coefficient_index
-            place = np.concatenate([index(k), index(l)[:n_linear]])
+            place = np.concatenate([index[k], index[l][:n_linear]])
             missing[np.ix_(place, place)] += difference @ difference.T
         return missing
 

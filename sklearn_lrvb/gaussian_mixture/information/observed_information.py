@@ -21,10 +21,6 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.frames import (
-    n_monomials,
-    prefers_common_frame,
-)
 from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
@@ -138,10 +134,10 @@ def _pass_costs(rows, structure):
     if rows.has_holes:
         own = _SLOWDOWN_BY_HOLES * own + _FLOPS_PER_PATTERN * rows.n_patterns * structure.n_groups
     own += _FLOPS_PER_PASS
-    if rows.has_holes or not prefers_common_frame(structure):
+    if rows.has_holes or not structure.prefers_common_frame:
         return own, own
     per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
-    per_row = n_monomials(structure) * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
+    per_row = structure.n_monomials * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
     return own, rows.n_samples * per_row + _FLOPS_PER_PASS
 
 
@@ -208,8 +204,8 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
         n_curved = structure.n_quadratic**2 if structure.is_matrix else 0
         of_patterns = 2 * rows.n_patterns * structure.n_groups * n_curved
         return {way: cost + of_patterns for way, cost in costs.items()}
-    if prefers_common_frame(structure):
-        size = n_components * n_monomials(structure)
+    if structure.prefers_common_frame:
+        size = n_components * structure.n_monomials
         per_row = 2 * _SLOWDOWN_OF_MONOMIALS * size**2 + _FLOPS_TO_COUNT_A_MONOMIAL * size
         costs["monomials"] = (
             in_cheaper_frames + rows.n_samples * per_row + n_features * _FLOPS_PER_FEATURE_MAP

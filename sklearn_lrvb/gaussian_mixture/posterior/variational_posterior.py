@@ -310,7 +310,7 @@ class VariationalPosterior:
             return moments
         noise = self.reg_covar * structure.power * structure.per_group(moments.counts)
         return replace(
-            moments, second=moments.second + structure.expand(noise) * structure.gram(self.whiteners)
+            moments, second=moments.second + noise[structure.statistic_axes] * structure.gram(self.whiteners)
         )
 
     def second_moments_of_prior(self):
@@ -344,7 +344,7 @@ class VariationalPosterior:
         mean_precision = prior.mean_precision + counts
         shift = moments.first / mean_precision[:, None]
         scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
-        factors = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
+        factors = structure.cholesky(scatter / effective_degrees_of_freedom[structure.statistic_axes])
         # A failed factorization is NaN.
         _refuse(np.isnan(factors.reshape(len(factors), -1)[:, 0]), singular_covariance_message, counts, prior)
         covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
@@ -357,7 +357,7 @@ class VariationalPosterior:
     @cached_property
     def _second_moments(self):
         """The second moments of q's own complete statistics, (S, ...)."""
-        scale = self.structure.expand(self.effective_degrees_of_freedom / self.structure.power)
+        scale = (self.effective_degrees_of_freedom / self.structure.power)[self.structure.statistic_axes]
         return scale * self.structure.identity_statistic
 
     def residual(self, moments):
@@ -374,7 +374,7 @@ class VariationalPosterior:
         structure = self.structure
         shift = structure.transformed(self.whiteners, other.centred_means - self.centred_means)
         covariances = structure.gram(structure.composed(self.whiteners, other.covariance_cholesky))
-        second = structure.expand(other.effective_degrees_of_freedom) * covariances
+        second = other.effective_degrees_of_freedom[structure.statistic_axes] * covariances
         second = second + structure.sum_of_squares(shift, other.mean_precision)
         return self.residual(Moments(other.counts, other.mean_precision[:, None] * shift, second))
 

@@ -24,8 +24,6 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import numbers_of_pattern
-
 
 def hidden_values(posterior, draws, rows, noise):
     """What the rows of a block hide, under draws: HiddenValues; the parameters are those of the class."""
@@ -37,7 +35,7 @@ def numbers_of_pattern_and_draw(posterior):
     """About how many numbers belong to a pattern of holes and a draw: maps by group, sums by component."""
     n_components, n_features = posterior.centred_means.shape
     sums = n_components * n_features**2 if posterior.structure.is_matrix else 0
-    return 2 * numbers_of_pattern(posterior) + sums
+    return 2 * posterior.structure.numbers_of_pattern + sums
 
 
 def noise_by_feature(posterior, draws):

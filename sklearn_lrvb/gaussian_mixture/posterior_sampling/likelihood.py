@@ -374,7 +374,7 @@ def log_joint_and_slopes(rows, parameters):
     structure, prior = posterior.structure, posterior.prior
     moments = complete_moments(posterior, monomial_sums)
     group_counts = structure.power * structure.per_group(moments.counts)
-    exponent = structure.expand(group_counts + _prior_exponent(prior))
+    exponent = (group_counts + _prior_exponent(prior))[structure.statistic_axes]
     of_factors = structure.outer_products(moments.first, draws.scaled_means)
     of_factors -= structure.composed(moments.second, draws.factors)
     structure.diagonal(of_factors)[...] += _over_diagonal(structure, exponent, draws.factors)

@@ -123,5 +123,5 @@ def variances_and_sources(frames, block, row, feature):
         covariances = gaps[k] * expected_features(posterior, whitened, k)
         covariances[1 : 1 + structure.n_features] += directions[k]
         covariances[1 + structure.n_features :] += structure.mixed_features(whitened.values[k], directions[k])
-        sources[structure.coefficient_index(k)] += responsibilities * covariances
+        sources[structure.coefficient_index[k]] += responsibilities * covariances
     return variances, sources

@@ -195,7 +195,7 @@ def _sources_of_weights(posterior, block):
     sources = np.zeros((structure.n_coefficients, block.n_rows))
     for k, r in enumerate(expectation.responsibilities):
         features = expected_features(posterior, expectation.whitened, k)
-        sources[structure.coefficient_index(k)] += r * features
+        sources[structure.coefficient_index[k]] += r * features
     return sources
 
 
@@ -292,7 +292,7 @@ class RowResponses(RowStatistics):
             self._solutions = np.zeros((len(used), len(information), used.shape[1]))
             for k, columns in enumerate(map(np.flatnonzero, used)):
                 sources = np.zeros((len(information), columns.size))
-                sources[self._structure.coefficient_index(k)] = self._features(k, columns)
+                sources[self._structure.coefficient_index[k]] = self._features(k, columns)
                 if columns.size:
                     self._solutions[k][:, columns] = information.solve(sources)
 
@@ -300,7 +300,7 @@ class RowResponses(RowStatistics):
         """(M^-1 h_k)[coordinates] of some rows, (len(coordinates), n)."""
         if self._inverse is None:
             return self._solutions[k][np.ix_(coordinates, columns)]
-        own = self._structure.coefficient_index(k)
+        own = self._structure.coefficient_index[k]
         return self._inverse[np.ix_(coordinates, own)] @ self._features(k, columns)
 
     def covariances(self):
@@ -310,7 +310,7 @@ class RowResponses(RowStatistics):
             for l in range(k + 1):
                 columns = np.flatnonzero(used & self._used[l])
                 if columns.size:
-                    images = self._images(k, self._structure.coefficient_index(l), columns)
+                    images = self._images(k, self._structure.coefficient_index[l], columns)
                     covariances[k, l, columns] = np.einsum("fn,fn->n", self._features(l, columns), images)
                     covariances[l, k] = covariances[k, l]
         return covariances
@@ -331,7 +331,7 @@ class RowResponses(RowStatistics):
 
     def moments(self, l, weights, columns):
         structure, group = self._structure, self._structure.precision_group(l)
-        response = self._response(self._structure.coefficient_index(l)[1:], weights, columns)
+        response = self._response(self._structure.coefficient_index[l][1:], weights, columns)
         linear, quadratic = response[: structure.n_features], response[structure.n_features :]
         linear *= self._posterior.mean_precision[l]
         quadratic *= self._posterior.effective_degrees_of_freedom[group] / structure.power

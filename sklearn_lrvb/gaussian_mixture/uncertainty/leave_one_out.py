@@ -156,11 +156,12 @@ def _log_densities(posterior, group, whitened, counts, sums):
     # The complete second moments of the group in its frame after the change.
     added = structure.per_group(counts.T - posterior.counts)[:, group]
     freedom_before = posterior.effective_degrees_of_freedom[group]
-    scatter = structure.expand(freedom_before / structure.power + added) * structure.identity_statistic
+    per_identity = freedom_before / structure.power + added
+    scatter = per_identity[structure.statistic_axes] * structure.identity_statistic
     scatter = scatter + structure.quadratic_sums(quadratic.T)
     for l, shift in shifts.items():
-        scatter -= structure.expand(mean_precision[l]) * structure.statistic_by_row(shift)
-    covariance_cholesky = structure.cholesky(scatter / structure.expand(effective_degrees_of_freedom))
+        scatter -= mean_precision[l][structure.statistic_axes] * structure.statistic_by_row(shift)
+    covariance_cholesky = structure.cholesky(scatter / effective_degrees_of_freedom[structure.statistic_axes])
     relative = structure.log_determinants(covariance_cholesky)
     pivots = np.square(structure.diagonal(covariance_cholesky))
     relative[pivots.min(axis=1) < _LEAST_VARIANCE] = np.nan

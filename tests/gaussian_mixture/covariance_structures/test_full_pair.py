@@ -26,7 +26,7 @@ def test_moments_add_over_blocks_to_what_the_features_give(n_features):
     whitened = structure.whiten(posterior.whiteners, posterior.centred_means, rows)
     for k, sign in enumerate([1.0, -1.0]):
         features = structure.component_features(whitened[k], posterior.second_moment_origin[k])
-        difference[structure.coefficient_index(k)] = sign * features
+        difference[structure.coefficient_index[k]] = sign * features
     expected = (weights * difference) @ difference.T
     found = np.zeros_like(expected)
     pair.add_to(found, whole)
