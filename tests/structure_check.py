@@ -271,7 +271,7 @@ class _Check:
             np.eye(structure.n_component_features),
             "features of a standard normal row are orthonormal (power, entry_counts)",
         )
-        origin = structure.second_moment_origin(self._whiteners, 0.05)[0]
+        origin = structure.identity_statistic - 0.05 * structure.power * structure.gram(self._whiteners)[0]
         rows, others = self._rng.normal(size=(2, self._n_features, 5))
         own, other = (structure.component_features(y, origin)[1 + self._n_features :] for y in (rows, others))
         self._agree(

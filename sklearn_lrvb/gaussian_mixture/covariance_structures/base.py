@@ -400,10 +400,6 @@ class CovarianceStructure(ABC):
 
     # Features and their coefficients.
 
-    def second_moment_origin(self, whiteners, reg_covar):
-        """O, (S, ...)."""
-        return self.identity_statistic - reg_covar * self.power * self.gram(whiteners)
-
     def entry_coefficients(self, curvature):
         """<B, s(y)> as coefficients of the entries of s(y): (..., ...) -> (..., Q)."""
         return self._entry_counts * self.entries(curvature)

@@ -146,8 +146,8 @@ def _bound_from_traces(posterior, whiteners):
     count.
     """
     structure, freedom = posterior.structure, posterior.effective_degrees_of_freedom
-    counts = structure.per_group(posterior.counts)
-    shares = posterior.prior.reg_covar * counts * structure.precision_trace(whiteners) / freedom
+    noise = posterior.prior.reg_covar * posterior.group_counts
+    shares = noise * structure.precision_trace(whiteners) / freedom
     return np.inf if shares.max() >= 1.0 else -0.5 * float(freedom @ np.log1p(-shares))
 
 
@@ -164,10 +164,10 @@ def _bound_from_rows(posterior, whiteners):
     prior, structure, freedom = posterior.prior, posterior.structure, posterior.effective_degrees_of_freedom
     if not structure.is_matrix:
         return np.inf
-    noise = prior.reg_covar * structure.per_group(posterior.counts)
+    noise = prior.reg_covar * posterior.group_counts
     gram, of_prior = (
         part / freedom[structure.statistic_axes]
-        for part in (structure.gram(whiteners), posterior.second_moments_of_prior())
+        for part in (structure.gram(whiteners), posterior.second_moments_of_prior)
     )
     largest = np.linalg.norm(gram, axis=(1, 2))
     products = np.trace(gram, axis1=1, axis2=2) - np.einsum("spq,spq->s", gram, of_prior) - noise * largest**2
@@ -215,7 +215,7 @@ def _directions(rows, posterior):
     """The `_Directions` of all groups, by a pass over the rows."""
     prior, structure, frames = posterior.prior, posterior.structure, OwnFrames(posterior)
     moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
-    of_rows, of_prior = moments.second, posterior.second_moments_of_prior()
+    of_rows, of_prior = moments.second, posterior.second_moments_of_prior
     of_identity, vectors = structure.gram(posterior.whiteners), None
     # Variances that count as zero. Of the features they are those of a singular covariance
     # (`symmetric_matrices`), and those that rounding gives to a constant column; in any frame, what an

@@ -126,8 +126,3 @@ class MixturePrior:
             return np.zeros(len(self.mean))
         variances = self.structure.diagonal(self.covariance) / self.degrees_of_freedom
         return np.broadcast_to(np.sqrt(variances), self.mean.shape)
-
-    def effective_degrees_of_freedom(self, counts):
-        """c, with E Lambda = c A^-1, given expected counts: (..., K) -> (..., S)."""
-        structure = self.structure
-        return self.degrees_of_freedom + structure.power * structure.per_group(counts)

@@ -108,7 +108,7 @@ class Expectations:
         return cls(log_weights, expected, constants, digamma, log_det_inverse_scale)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Divergences:
     """KL(q || prior) in nats, by what contributes to it; a flat prior's density counts as 1.
 
@@ -117,15 +117,15 @@ class Divergences:
     weights : float
     means : (K,), given the precisions
     precisions : (S,)
+    total : float, the sum of all
     """
 
     weights: float
     means: np.ndarray
     precisions: np.ndarray
 
-    @property
-    def total(self):
-        return self.weights + self.means.sum() + self.precisions.sum()
+    def __post_init__(self):
+        self.total = self.weights + self.means.sum() + self.precisions.sum()
 
 
 @dataclass
@@ -144,6 +144,7 @@ class VariationalPosterior:
     structure : CovarianceStructure, of the prior
     reg_covar : float, variance of known noise on every coordinate of x
     n_components, n_features : int, K and P
+    group_counts : (S,), expected counts of the precision groups
     mean_precision : (K,), tau_k
     effective_degrees_of_freedom : (S,), c, with E Lambda = c A^-1
     degrees_of_freedom : (S,), nu of the Wishart factors
@@ -159,7 +160,8 @@ class VariationalPosterior:
         self.structure, self.reg_covar = structure, prior.reg_covar
         self.n_components, self.n_features = self.centred_means.shape
         self.mean_precision = prior.mean_precision + self.counts
-        self.effective_degrees_of_freedom = prior.effective_degrees_of_freedom(self.counts)
+        self.group_counts = structure.per_group(self.counts)
+        self.effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * self.group_counts
         self.degrees_of_freedom = structure.wisharts.degrees_of_freedom(
             self.effective_degrees_of_freedom, prior.independent
         )
@@ -192,9 +194,14 @@ class VariationalPosterior:
         return self.structure.transformed(np.abs(self.whiteners), deviations).max()
 
     @cached_property
+    def noise(self):
+        """reg_covar s(W W'), what the known noise on x adds to s(y) of a row, (S, ...)."""
+        return self.reg_covar * self.structure.power * self.structure.gram(self.whiteners)
+
+    @cached_property
     def second_moment_origin(self):
         """O of the features (`covariance_structures`), (S, ...)."""
-        return self.structure.second_moment_origin(self.whiteners, self.reg_covar)
+        return self.structure.identity_statistic - self.noise
 
     @cached_property
     def whitened_prior_mean(self):
@@ -208,12 +215,10 @@ class VariationalPosterior:
 
     @cached_property
     def whitened_prior_scatter(self):
-        """s of C0 in the precision groups' frames, (S, ...).
+        """C0 in the precision groups' frames, (S, ...).
 
         It is computed from factors: where C0 is nearly singular, its own rounding would count in the frames.
         """
-        if self.prior.flat:
-            return np.zeros_like(self.covariance_cholesky)
         return self.structure.gram(self.whitened_prior_root)
 
     # Expectations, and divergences from the prior.
@@ -221,8 +226,8 @@ class VariationalPosterior:
     @cached_property
     def complement_variance(self):
         """a/c, the eigenvalue of E(Lambda)^-1 in the directions that projected rows leave out, (S,)."""
-        counts = self.structure.per_group(self.counts)
-        return self.prior.complement.inverse_scale(counts) / self.effective_degrees_of_freedom
+        inverse_scale = self.prior.complement.inverse_scale(self.group_counts)
+        return inverse_scale / self.effective_degrees_of_freedom
 
     @cached_property
     def _log_determinants(self):
@@ -305,18 +310,16 @@ class VariationalPosterior:
 
     def with_noise(self, moments):
         """Moments of rows, completed by the known noise on x."""
-        structure = self.structure
         if not self.reg_covar:
             return moments
-        noise = self.reg_covar * structure.power * structure.per_group(moments.counts)
-        return replace(
-            moments, second=moments.second + noise[structure.statistic_axes] * structure.gram(self.whiteners)
-        )
+        n_rows = self.structure.per_group(moments.counts)[self.structure.statistic_axes]
+        return replace(moments, second=moments.second + n_rows * self.noise)
 
+    @cached_property
     def second_moments_of_prior(self):
         """What the prior adds to the second moments in the precision groups' frames, (S, ...)."""
         if self.prior.flat:
-            return self.whitened_prior_scatter
+            return np.zeros_like(self.covariance_cholesky)
         weights = np.full(self.n_components, self.prior.mean_precision)
         return self.whitened_prior_scatter + self.structure.sum_of_squares(self.whitened_prior_mean, weights)
 
@@ -324,7 +327,7 @@ class VariationalPosterior:
         """Moments of the data, completed by the known noise on x and by the prior."""
         of_rows = self.with_noise(moments)
         first = of_rows.first + self.prior.mean_precision * self.whitened_prior_mean
-        return Moments(of_rows.counts, first, of_rows.second + self.second_moments_of_prior())
+        return Moments(of_rows.counts, first, of_rows.second + self.second_moments_of_prior)
 
     def m_step(self, moments):
         """The posterior whose complete moments (prior included) in the frames of this one are given.
@@ -337,22 +340,22 @@ class VariationalPosterior:
         """
         counts, prior, structure = moments.counts, self.prior, self.structure
         _refuse(~(counts >= (_EMPTY_COUNT if prior.flat else 0.0)), empty_component_message, counts, prior)
-        effective_degrees_of_freedom = prior.effective_degrees_of_freedom(counts)
+        after = replace(self, counts=counts)  # It gets frames and means of its own below.
         if prior.flat:
-            is_proper = structure.wisharts.is_proper(effective_degrees_of_freedom, prior.independent)
+            is_proper = structure.wisharts.is_proper(after.effective_degrees_of_freedom, prior.independent)
             _refuse(~is_proper, improper_precision_message, counts, prior)
-        mean_precision = prior.mean_precision + counts
-        shift = moments.first / mean_precision[:, None]
-        scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
-        factors = structure.cholesky(scatter / effective_degrees_of_freedom[structure.statistic_axes])
+        shift = moments.first / after.mean_precision[:, None]
+        scatter = moments.second - structure.sum_of_squares(shift, after.mean_precision)
+        freedom = after.effective_degrees_of_freedom[structure.statistic_axes]
+        factors = structure.cholesky(scatter / freedom)
         # A failed factorization is NaN.
         _refuse(np.isnan(factors.reshape(len(factors), -1)[:, 0]), singular_covariance_message, counts, prior)
-        covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
+        after.covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
         if prior.flat:
-            varies = np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
+            varies = np.all(structure.deviations(after.covariance_cholesky) > prior.resolution, axis=1)
             _refuse(~varies, singular_covariance_message, counts, prior)
-        centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
-        return VariationalPosterior(prior, counts, centred_means, covariance_cholesky)
+        after.centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
+        return after
 
     @cached_property
     def _second_moments(self):

@@ -350,9 +350,8 @@ def conditional_draws(posterior, moments, generator):
     mean_precision = prior.mean_precision + moments.counts
     means = moments.first / mean_precision[..., None]
     scatter = moments.second - structure.outer_products(moments.first, means)
-    factors = structure.random_factors_type.wishart(
-        generator, prior.effective_degrees_of_freedom(moments.counts), scatter
-    )
+    freedom = prior.degrees_of_freedom + structure.power * structure.per_group(moments.counts)
+    factors = structure.random_factors_type.wishart(generator, freedom, scatter)
     scaled_means = structure.transformed(structure.transposed(factors), means)
     scaled_means += generator.standard_normal(means.shape) / np.sqrt(mean_precision)[..., None]
     return ParameterDraws(log_stick - log_total, log_rest - log_total, factors, scaled_means)

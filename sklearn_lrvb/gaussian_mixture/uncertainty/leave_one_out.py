@@ -147,7 +147,7 @@ def _log_densities(posterior, group, whitened, counts, sums):
     """
     prior, structure = posterior.prior, posterior.structure
     factors = structure.wisharts
-    effective_degrees_of_freedom = prior.effective_degrees_of_freedom(counts.T)
+    effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * structure.per_group(counts.T)
     is_proper = factors.is_proper(effective_degrees_of_freedom, prior.independent)[:, group]
     effective_degrees_of_freedom = np.where(is_proper, effective_degrees_of_freedom[:, group], np.nan)
     mean_precision = prior.mean_precision + counts
@@ -168,7 +168,7 @@ def _log_densities(posterior, group, whitened, counts, sums):
     log_determinants = relative + structure.log_determinants(posterior.covariance_cholesky)[group]
     degrees_of_freedom = factors.degrees_of_freedom(effective_degrees_of_freedom, prior.independent)
     expected_log_determinant = factors.expected_log_determinant(log_determinants, degrees_of_freedom)[0]
-    noise = structure.identity_statistic - posterior.second_moment_origin[group]
+    noise = posterior.noise[group]
     components = list(shifts)
     constants = log_normal_constant(
         expected_log_determinant, mean_precision[components], structure.n_features

@@ -41,7 +41,7 @@ def test_polynomials_and_feature_moments_are_transposes(covariance_type, rng):
     structure = structure_of(covariance_type)
     whitened, weights = rng.normal(size=(K, P, 20)), rng.normal(size=(K, 20))
     frames = structure.scaled_frames(rng.uniform(0.5, 2.0, size=P))
-    origin = structure.second_moment_origin(frames, 0.07)
+    origin = structure.identity_statistic - 0.07 * structure.power * structure.gram(frames)
     beta = rng.normal(size=structure.n_coefficients)
     constant, linear, curvature = structure.polynomials(beta, origin)
     values = constant[:, None] + np.einsum("kp,kpn->kn", linear, whitened)
@@ -113,7 +113,8 @@ def test_what_is_reported_can_be_read_back(covariance_type, rng):
 @every_type
 def test_the_norm_bounds_the_origin_and_the_kernel_is_one_of_features(covariance_type, rng):
     structure = structure_of(covariance_type)
-    origin = structure.second_moment_origin(structure.scaled_frames(np.full(P, 0.6)), 0.3)
+    frames = structure.scaled_frames(np.full(P, 0.6))
+    origin = structure.identity_statistic - 0.3 * structure.power * structure.gram(frames)
     np.testing.assert_allclose(
         structure.norm(origin), np.sqrt(np.square(origin).sum(axis=tuple(range(1, origin.ndim))))
     )
