@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from sklearn_lrvb.exponential_families.dirichlet import Dirichlet
+from sklearn_lrvb.exponential_families.family import Moments, Seed
 from sklearn_lrvb.exponential_families.special_functions import negative_gamma_quantile
 
 
@@ -69,9 +69,7 @@ class Beta(Dirichlet):
         """Scalar ``probability`` v."""
         return {"probability": ()}
 
-    def derived_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def derived_moments(self, natural: ArrayLike) -> Moments:
         """Those of the first of the two probabilities (v, 1 - v)."""
         mean, cross_covariance, covariance = super().derived_moments(natural)
         return mean[..., :1], cross_covariance[..., :1, :], covariance[..., :1, :1]
@@ -93,15 +91,11 @@ class Beta(Dirichlet):
         """v of log-odds: (..., 1) -> (...)."""
         return expit(coordinates)[..., 0]
 
-    def coordinate_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of the log-odds, the difference of the statistics."""
         return self._linear_coordinates(natural, np.array([[1.0, -1.0]]))
 
-    def sample(
-        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
-    ) -> NDArray:
+    def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of v: natural parameters (..., 2) -> (n_draws, ...)."""
         return super().sample(natural, n_draws, random_state)[..., 0]
 

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families.family import ExponentialFamily, require_count
+from sklearn_lrvb.exponential_families.family import ExponentialFamily, Seed, require_count
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,7 @@ class Categorical(ExponentialFamily):
         """Those of equal probabilities, (K,)."""
         return np.zeros(self.n_categories)
 
-    def sample(
-        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
-    ) -> NDArray:
+    def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of z, integers: natural parameters (..., K) -> (n_draws, ...)."""
         noise = check_random_state(random_state).gumbel(size=(n_draws, *np.shape(natural)))
         return np.argmax(np.asarray(natural, dtype=float) + noise, axis=-1)

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, logsumexp, softmax, zeta
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse, require_count
+from sklearn_lrvb.exponential_families.family import ExponentialFamily, Moments, Seed, refuse, require_count
 from sklearn_lrvb.exponential_families.special_functions import (
     CANCELS_FROM,
     beta_quantile,
@@ -175,9 +174,7 @@ class Dirichlet(ExponentialFamily):
         """``probability`` pi (K,)."""
         return {"probability": (self.n_categories,)}
 
-    def derived_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def derived_moments(self, natural: ArrayLike) -> Moments:
         """E pi = p = alpha / alpha_0, (delta_kl - p_k) / alpha_0, and (diag(p) - p p') / (alpha_0 + 1)."""
         concentration = 1.0 + np.asarray(natural, dtype=float)
         total = concentration.sum(axis=-1)
@@ -215,16 +212,12 @@ class Dirichlet(ExponentialFamily):
         logs = np.concatenate([coordinates, np.zeros((*coordinates.shape[:-1], 1))], axis=-1)
         return softmax(logs, axis=-1)
 
-    def coordinate_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of the logs of the probabilities over the last one, differences of statistics."""
         n_free = self.n_categories - 1
         return self._linear_coordinates(natural, np.eye(n_free, n_free + 1) - np.eye(1, n_free + 1, n_free))
 
-    def sample(
-        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
-    ) -> NDArray:
+    def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of pi: natural parameters (..., K) -> (n_draws, ..., K)."""
         log_draws = self._sample_log(natural, n_draws, random_state)
         return np.exp(log_draws)

@@ -21,6 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.symmetric_matrices import cholesky_factors, scaled_to_unit_diagonal
 
+Seed = int | RandomState | None
+# Of functions of x: means (..., d), covariances with T (..., d, D) and with each other (..., d, d).
+Moments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
 
 class NaturalParameterError(ValueError):
     """Natural parameters outside the domain of a family.
@@ -221,9 +225,7 @@ class ExponentialFamily(ABC):
         """
 
     @abstractmethod
-    def sample(
-        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
-    ) -> NDArray:
+    def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of x itself: (n_draws, copies..., shape of x).
 
         Parameters
@@ -358,9 +360,7 @@ class ExponentialFamily(ABC):
         """Name and shape of functions of x beside its statistics whose moments are known; by default none."""
         return {}
 
-    def derived_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def derived_moments(self, natural: ArrayLike) -> Moments:
         """Moments of all derived functions g of x, flat in the order of `derived`, of length d.
 
         Parameters
@@ -493,9 +493,7 @@ class ExponentialFamily(ABC):
         """
         raise self._without("coordinates that may be any real numbers")
 
-    def coordinate_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Moments of the coordinates under q, in the form of `derived_moments`.
 
         Parameters

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma
 
-from sklearn_lrvb.exponential_families.family import refuse
+from sklearn_lrvb.exponential_families.family import Moments, Seed, refuse
 from sklearn_lrvb.exponential_families.special_functions import (
     gamma_quantile,
     inverse_gamma_quantile,
@@ -102,9 +101,7 @@ class Gamma(Wishart):
         """Scalars ``variance`` 1/x and ``standard_deviation`` x^(-1/2), where x is a precision."""
         return {"variance": (), "standard_deviation": ()}
 
-    def derived_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def derived_moments(self, natural: ArrayLike) -> Moments:
         """By E x^(-s) = rate^s Gamma(shape - s) / Gamma(shape), infinite unless the shape is above s."""
         natural = np.asarray(natural, dtype=float)
         rate, shape = -natural[..., :1], 1.0 + natural[..., 1:]
@@ -140,15 +137,11 @@ class Gamma(Wishart):
         """exp u: (..., 1) -> (...)."""
         return np.exp(coordinates)[..., 0]
 
-    def coordinate_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of log x, which is a statistic."""
         return self._linear_coordinates(natural, np.array([[0.0, 1.0]]))
 
-    def sample(
-        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
-    ) -> NDArray:
+    def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of x: natural parameters (..., 2) -> (n_draws, ...)."""
         return super().sample(natural, n_draws, random_state)[..., 0, 0]
 

@@ -9,12 +9,11 @@ entries beside it, in a number of steps proportional to T.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families.family import refuse, require_count
+from sklearn_lrvb.exponential_families.family import Seed, refuse, require_count
 from sklearn_lrvb.exponential_families.normal import NormalFamily
 from sklearn_lrvb.symmetric_matrices import round_off, symmetrized
 
@@ -202,9 +201,7 @@ class GaussianChain(NormalFamily):
         chain, lead = self._chain(natural)
         return {"value": np.sqrt(chain.variance).reshape(*lead, self.n_steps)}
 
-    def sample(
-        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
-    ) -> NDArray:
+    def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of x, from its end to its beginning: natural parameters (..., D) -> (n_draws, ..., T)."""
         chain, lead = self._chain(natural)
         noise = check_random_state(random_state).normal(size=(n_draws, len(chain.mean)))

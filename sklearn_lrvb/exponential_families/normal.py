@@ -3,11 +3,16 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families.family import ExponentialFamily, refuse_indefinite, require_count
+from sklearn_lrvb.exponential_families.family import (
+    ExponentialFamily,
+    Moments,
+    Seed,
+    refuse_indefinite,
+    require_count,
+)
 from sklearn_lrvb.symmetric_matrices import (
     inverse_root,
     log_determinant_of_triangular,
@@ -27,9 +32,7 @@ class NormalFamily(ExponentialFamily):
         """x itself."""
         return np.asarray(coordinates, dtype=float)
 
-    def coordinate_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of x."""
         return self._linear_coordinates(natural, np.eye(self.slices["value"].stop, self.n_statistics))
 
@@ -209,9 +212,7 @@ class MultivariateNormal(NormalFamily):
         deviations = np.linalg.norm(self._frame(natural)[0], axis=-1)
         return {statistic: deviations.reshape((*deviations.shape[:-1], *shape))}
 
-    def sample(
-        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
-    ) -> NDArray:
+    def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of x: natural parameters (..., D) -> (n_draws, ..., P)."""
         mean, root = self._moments(natural)
         noise = check_random_state(random_state).normal(size=(n_draws, *mean.shape))
@@ -284,9 +285,7 @@ class UnivariateNormal(MultivariateNormal):
         """x itself: (..., 1) -> (...)."""
         return np.asarray(coordinates, dtype=float)[..., 0]
 
-    def sample(
-        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
-    ) -> NDArray:
+    def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of x: natural parameters (..., 2) -> (n_draws, ...)."""
         return super().sample(natural, n_draws, random_state)[..., 0]
 

@@ -10,13 +10,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, zeta
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.exponential_families.family import (
     ExponentialFamily,
+    Moments,
+    Seed,
     refuse,
     refuse_indefinite,
     require_count,
@@ -234,9 +235,7 @@ class Wishart(ExponentialFamily):
         """``covariance`` Lambda^-1 (P, P)."""
         return {"covariance": (self.n_features, self.n_features)}
 
-    def derived_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def derived_moments(self, natural: ArrayLike) -> Moments:
         """Those of an inverse Wishart matrix: E Lambda^-1 = A / (nu - P - 1), infinite unless nu > P + 1."""
         degrees_of_freedom, inverse_scale = self._split(natural)
         lead, n_entries = degrees_of_freedom.shape, self.n_features**2
@@ -291,9 +290,7 @@ class Wishart(ExponentialFamily):
         factor = np.linalg.cholesky(self._scale_matrix(natural)) @ triangle
         return symmetrized(factor @ factor.swapaxes(-1, -2))
 
-    def coordinate_moments(
-        self, natural: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of Bartlett's triangle: independent entries, T_ii^2 chi squared and T_ij standard normal.
 
         As A changes by -2 H, L becomes L (I + M) with M_ii = (L' H L)_ii, and 2 (L' H L)_ij below, which
@@ -323,9 +320,7 @@ class Wishart(ExponentialFamily):
         _, root, _ = self._scale(natural)
         return symmetrized(root @ root.swapaxes(-1, -2))
 
-    def sample(
-        self, natural: ArrayLike, n_draws: int, random_state: int | RandomState | None = None
-    ) -> NDArray:
+    def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of Lambda by Bartlett's factor: natural parameters (..., D) -> (n_draws, ..., P, P)."""
         rng = check_random_state(random_state)
         degrees_of_freedom, root, _ = self._scale(natural)
