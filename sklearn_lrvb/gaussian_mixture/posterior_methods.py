@@ -454,24 +454,15 @@ class PosteriorMethods(SamplingMethods):
         require_interval(interval)
         holding(uncertainty.targets.posterior.counts, min_count)
         pd = required_pandas("posterior_summary")
-        from sklearn_lrvb.reports.posterior_summary import PosteriorSummary
+        from sklearn_lrvb.reports.posterior_summary import PosteriorSummary, summary_rows
 
         uncertainty.require_sizes(targets)
         margins_of = self._margins(method, X, sample_weight, n_draws, random_state)
         parts = []
         for name in targets:
-            margins, mean_field_sd = margins_of(name), uncertainty.margins(name, "mean_field").deviation
-            sd, (lower, upper) = margins.deviation, margins.interval(interval)
-            comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
-            columns = {
-                "mean": margins.mean,
-                "sd": sd,
-                "mean_field_sd": mean_field_sd,
-                "ratio": np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=comparable),
-                "lower": lower,
-                "upper": upper,
-            }
-            rows = pd.DataFrame(columns, uncertainty.targets[name].labels(self._feature_names))
+            margins, mean_field = margins_of(name), uncertainty.margins(name, "mean_field")
+            labels, ends = uncertainty.targets[name].labels(self._feature_names), margins.interval(interval)
+            rows = summary_rows(labels, margins.mean, margins.deviation, mean_field.deviation, ends)
             parts.append(rows[uncertainty.targets[name].counts() >= min_count])
         summary = PosteriorSummary(pd.concat(parts))
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)

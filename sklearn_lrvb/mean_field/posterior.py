@@ -618,7 +618,7 @@ class MeanFieldPosterior:
         """
         require_interval(interval)
         pd = required_pandas("summary")
-        from sklearn_lrvb.reports.posterior_summary import PosteriorSummary
+        from sklearn_lrvb.reports.posterior_summary import PosteriorSummary, summary_rows
 
         end = norm.ppf(0.5 + 0.5 * interval)
         parts = []
@@ -631,16 +631,8 @@ class MeanFieldPosterior:
             quantity = resolve_quantity(text, self.factors, single=True)
             mean = np.ravel(self.mean(text)).astype(float)
             sd, mean_field_sd = (np.ravel(self.std(text, method)) for method in ("lrvb", "mean_field"))
-            comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
-            columns = {
-                "mean": mean,
-                "sd": sd,
-                "mean_field_sd": mean_field_sd,
-                "ratio": np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=comparable),
-                "lower": quantity.quantiles(-end, mean, sd),
-                "upper": quantity.quantiles(end, mean, sd),
-            }
-            parts.append(pd.DataFrame(columns, quantity.labels()))
+            ends = [quantity.quantiles(normal, mean, sd) for normal in (-end, end)]
+            parts.append(summary_rows(quantity.labels(), mean, sd, mean_field_sd, ends))
         return PosteriorSummary(pd.concat(parts))
 
     # How far linear response can be trusted.

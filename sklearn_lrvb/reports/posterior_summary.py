@@ -7,6 +7,7 @@ import html
 import math
 import textwrap
 
+import numpy as np
 import pandas as pd
 
 COLUMNS = ("mean", "sd", "mean_field_sd", "ratio", "lower", "upper")
@@ -14,6 +15,17 @@ COLUMNS = ("mean", "sd", "mean_field_sd", "ratio", "lower", "upper")
 # A row is written with exponents where its mean and standard deviation are below the first number, or one of
 # them is not below the second.
 _LEAST_PLAIN, _LARGEST_PLAIN = 1e-4, 1e7
+
+
+def summary_rows(labels, mean, sd, mean_field_sd, ends):
+    """Rows of the table, labelled: numbers (n,), and the lower and the upper ends of intervals.
+
+    The ratio of the standard deviations is 1 where that by mean field is zero or infinite.
+    """
+    comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
+    ratio = np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=comparable)
+    columns = zip(COLUMNS, (mean, sd, mean_field_sd, ratio, *ends), strict=True)
+    return pd.DataFrame(dict(columns), labels)
 
 
 class PosteriorSummary(pd.DataFrame):
