@@ -220,7 +220,7 @@ class ModelChoiceDisplay:
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         require_table(X, cls.__name__)
         found = model_choice(estimator, X, n_components, criteria, sample_weight, n_jobs)
-        return cls(**vars(found)).plot(ax=ax, **kwargs)
+        return cls(**found).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the comparison again, on the same or other axes.

@@ -20,22 +20,8 @@ from sklearn_lrvb.caller_warnings import warn_caller
 CRITERIA = ("lower_bound", "all_labellings", "leave_one_out")
 
 
-@dataclass
-class ModelChoice:
-    """Fits of rising numbers of components and their scores: what `ModelChoiceDisplay` is made of."""
-
-    n_components: NDArray
-    n_occupied: NDArray
-    scores: dict[str, NDArray]
-    leave_one_out_std_error: NDArray | None
-    converged: NDArray
-    strict_optimum: NDArray
-    notes: dict[int, list[str]]
-    estimators: dict[int, BaseEstimator]
-
-
 def model_choice(estimator, X, n_components, criteria, sample_weight, n_jobs):
-    """Fit clones of a mixture with several numbers of components, and score them: ModelChoice.
+    """Fit clones of a mixture with several numbers of components, and score them.
 
     Parameters
     ----------
@@ -45,6 +31,10 @@ def model_choice(estimator, X, n_components, criteria, sample_weight, n_jobs):
     criteria : sequence of `CRITERIA` or None for all that apply
     sample_weight : array-like of shape (n_samples,) or None
     n_jobs : int or None, fits at a time
+
+    Returns
+    -------
+    found : dict, the parameters of `ModelChoiceDisplay`
     """
     numbers, criteria = _checked_numbers(n_components, X), _checked_criteria(criteria, estimator)
     if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):
@@ -61,24 +51,20 @@ def model_choice(estimator, X, n_components, criteria, sample_weight, n_jobs):
         raise fits[0].error
     by_number = dict(zip(numbers.tolist(), fits, strict=True))
     _warn_of(by_number)
-    there = [fit.estimator if fit.error is None else None for fit in fits]
-    n_occupied = np.array([0 if fitted is None else fitted.n_occupied_ for fitted in there])
-    bounds = np.array([np.nan if fitted is None else fitted.lower_bound_ for fitted in there])
+    n_occupied, bounds = np.array([fit.n_occupied for fit in fits]), np.array([fit.bound for fit in fits])
     log_copies = gammaln(numbers + 1) - gammaln(numbers - n_occupied + 1)
-    scores = {"lower_bound": bounds, "all_labellings": bounds + log_copies}
-    std_error = None
-    if leaves_out:
-        scores["leave_one_out"], std_error = _leave_one_out(fits)
-    return ModelChoice(
-        n_components=numbers,
-        n_occupied=n_occupied,
-        scores={criterion: scores[criterion] for criterion in criteria},
-        leave_one_out_std_error=std_error,
-        converged=np.array([fit.converged for fit in fits]),
-        strict_optimum=np.array([fit.strict_optimum for fit in fits]),
-        notes={k: fit.notes for k, fit in by_number.items() if fit.notes},
-        estimators={k: fit.estimator for k, fit in by_number.items() if fit.error is None},
-    )
+    loo_scores, std_errors = _leave_one_out(fits)
+    scores = {"lower_bound": bounds, "all_labellings": bounds + log_copies, "leave_one_out": loo_scores}
+    return {
+        "n_components": numbers,
+        "n_occupied": n_occupied,
+        "scores": {criterion: scores[criterion] for criterion in criteria},
+        "leave_one_out_std_error": std_errors if leaves_out else None,
+        "converged": np.array([fit.converged for fit in fits]),
+        "strict_optimum": np.array([fit.strict_optimum for fit in fits]),
+        "notes": {k: fit.notes for k, fit in by_number.items() if fit.notes},
+        "estimators": {k: fit.estimator for k, fit in by_number.items() if fit.error is None},
+    }
 
 
 def _checked_numbers(n_components, X):
@@ -96,27 +82,33 @@ def _checked_numbers(n_components, X):
 
 def _checked_criteria(criteria, estimator):
     """The criteria to compare by, in the order in which they are drawn."""
-    refused = {}
+    undefined = _undefined_criteria(estimator)
+    if criteria is None:
+        return [criterion for criterion in CRITERIA if criterion not in undefined]
+    found = list(criteria) if isinstance(criteria, Iterable) and not isinstance(criteria, str) else []
+    if not found or any(criterion not in CRITERIA for criterion in found):
+        raise ValueError(f"criteria must list one or more of {', '.join(CRITERIA)}, got {criteria!r}.")
+    for criterion in found:
+        if criterion in undefined:
+            raise ValueError(f"{criterion!r} is undefined, since {undefined[criterion]}.")
+    return [criterion for criterion in CRITERIA if criterion in found]
+
+
+def _undefined_criteria(estimator):
+    """The criteria that do not compare fits of an estimator, and why: dict of str."""
     if estimator.prior == "flat":
         reason = (
             "prior='flat' is known up to a factor that depends on n_components: (a) use prior='conjugate'; "
             "(b) compare by 'leave_one_out'"
         )
-        refused = {"lower_bound": reason, "all_labellings": reason}
-    elif estimator.weight_concentration_prior_type != "dirichlet_distribution":
-        refused["all_labellings"] = (
-            "components are not exchangeable under stick-breaking weights: (a) compare by 'lower_bound'; (b) "
-            "use weight_concentration_prior_type='dirichlet_distribution'"
-        )
-    if criteria is None:
-        return [criterion for criterion in CRITERIA if criterion not in refused]
-    found = list(criteria) if isinstance(criteria, Iterable) and not isinstance(criteria, str) else []
-    if not found or any(criterion not in CRITERIA for criterion in found):
-        raise ValueError(f"criteria must list one or more of {', '.join(CRITERIA)}, got {criteria!r}.")
-    for criterion in found:
-        if criterion in refused:
-            raise ValueError(f"{criterion!r} is undefined, since {refused[criterion]}.")
-    return [criterion for criterion in CRITERIA if criterion in found]
+        return {"lower_bound": reason, "all_labellings": reason}
+    if estimator.weight_concentration_prior_type == "dirichlet_distribution":
+        return {}
+    reason = (
+        "components are not exchangeable under stick-breaking weights: (a) compare by 'lower_bound'; (b) "
+        "use weight_concentration_prior_type='dirichlet_distribution'"
+    )
+    return {"all_labellings": reason}
 
 
 @dataclass
@@ -127,17 +119,21 @@ class _Fit:
     ----------
     estimator : LRVBGaussianMixture
     error : ValueError or None, why there is no fit
+    n_occupied : int, components that hold rows
+    bound : float, `lower_bound_`, or NaN
     converged, strict_optimum : bool
-    row_scores : (n_rows,) leave-one-out scores of the rows that count, or None
+    row_scores : (n_rows,) leave-one-out scores of the rows that count, or NaN
     weights : (n_rows,) how often they count, or the number 1
     notes, warned : list of str, all messages, and those that the user is warned of
     """
 
     estimator: BaseEstimator
     error: ValueError | None = None
+    n_occupied: int = 0
+    bound: float = np.nan
     converged: bool = False
     strict_optimum: bool = False
-    row_scores: NDArray | None = None
+    row_scores: NDArray | float = np.nan
     weights: NDArray | float = 1.0
     notes: list[str] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
@@ -154,6 +150,7 @@ def _fit(estimator, X, sample_weight, leaves_out):
             fit.error = error
             fit.notes.append(str(error))
             return fit
+        fit.n_occupied, fit.bound = estimator.n_occupied_, estimator.lower_bound_
         fit.converged, fit.strict_optimum = bool(estimator.converged_), True
         try:
             if leaves_out:
@@ -193,19 +190,16 @@ def _warn_of(fits):
 
 def _leave_one_out(fits):
     """Leave-one-out scores, and standard errors of their differences from the best: two of (n_fits,)."""
-    scores, std_errors = np.full(len(fits), np.nan), np.full(len(fits), np.nan)
-    scored = [i for i, fit in enumerate(fits) if fit.row_scores is not None]
-    for i in scored:
-        scores[i] = np.sum(fits[i].weights * fits[i].row_scores)
+    scores = np.array([np.sum(fit.weights * fit.row_scores) for fit in fits])
     if np.isnan(scores).all():
-        return scores, std_errors
-    best = fits[np.nanargmax(scores)].row_scores
-    for i in scored:
+        return scores, scores.copy()
+    best, std_errors = fits[np.nanargmax(scores)].row_scores, []
+    for fit in fits:
         # That of a weighted sum of differences, the rows being a sample.
-        differences = fits[i].row_scores - best
-        weights = np.broadcast_to(fits[i].weights, differences.shape)
+        differences = fit.row_scores - best
+        weights = np.broadcast_to(fit.weights, differences.shape)
         n_rows = weights.sum()
         deviations = differences - np.sum(weights * differences) / n_rows
         variance = n_rows / max(n_rows - 1.0, 1.0) * np.sum(weights * np.square(deviations))
-        std_errors[i] = np.sqrt(variance)
-    return scores, std_errors
+        std_errors.append(np.sqrt(variance))
+    return scores, np.array(std_errors)
