@@ -4,7 +4,7 @@ A fit is a tree of tasks: "fit", an "initialization" for every start, and an "it
 `Progress` tells of them. A question that takes long is a task of its own name, with a "block" for every
 part of it: a method calls ``self._reported(name, question)``, and the question goes through its loops by the
 ``tracked`` that it is given. Without callbacks, and with an older scikit-learn, all tasks are `NO_TASK`,
-which costs nothing.
+which costs nothing. `Lines` are what is printed.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -88,6 +88,41 @@ class Task:
 NO_TASK = Task(None)
 
 
+class Lines:
+    """Prints lines, worded as scikit-learn does.
+
+    Parameters
+    ----------
+    verbose : int, 0 for nothing, 1 for lines, more for times and other details at their ends
+    interval : int, turns of a loop between prints
+    """
+
+    def __init__(self, verbose, interval):
+        self._verbose, self._interval = verbose, interval
+        self._started = self._last = perf_counter()
+
+    def write(self, text, detail=""):
+        """Print a line, with the detail if these are asked for."""
+        if self._verbose:
+            print(f"{text}{detail if self._verbose > 1 else ''}")
+
+    def begin(self, text):
+        """Print the line of a beginning, from which on time is taken."""
+        self.write(text)
+        self._started = self._last = perf_counter()
+
+    def turn(self, number, text, detail=""):
+        """Print the line of a turn, if it is the one for its interval, and the time since the last such."""
+        if number % self._interval == 0:
+            now = perf_counter()
+            self.write(f"  {text}", f"\t time lapse {now - self._last:.5f}s{detail}")
+            self._last = now
+
+    def end(self, text, detail=""):
+        """Print the line of an end, and the time since the beginning."""
+        self.write(text, f" time lapse {perf_counter() - self._started:.5f}s{detail}")
+
+
 @dataclass
 class _Start:
     """A start: its task, the number of its steps so far, and the task of the step that has begun."""
@@ -98,15 +133,14 @@ class _Start:
 
 
 class Progress:
-    """Tells callbacks of the starts and steps of a fit, and prints them, worded as scikit-learn does.
+    """Tells callbacks of the starts and steps of a fit, and prints them.
 
     A step begins where the last one ends. The last one of a start may end without a step, where the start has
     converged before.
 
     Parameters
     ----------
-    verbose : int, 0 for nothing, 1 for the steps, more for their times and gains too
-    interval : int, steps between prints
+    lines : Lines
     task : Task
         The fit; starts become its subtasks, and steps theirs.
     max_steps : int or None
@@ -119,10 +153,8 @@ class Progress:
     is_stopped : bool, whether a callback asked for no further starts
     """
 
-    def __init__(self, verbose, interval, task, max_steps=None, attributes_of=None):
-        self._verbose = verbose
-        self._interval = interval
-        self._started = self._last = perf_counter()
+    def __init__(self, lines, task, max_steps=None, attributes_of=None):
+        self._lines = lines
         self._fit_task = task
         self._max_steps = max_steps
         self._attributes_of = attributes_of
@@ -132,9 +164,7 @@ class Progress:
 
     def start(self, name):
         """Report that a start begins, or is continued, given its number or a name."""
-        if self._verbose:
-            print(f"Initialization {name}")
-            self._started = self._last = perf_counter()
+        self._lines.begin(f"Initialization {name}")
         if name in self._starts:
             self._current = self._starts[name]
             return
@@ -144,11 +174,7 @@ class Progress:
 
     def step(self, fit):
         """Report the state after a step; return whether a callback asks to end this start."""
-        if self._verbose and fit.n_iter % self._interval == 0:
-            now = perf_counter()
-            detail = f"\t time lapse {now - self._last:.5f}s\t ll change {fit.gain:.5f}"
-            print(f"  Iteration {fit.n_iter}{detail if self._verbose > 1 else ''}")
-            self._last = now
+        self._lines.turn(fit.n_iter, f"Iteration {fit.n_iter}", f"\t ll change {fit.gain:.5f}")
         start = self._current
         if fit.n_iter <= start.n_steps:  # A step that is taken back is followed by others with its number.
             return False
@@ -164,18 +190,16 @@ class Progress:
 
     def move(self, n_iter, name):
         """Report a move between optima, which counts as a step."""
-        if self._verbose:
-            print(f"  Iteration {n_iter}\t {name}")
+        self._lines.write(f"  Iteration {n_iter}\t {name}")
 
     def fail(self, error):
         """Report that a start ended in an error."""
-        if self._verbose:
-            print(f"Initialization failed: {error}")
+        self._lines.write(f"Initialization failed: {error}")
         self._end_task()
 
     def pause(self, fit):
         """Report that a start was tried; it may be continued once all others were."""
-        self._report_end(fit, "tried")
+        self._print_end(fit, "tried")
 
     def drop(self, name, fit):
         """Report that a start that was tried is not continued."""
@@ -184,32 +208,26 @@ class Progress:
 
     def end(self, fit):
         """Report the end of a start that was run to its end."""
-        self._report_end(fit, "converged" if fit.converged else "did not converge")
+        self._print_end(fit, "converged" if fit.converged else "did not converge")
         self._end_task(fit)
 
     def _end_task(self, fit=None):
         attributes = None if fit is None else lambda: self._attributes_of(fit)
         self.is_stopped |= self._current.task.end(attributes)
 
-    def _report_end(self, fit, outcome):
-        if not self._verbose:
-            return
-        lapse = perf_counter() - self._started
-        detail = f" time lapse {lapse:.5f}s\t lower bound {fit.lower_bound:.5f}."
-        print(f"Initialization {outcome}.{detail if self._verbose > 1 else ''}")
+    def _print_end(self, fit, outcome):
+        self._lines.end(f"Initialization {outcome}.", f"\t lower bound {fit.lower_bound:.5f}.")
 
 
 class PassReport:
     """Counts passes over rows that are in parts, and prints each: such a pass may take minutes."""
 
     def __init__(self):
-        self._number, self._last = 0, perf_counter()
+        self._number, self._lines = 0, Lines(verbose=2, interval=1)
 
     def __call__(self):
-        now = perf_counter()
         self._number += 1
-        print(f"  Pass {self._number} over X\t time lapse {now - self._last:.5f}s")
-        self._last = now
+        self._lines.turn(self._number, f"Pass {self._number} over X")
 
 
 class CallbackMethods(CallbackSupportMixin):
@@ -264,6 +282,7 @@ def _answered(estimator, name, question, task=None):
     task : Task or None, of which callbacks are told; None begins one of the question's name with the loop
     """
     begun = []  # The task of the loop.
+    lines = Lines(estimator.verbose, estimator.verbose_interval)
 
     def tracked(items: Iterable[_Item], n_items: int) -> Iterator[_Item]:
         """Yield the items; each is done when the next one is asked for."""
@@ -271,23 +290,15 @@ def _answered(estimator, name, question, task=None):
             yield from items
             return
         begun.append(task or estimator._begun_task(name, n_items))
-        started = last = perf_counter()
-        if estimator.verbose:
-            print(name)
+        lines.begin(name)
         block = begun[0].subtask("block")
         for number, item in enumerate(items, 1):
             yield item
             block.end()
-            if estimator.verbose and number % estimator.verbose_interval == 0:
-                now = perf_counter()
-                detail = f"\t time lapse {now - last:.5f}s"
-                print(f"  Block {number} of {n_items}{detail if estimator.verbose > 1 else ''}")
-                last = now
+            lines.turn(number, f"Block {number} of {n_items}")
             if number < n_items:
                 block = begun[0].subtask("block")
-        if estimator.verbose:
-            detail = f" time lapse {perf_counter() - started:.5f}s"
-            print(f"{name} finished.{detail if estimator.verbose > 1 else ''}")
+        lines.end(f"{name} finished.")
 
     try:
         return question(tracked)

@@ -23,7 +23,7 @@ from sklearn_lrvb.gaussian_mixture.arguments import (
     resolve_prior,
     warn_of_weights_as_y,
 )
-from sklearn_lrvb.gaussian_mixture.callbacks import PassReport, Progress
+from sklearn_lrvb.gaussian_mixture.callbacks import Lines, PassReport, Progress
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
     most_probable_components,
@@ -511,7 +511,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             n_starts = len(starts) + (once_more is not None)
             with self._begun_task("fit", n_starts, X=given.X, y=y, metadata=metadata) as task:
                 max_steps = None if moves is not None and moves.searches else self.max_iter
-                progress = Progress(self.verbose, self.verbose_interval, task, max_steps, attributes_of)
+                lines = Lines(self.verbose, self.verbose_interval)
+                progress = Progress(lines, task, max_steps, attributes_of)
                 reporting = replace(ascent, on_step=progress.step, moves=moves, on_move=progress.move)
                 race = Race(reporting, self.solver == "newton", progress)
                 best, noise = self._best_fit(race, starts, once_more, rows)

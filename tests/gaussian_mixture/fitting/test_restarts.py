@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, mixture, three_blobs
 
-from sklearn_lrvb.gaussian_mixture.callbacks import NO_TASK, Progress
+from sklearn_lrvb.gaussian_mixture.callbacks import NO_TASK, Lines, Progress
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Race
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 
@@ -52,7 +52,7 @@ class FakeAscent:
 def race(tried, ends, accelerated=True):
     ascent = FakeAscent(tried, ends)
     starts = [lambda ascent, number=number: ascent.start(number) for number in range(len(ends))]
-    return ascent, Race(ascent, accelerated, Progress(0, 1, NO_TASK)).best(starts)
+    return ascent, Race(ascent, accelerated, Progress(Lines(0, 1), NO_TASK)).best(starts)
 
 
 def test_the_first_and_the_better_half_of_the_others_are_finished():
