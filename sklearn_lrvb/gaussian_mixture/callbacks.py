@@ -8,7 +8,7 @@ which costs nothing. `Lines` are what is printed.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -88,39 +88,42 @@ class Task:
 NO_TASK = Task(None)
 
 
+@dataclass
 class Lines:
     """Prints lines, worded as scikit-learn does.
 
-    Parameters
+    Attributes
     ----------
     verbose : int, 0 for nothing, 1 for lines, more for times and other details at their ends
     interval : int, turns of a loop between prints
+    started, last : float, seconds at the beginning, and at the line of the last turn
     """
 
-    def __init__(self, verbose, interval):
-        self._verbose, self._interval = verbose, interval
-        self._started = self._last = perf_counter()
+    verbose: int
+    interval: int
+    started: float = field(default_factory=perf_counter)
+    last: float = field(default_factory=perf_counter)
 
     def write(self, text, detail=""):
-        """Print a line, with the detail if these are asked for."""
-        if self._verbose:
-            print(f"{text}{detail if self._verbose > 1 else ''}")
+        """Print a line, with the detail if details are asked for."""
+        if self.verbose:
+            print(f"{text}{detail if self.verbose > 1 else ''}")
 
     def begin(self, text):
         """Print the line of a beginning, from which on time is taken."""
+        self.started = self.last = perf_counter()
         self.write(text)
-        self._started = self._last = perf_counter()
 
     def turn(self, number, text, detail=""):
-        """Print the line of a turn, if it is the one for its interval, and the time since the last such."""
-        if number % self._interval == 0:
+        """Print the line of a turn where it is due, with the time since the last one."""
+        if number % self.interval == 0:
             now = perf_counter()
-            self.write(f"  {text}", f"\t time lapse {now - self._last:.5f}s{detail}")
-            self._last = now
+            self.write(f"  {text}", f"\t time lapse {now - self.last:.5f}s{detail}")
+            self.last = now
 
     def end(self, text, detail=""):
-        """Print the line of an end, and the time since the beginning."""
-        self.write(text, f" time lapse {perf_counter() - self._started:.5f}s{detail}")
+        """Print the line of an end, with the time since the beginning."""
+        self.write(text, f" time lapse {perf_counter() - self.started:.5f}s{detail}")
 
 
 @dataclass
@@ -199,7 +202,7 @@ class Progress:
 
     def pause(self, fit):
         """Report that a start was tried; it may be continued once all others were."""
-        self._print_end(fit, "tried")
+        self._lines.end("Initialization tried.", f"\t lower bound {fit.lower_bound:.5f}.")
 
     def drop(self, name, fit):
         """Report that a start that was tried is not continued."""
@@ -208,15 +211,13 @@ class Progress:
 
     def end(self, fit):
         """Report the end of a start that was run to its end."""
-        self._print_end(fit, "converged" if fit.converged else "did not converge")
+        outcome = "converged" if fit.converged else "did not converge"
+        self._lines.end(f"Initialization {outcome}.", f"\t lower bound {fit.lower_bound:.5f}.")
         self._end_task(fit)
 
     def _end_task(self, fit=None):
         attributes = None if fit is None else lambda: self._attributes_of(fit)
         self.is_stopped |= self._current.task.end(attributes)
-
-    def _print_end(self, fit, outcome):
-        self._lines.end(f"Initialization {outcome}.", f"\t lower bound {fit.lower_bound:.5f}.")
 
 
 class PassReport:

@@ -1,6 +1,7 @@
 """LRVBGaussianMixture: its parameters, fitting, prediction, and scikit-learn's contract."""
 
 import copy
+import functools
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Self
@@ -503,10 +504,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                 ascent = Ascent(rows, self.tol, self.max_iter)
             else:
                 ascent = AscentInSpan(span.rows, self.tol, self.max_iter, span=span)
-
-            def attributes_of(fit):
-                return {**features, **self._attributes_of(ascent.ended(fit), rows, are_drawn)}
-
+            attributes_of = functools.partial(self._attributes_of, features, ascent, rows, are_drawn)
             metadata = None if sample_weight is None else {"sample_weight": sample_weight}
             n_starts = len(starts) + (once_more is not None)
             with self._begun_task("fit", n_starts, X=given.X, y=y, metadata=metadata) as task:
@@ -635,13 +633,15 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         is_default = self.reg_covar == _DEFAULT_REG_COVAR
         return cost if cost is not None and (is_default or cost.exceeds_features) else None
 
-    def _attributes_of(self, fit, rows, are_drawn):
-        """Every fitted attribute at a state of the fit, by name."""
+    def _attributes_of(self, features, ascent, rows, are_drawn, fit):
+        """Every fitted attribute at a state of the fit, by name: those of the features, and the others."""
+        fit = ascent.ended(fit)
         rules = self.max_iter, float(self.tol), self.solver
         course = FitCourse(fit.n_iter, bool(fit.converged), *rules, are_drawn, fit.stopped)
         fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
         source = InformationSource.of_fit(fitted, fit, rows, course)
         return {
+            **features,
             "_last_uncertainty": PosteriorUncertainty(fitted, source),
             **fitted.arrays,
             "converged_": fit.converged,

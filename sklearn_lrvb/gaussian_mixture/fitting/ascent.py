@@ -587,6 +587,7 @@ class Fit:
     lower_bound : float, at the posterior
     n_steps : int, number of steps so far, including those of earlier fits that this one continues
     n_iter : int, number of steps of this fit alone
+    gain : float, of the lower bound by the last step
     is_definite : bool, whether M is positive definite as far as was seen: no negative curvature was met
     """
 
@@ -606,12 +607,8 @@ class Fit:
         self.lower_bound = self.path[-1]
         self.n_steps = len(self.path) - 1
         self.n_iter = self.n_steps - self.n_before
+        self.gain = self.path[-1] - self.path[-2] if self.n_steps else np.nan
         self.is_definite = self.definiteness is not Definiteness.INDEFINITE
-
-    @property
-    def gain(self):
-        """Lower bound gained by the last step."""
-        return self.path[-1] - self.path[-2]
 
     @cached_property
     def residual(self):
