@@ -116,8 +116,8 @@ class InfluenceMethods(FittedAttributes):
             functions = list(uncertainty.influence_functions(target))
             each = functools.partial(influence_of_rows, batches=functions, perturb=perturb, entries=entries)
             if out is None:
-                return rows.each(each, shape)
-            return rows.each_into(checked_output(out, (rows.n_given, *shape)), each)
+                return rows.by_array(each, shape)
+            return rows.by_array_into(checked_output(out, (rows.n_given, *shape)), each)
         shape = rows.n_samples, *shape
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
 

@@ -5,12 +5,13 @@ All that is computed from rows is one of three verbs.
 * A *total* adds up the small results of a function of a block of rows (`CentredRows.total`).
 * Results of a *map* are brought together from all blocks: few of them, such as ambiguous rows alone
   (`CentredRows.map`).
-* A result with a row for *each* row is computed where the rows are (`CentredRows.each`).
+* A result with a row for *each* row is computed where the rows are, by a function of a block
+  (`CentredRows.each`) or by a function that makes passes over rows in memory (`CentredRows.by_array`).
 
 The functions are pure and can be pickled without the rows: functions of a module, `functools.partial` of
 these over picklable arguments, or objects with ``__call__``; never closures over rows. They get everything
 that belongs to some rows from the `RowBlock`. How many rows a block has is decided in this folder alone: a
-caller says how many numbers its function makes of a row.
+caller says how much its function makes of them (`Workload`).
 
 *Arrays*, in memory or mapped from a file, may be complete or have missing values, as NaN. Nothing of their
 size is ever copied. Blocks depend on their size alone and come back in row order, so results do not depend on
@@ -30,10 +31,10 @@ from joblib import effective_n_jobs
 from sklearn_lrvb.row_blocks.blocks import (
     PatternOrder,
     RowBlock,
-    RowNumbers,
+    Workload,
     added,
     rows_in_batch,
-    rows_of_size,
+    rows_in_cache,
     slices,
     sum_of_rows,
     sum_of_seen,
@@ -76,7 +77,7 @@ class CentredRows(ABC):
     is_lazy = False  # Whether results with a row for each row are computed later, where the rows are.
 
     @abstractmethod
-    def total(self, function, numbers=None, along=None):
+    def total(self, function, workload=None, along=None):
         """Sum of ``function(block)`` over all blocks.
 
         Parameters
@@ -84,32 +85,43 @@ class CentredRows(ABC):
         function : callable
             Its results are arrays, numbers, objects with ``+``, or None for nothing to add; or tuples or
             lists of these. Arrays are added into, so they must be the function's own.
-        numbers : RowNumbers, or int for its ``of_row``
-            How many float64 numbers the function makes of a row; by default twice the row.
+        workload : Workload or None, default=None
+            How much the function makes of a block. None is twice the numbers of its rows.
         along : array or sparse array with a row for every row
             The function then gets its block's rows of it as second argument.
         """
 
     @abstractmethod
-    def map(self, function, numbers=None):
+    def map(self, function, workload=None):
         """``function(block)`` of all blocks in row order, as a list.
 
         Parameters
         ----------
         function : callable, whose results are small together
-        numbers : as in `total`
+        workload : as in `total`
         """
 
     @abstractmethod
-    def each(self, function, shape=(), dtype=np.float64, tracked=untracked):
-        """Results that have a row for every row, rows first.
+    def each(self, function, shape=(), dtype=np.float64, workload=None, tracked=untracked):
+        """Results of a function of a block that have a row for every row, rows first: (n_given, *shape).
+
+        Parameters
+        ----------
+        function : callable (RowBlock) -> array (*shape reversed, n_rows)
+        shape : tuple of int
+        dtype : of the results
+        workload : as in `total`
+        tracked : Tracked, through which the blocks are gone, where the results are computed at once
+        """
+
+    @abstractmethod
+    def by_array(self, function, shape=(), dtype=np.float64, tracked=untracked):
+        """The same of a function that makes passes over rows in memory itself.
 
         Parameters
         ----------
         function : callable (ArrayRows, tracked=...) -> array (n_rows, *shape)
-        shape : tuple of int
-        dtype : of the results
-        tracked : Tracked, through which the blocks are gone, where the results are computed at once
+        shape, dtype, tracked : as in `each`
         """
 
     @abstractmethod
@@ -241,47 +253,35 @@ class ArrayRows(CentredRows):
 
     # Passes over blocks, which are slices of the order in which passes go through the rows.
 
-    def total(self, function, numbers=None, along=None):
-        call = functools.partial(self._of_block, function, along)
-        with self._passed(call, numbers) as (_, results):
+    def total(self, function, workload=None, along=None):
+        with self._passed(functools.partial(self._of_block, function, along), workload) as (_, results):
             return functools.reduce(added, results, next(results, None))
 
-    def map(self, function, numbers=None):
-        with self._passed(functools.partial(self._of_block, function, None), numbers) as (_, results):
+    def map(self, function, workload=None):
+        with self._passed(functools.partial(self._of_block, function, None), workload) as (_, results):
             return list(results)
 
-    def each(self, function, shape=(), dtype=np.float64, tracked=untracked):
+    def each(self, function, shape=(), dtype=np.float64, workload=None, tracked=untracked):
+        out = np.empty((self.n_samples, *shape), dtype)
+        with self._passed(functools.partial(self._put, function, out), workload) as (n_blocks, results):
+            for _ in tracked(results, n_blocks):
+                pass
+        return out
+
+    def by_array(self, function, shape=(), dtype=np.float64, tracked=untracked):
         return function(self, tracked=tracked)
 
-    def concatenated(self, function, numbers=None, tracked=untracked):
-        """The results of `map` as one array in the order of the rows, rows first.
-
-        Parameters
-        ----------
-        function : callable, whose results have the rows on their last axis
-        numbers : as in `total`
-        tracked : Tracked, through which the blocks are gone
-        """
-        whole = None
-        with self._passed(functools.partial(self._of_block, function, None), numbers) as (places, results):
-            for place, part in tracked(zip(places, results, strict=True), len(places)):
-                if whole is None:
-                    whole = np.empty((self.n_samples, *part.shape[:-1]), part.dtype)
-                whole[self._index(place)] = part.T
-        return whole
-
-    def write(self, function, out, numbers=None, tracked=untracked):
+    def write(self, function, out, workload=None, tracked=untracked):
         """Call ``function(block, out=...)`` for every block, to fill its rows of ``out``.
 
         Parameters
         ----------
         function : callable, which writes an entry of ``out`` for every row of the block
         out : array (n_samples, ...), may be a memmap
-        numbers : as in `total`
-        tracked : as in `concatenated`
+        workload, tracked : as in `each`
         """
-        with self._passed(functools.partial(self._write_block, function, out), numbers) as (places, calls):
-            for _ in tracked(calls, len(places)):
+        with self._passed(functools.partial(self._written, function, out), workload) as (n_blocks, results):
+            for _ in tracked(results, n_blocks):
                 pass
 
     def blocks(self, bytes_each, tracked=untracked):
@@ -289,71 +289,71 @@ class ArrayRows(CentredRows):
 
         For work that cannot go to where the rows are, because it makes passes over rows of its own.
         """
-        places = self._places(rows_in_batch(bytes_each), of_pattern=0)
+        places = self._places(rows_in_batch(bytes_each), per_pattern=0)
         return map(self.block, tracked(places, len(places)))
 
     def block(self, place):
         """The rows in one slice of the order, as `RowBlock`."""
-        index = self._index(place)
+        index = self.patterns.order[place] if self.has_holes else place
         centred = np.empty((self.n_features, place.stop - place.start))
         np.subtract(self.X[index].T, self.origin[:, None], out=centred)
         weights = None if self.sample_weight is None else self.sample_weight[index]
+        start = self.first + place.start
         if not self.has_holes:
-            return RowBlock(centred, weights, self.first + place.start)
+            return RowBlock(centred, weights, start, index=index)
         holes = self.patterns.holes(place)
         if holes is not None:
             centred[holes.by_row(holes.hidden.T)] = 0.0
-        return RowBlock(centred, weights, self.first + place.start, self.first + index, holes)
+        return RowBlock(centred, weights, start, self.first + index, holes, index)
 
-    def _index(self, place):
-        """The rows in one slice of the order, as an index of X."""
-        return self.patterns.order[place] if self.has_holes else place
-
-    def _places(self, n_rows, of_pattern):
+    def _places(self, n_rows, per_pattern):
         """Slices of the order with so many rows at most, and so many numbers for each of their patterns."""
         if not self.has_holes:
             return slices(self.n_samples, n_rows)
-        return self.patterns.places(n_rows, rows_in_batch(8 * max(of_pattern, 1)))
+        return self.patterns.places(n_rows, rows_in_batch(8 * max(per_pattern, 1)))
 
     @contextlib.contextmanager
-    def _passed(self, call, numbers):
-        """Context with the places of all blocks, and an iterator over ``call(place)`` in their order.
+    def _passed(self, call, workload):
+        """Context with the number of blocks, and an iterator over ``call(place)`` of each in their order.
 
         A bounded number of results waits at a time. Blocks go to threads where ``n_jobs`` asks for them and
         they pay, with one BLAS thread each.
         """
-        if not isinstance(numbers, RowNumbers):
-            numbers = RowNumbers(numbers or 2 * self.n_features)
-        # By default, what belongs to a pattern has up to half as many numbers for every feature as a row.
-        by_default = numbers.of_row * self.n_features // 2
-        of_pattern = by_default if numbers.of_pattern is None else numbers.of_pattern
-        places = self._places(rows_of_size(numbers.of_row), of_pattern)
+        per_row, per_pattern, product = workload or Workload(2 * self.n_features)
+        if per_pattern is None:
+            per_pattern = per_row * self.n_features // 2
+        places = self._places(rows_in_cache(per_row), per_pattern)
         n_threads = min(effective_n_jobs(self.n_jobs), len(places)) if len(places) > 1 else 1
         if n_threads == 1:
-            yield places, map(call, places)
+            yield len(places), map(call, places)
             return
         # The products of a block are too small for threads of BLAS, which can take ten times as long.
         with blas_threads(1):
-            if (numbers.of_product or self.n_features) < _LEAST_PRODUCT_FOR_THREADS:
-                yield places, map(call, places)
+            if (product or self.n_features) < _LEAST_PRODUCT_FOR_THREADS:
+                yield len(places), map(call, places)
                 return
             with contextlib.closing(in_order(call, places, n_threads)) as results:
-                yield places, results
+                yield len(places), results
 
     def _of_block(self, function, along, place):
         """A function of the block at one place, and of the block's rows of what runs along."""
         block = self.block(place)
-        return function(block) if along is None else function(block, along[self._index(place)])
+        return function(block) if along is None else function(block, along[block.index])
 
-    def _write_block(self, function, out, place):
+    def _put(self, function, out, place):
+        """Put the results of a function of the block at one place, rows last, to its rows of ``out``."""
+        block = self.block(place)
+        out[block.index] = function(block).T
+
+    def _written(self, function, out, place):
         """Have a function write the results of the block at one place."""
-        index = self._index(place)
+        block = self.block(place)
         if not self.has_holes:
-            function(self.block(place), out=out[index])
+            function(block, out=out[block.index])
             return
-        part = np.empty((len(index), *out.shape[1:]), out.dtype)
-        function(self.block(place), out=part)
-        out[index] = part
+        part = np.empty((block.n_rows, *out.shape[1:]), out.dtype)
+        function(block, out=part)
+        out[block.index] = part
 
 
 def rows_of_array(X, origin, n_jobs=None, sample_weight=None, first=0, holes_known=None):

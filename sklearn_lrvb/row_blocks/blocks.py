@@ -33,7 +33,8 @@ def untracked(items, n_items):
 
 def slices(n, size):
     """Consecutive slices of at most ``size`` items that cover ``range(n)``."""
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    starts = range(0, n, size)
+    return list(map(slice, starts, [*starts[1:], n]))
 
 
 def batches(n, bytes_each):
@@ -54,23 +55,22 @@ def rows_in_batch(bytes_each):
     return max(1, _BATCH_BYTES // bytes_each)
 
 
-class RowNumbers(NamedTuple):
-    """How much a function makes of rows, at its largest.
+class Workload(NamedTuple):
+    """How much a function makes of a block, at its largest: by this, blocks are cut and go to threads.
 
     Attributes
     ----------
-    of_row : int, how many float64 numbers it makes of a row
-    of_pattern : int, how many of a pattern of holes; None for half as many for every feature as of a row
-    of_product : int, rows of the matrices whose products take most of its time: large ones go to
-        threads; None for the number of features
+    per_row : int, float64 numbers that it makes of a row
+    per_pattern : int, those of a pattern of holes; None for half as many for every feature as of a row
+    product : int, rows of the matrices whose products take most of its time; None for the number of features
     """
 
-    of_row: int
-    of_pattern: int | None = None
-    of_product: int | None = None
+    per_row: int
+    per_pattern: int | None = None
+    product: int | None = None
 
 
-def rows_of_size(numbers_per_row, least=None):
+def rows_in_cache(numbers_per_row, least=None):
     """Rows in a block that stays in cache with so many float64 numbers a row; at least ``least``."""
     least = _MIN_ROWS if least is None else least
     return min(max(_BLOCK_BYTES // (8 * numbers_per_row), least), _MAX_ROWS)
@@ -124,6 +124,7 @@ class RowBlock:
     start : int, place of the first row in the order in which passes go through all rows
     order : int array of shape (n_rows,), numbers of the rows, where that is not their order; else None
     holes : Holes, the values that are not there, which are zero in ``rows``; None where all are there
+    index : slice or int array, where the rows are in the array that they are taken from
     """
 
     rows: np.ndarray
@@ -131,6 +132,7 @@ class RowBlock:
     start: int = 0
     order: np.ndarray | None = None
     holes: Holes | None = None
+    index: slice | np.ndarray | None = None
 
     def __post_init__(self):
         self.n_rows = self.rows.shape[1]

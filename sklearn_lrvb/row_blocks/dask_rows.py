@@ -275,7 +275,7 @@ class DaskRows(PartedRows):
 
     # Results with a row for each row.
 
-    def each(self, function, shape=(), dtype=np.float64, tracked=untracked):
+    def by_array(self, function, shape=(), dtype=np.float64, tracked=untracked):
         axes = string.ascii_lowercase[1 : 1 + len(shape)]
         weights = [] if self._sample_weight is None else [self._sample_weight, "a"]
         return da.blockwise(

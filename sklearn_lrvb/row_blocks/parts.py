@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
-from sklearn_lrvb.row_blocks.array_rows import CentredRows, has_holes, rows_of_array
+from sklearn_lrvb.row_blocks.array_rows import ArrayRows, CentredRows, has_holes, rows_of_array
 from sklearn_lrvb.row_blocks.blocks import added, untracked
 from sklearn_lrvb.row_blocks.tables import as_numbers, counted, refuse_masked
 
@@ -234,7 +234,7 @@ class Part:
         return counted(self.X, self.sample_weight, self.has_holes)
 
 
-def _total_of_part(function, origin, n_jobs, numbers, part, along=None):
+def _total_of_part(function, origin, n_jobs, workload, part, along=None):
     """Sum of ``function(block)`` over the blocks of a part; None where it has no rows."""
     rows = part.rows(origin, n_jobs)
     if along is not None and along.shape[0] != rows.n_samples:  # It runs along rows that do not count, too.
@@ -244,12 +244,12 @@ def _total_of_part(function, origin, n_jobs, numbers, part, along=None):
                 "be partitioned in the same way."
             )
         along = along[part.counted()[0]]
-    return rows.total(function, numbers, along)
+    return rows.total(function, workload, along)
 
 
-def _mapped_of_part(function, origin, n_jobs, numbers, part):
+def _mapped_of_part(function, origin, n_jobs, workload, part):
     """``function(block)`` of all blocks of a part: list."""
-    return part.rows(origin, n_jobs).map(function, numbers)
+    return part.rows(origin, n_jobs).map(function, workload)
 
 
 def _rows_at(positions, origin, part):
@@ -403,13 +403,19 @@ class PartedRows(CentredRows):
         X, weights = map(np.concatenate, zip(*parts, strict=True))
         return rows_of_array(X, self.origin, self.n_jobs, None if np.all(weights == 1) else weights)
 
-    def total(self, function, numbers=None, along=None):
-        of_part = functools.partial(_total_of_part, function, self.origin, self._n_jobs_of_part, numbers)
+    def total(self, function, workload=None, along=None):
+        of_part = functools.partial(_total_of_part, function, self.origin, self._n_jobs_of_part, workload)
         return self._summed(of_part, along)
 
-    def map(self, function, numbers=None):
-        of_part = functools.partial(_mapped_of_part, function, self.origin, self._n_jobs_of_part, numbers)
+    def map(self, function, workload=None):
+        of_part = functools.partial(_mapped_of_part, function, self.origin, self._n_jobs_of_part, workload)
         return [result for results in self._listed(of_part) for result in results]
+
+    def each(self, function, shape=(), dtype=np.float64, workload=None, tracked=untracked):
+        of_array = functools.partial(
+            ArrayRows.each, function=function, shape=shape, dtype=dtype, workload=workload
+        )
+        return self.by_array(of_array, shape, dtype, tracked)
 
     def at(self, positions):
         survey = self.survey
@@ -540,11 +546,11 @@ class BatchRows(PartedRows):
     def _listed(self, function):
         return [function(part) for part in self._parts()]
 
-    def each(self, function, shape=(), dtype=np.float64, tracked=untracked):
+    def by_array(self, function, shape=(), dtype=np.float64, tracked=untracked):
         return np.concatenate([np.empty((0, *shape), dtype), *self._results(function)])
 
-    def each_into(self, out, function):
-        """The results of `each`, written into an array with a row for every row, batch by batch."""
+    def by_array_into(self, out, function):
+        """The results of `by_array`, written into an array with a row for every row, batch by batch."""
         start = 0
         for result in self._results(function):
             out[start : start + len(result)] = result

@@ -190,7 +190,7 @@ def test_an_interrupt_drops_the_blocks_that_wait(small_blocks):
 
     n_threads = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        rows.concatenated(work, tracked=interrupting)
+        rows.each(work, (2,), tracked=interrupting)
     opening.join()
     assert len(begun) <= 3  # The first block, and those that the two threads were working on.
     assert threading.active_count() == n_threads

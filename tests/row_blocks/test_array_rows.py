@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_lrvb import row_blocks
-from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, RowNumbers, batches, rows_of_array
+from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, Workload, batches, rows_of_array
 from sklearn_lrvb.row_blocks.parts import BatchRows
 
 
@@ -66,8 +66,8 @@ def test_a_block_weights_values_by_how_often_its_rows_count(weights):
     )
 
 
-def test_rows_of_size_stays_in_cache_and_worth_a_product():
-    sizes = [row_blocks.rows_of_size(p) for p in (1, 2, 25, 100, 784, 10_000)]
+def test_rows_of_a_block_stay_in_cache_and_are_worth_a_product():
+    sizes = [row_blocks.rows_in_cache(p) for p in (1, 2, 25, 100, 784, 10_000)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 512
     assert all(8 * p * n <= 2**20 for p, n in zip((1, 2, 25, 100), sizes, strict=False))
@@ -147,9 +147,9 @@ def test_a_function_gets_its_blocks_rows_of_what_runs_along(kind, small_blocks):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_map_is_concatenated_over_the_rows(X, n_jobs, small_blocks):
+def test_results_for_each_row_are_at_the_places_of_the_rows(X, n_jobs, small_blocks):
     rows = ArrayRows(X, np.zeros(3), n_jobs)
-    np.testing.assert_array_equal(rows.concatenated(operator.attrgetter("rows")), X.astype(float))
+    np.testing.assert_array_equal(rows.each(operator.attrgetter("rows"), (3,)), X.astype(float))
 
 
 @pytest.mark.parametrize("lengths", [None, (3, 4), (1, 0, 2, 4)])
@@ -206,10 +206,10 @@ def test_threads_use_one_blas_thread_each(small_blocks):
 
 
 @pytest.mark.parametrize(
-    ("numbers", "threads"),
-    [(None, False), (RowNumbers(6, of_product=50), True), (RowNumbers(6, of_product=49), False)],
+    ("workload", "threads"),
+    [(None, False), (Workload(6, product=50), True), (Workload(6, product=49), False)],
 )
-def test_threads_are_for_large_products(numbers, threads, small_blocks, monkeypatch):
+def test_threads_are_for_large_products(workload, threads, small_blocks, monkeypatch):
     set_sizes(monkeypatch, product_for_threads=50)
     rows = ArrayRows(np.zeros((1000, 3)), np.zeros(3), n_jobs=2)
 
@@ -218,7 +218,7 @@ def test_threads_are_for_large_products(numbers, threads, small_blocks, monkeypa
         return {pool["num_threads"] for pool in pools}, threading.current_thread()
 
     with threadpool_limits(2, user_api="blas"):
-        calls = rows.map(blas_and_thread, numbers)
+        calls = rows.map(blas_and_thread, workload)
     assert all(numbers == {1} for numbers, _ in calls)
     assert all((thread is not threading.main_thread()) == threads for _, thread in calls)
 
@@ -247,12 +247,12 @@ def failing_between_blocks(items, n_items):
 @pytest.mark.parametrize(
     "verb",
     [
-        lambda rows: rows.concatenated(operator.attrgetter("rows"), tracked=failing_between_blocks),
+        lambda rows: rows.each(operator.attrgetter("rows"), (2,), tracked=failing_between_blocks),
         lambda rows: rows.write(
             lambda block, out: None, np.empty(rows.n_samples), tracked=failing_between_blocks
         ),
     ],
-    ids=["concatenated", "write"],
+    ids=["each", "write"],
 )
 def test_after_an_error_between_blocks_no_thread_is_left(verb, small_blocks):
     """Also while its traceback, and with it every frame on the way, is kept."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from catalogue import rows_around_mean
 
-from sklearn_lrvb.row_blocks import rows_of_array
+from sklearn_lrvb.row_blocks import Workload, rows_of_array
 
 
 def with_holes(n_rows=400, n_features=4, share=0.3, seed=0):
@@ -33,21 +33,21 @@ def weighted_sums(block, along):
 
 
 @pytest.mark.parametrize("n_features", [1, 4, 70])
-@pytest.mark.parametrize("numbers_per_row", [None, 10**5])
-def test_results_are_in_the_order_of_the_rows(n_features, numbers_per_row):
+@pytest.mark.parametrize("workload", [None, Workload(10**5)])
+def test_results_are_in_the_order_of_the_rows(n_features, workload):
     X = with_holes(700, n_features, share=0.3 / n_features)
     rows = rows_of_array(X, np.full(n_features, 100.0), 2)
-    np.testing.assert_array_equal(rows.concatenated(seen_values, numbers_per_row), X - 100.0)
+    np.testing.assert_array_equal(rows.each(seen_values, (n_features,), workload=workload), X - 100.0)
     out = np.empty((2, *X.shape))
-    rows.write(write_seen_values, out[1], numbers_per_row)
+    rows.write(write_seen_values, out[1], workload)
     np.testing.assert_array_equal(out[1], X - 100.0)
-    numbers = np.concatenate(rows.map(lambda block: block.numbers, numbers_per_row))
+    numbers = np.concatenate(rows.map(lambda block: block.numbers, workload))
     np.testing.assert_array_equal(np.sort(numbers), np.arange(len(X)))
 
 
 def test_blocks_are_of_complete_rows_or_of_ordered_patterns():
     X = with_holes()
-    for block in rows_of_array(X, np.zeros(4)).map(lambda block: block, 10**4):
+    for block in rows_of_array(X, np.zeros(4)).map(lambda block: block, Workload(10**4)):
         is_hidden = np.isnan(X[block.numbers])
         if block.holes is None:
             assert not is_hidden.any()

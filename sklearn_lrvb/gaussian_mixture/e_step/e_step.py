@@ -51,7 +51,7 @@ def e_step(rows, posterior, without=None):
     divergence = posterior.divergences.total
     frames = frames_of(posterior, rows)
     function = functools.partial(_sums_of_block, frames, without)
-    moments, evidence, n_alternatives, n_pairs = rows.total(function, frames.numbers_per_row)
+    moments, evidence, n_alternatives, n_pairs = rows.total(function, frames.workload)
     moments = posterior.with_prior(frames.in_own_frames(moments))
     return EStepResult(float(evidence - divergence), moments, int(n_alternatives), int(n_pairs))
 
@@ -107,7 +107,7 @@ def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
     # Moments about each component's own mean keep their digits, however tight the component will turn out.
     own_frames = OwnFrames(start)
     function = functools.partial(_moments_of_block, own_frames, given)
-    moments = rows.total(function, own_frames.numbers_per_row, along=along)
+    moments = rows.total(function, own_frames.workload, along=along)
     return start.m_step(start.with_prior(moments))
 
 

@@ -8,7 +8,7 @@ A block of rows is represented in frames before anything is computed from it. Bo
   ``in_own_frames``: the same sums as `Moments` in the components' own frames;
 * ``polynomials``: a + b.y + B.s(y) in the components' own frames as coefficients of what is seen, and
   ``changes``: the values (K, n) of such polynomials, up to a term that all components share;
-* ``numbers_per_row``: the size of the representation and of the temporary arrays made from it.
+* ``workload``: the size of the representation and of the temporary arrays made from it.
 
 In the components' own frames, y = W_k (x - m_k), each of them is the standard normal. They are accurate
 whatever the components look like, and take (K, P, n) numbers a block. They alone represent rows with holes,
@@ -26,7 +26,7 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import HiddenDirections, hidden_directions
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
-from sklearn_lrvb.row_blocks import RowNumbers
+from sklearn_lrvb.row_blocks import Workload
 
 # Largest factor by which a log density may amplify the rounding of u, relative to the number of features, as
 # log densities are themselves: 2000 eps is less than the rounding of a lower bound that is summed over rows.
@@ -105,7 +105,7 @@ class OwnFrames:
     def __init__(self, posterior):
         self.posterior = posterior
         of_pattern = posterior.structure.numbers_of_pattern
-        self.numbers_per_row = RowNumbers(2 * posterior.centred_means.size, of_pattern)
+        self.workload = Workload(2 * posterior.centred_means.size, of_pattern)
 
     def whiten(self, block):
         """OwnRows of a block."""
@@ -200,7 +200,7 @@ class CommonFrame:
         squared_offsets = np.einsum("kp,kp->k", self._offsets, self._offsets)
         finer = structure.precision_trace(self._maps) / structure.n_features
         self.amplification = np.max(finer * (1.0 + squared_offsets / structure.n_features))
-        self.numbers_per_row = structure.n_monomials + 2 * structure.n_components
+        self.workload = Workload(structure.n_monomials + 2 * structure.n_components)
         half_squares = np.broadcast_to(-0.5 * structure.identity, self._maps.shape)
         constants = posterior.expectations.density_constants
         self._log_densities = self.polynomials(constants, np.zeros_like(self._offsets), half_squares)

@@ -15,29 +15,27 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normal
 
 def responsibilities_of_rows(rows, posterior):
     """Responsibilities, (n_samples, K)."""
-    function = functools.partial(_of_rows_in_memory, posterior, _responsibilities)
-    return rows.each(function, (posterior.n_components,))
+    frames = OwnFrames(posterior)
+    function = functools.partial(_responsibilities, frames)
+    return rows.each(function, (posterior.n_components,), workload=frames.workload)
 
 
 def most_probable_components(rows, posterior):
     """Index of the component with the largest responsibility, int array (n_samples,)."""
-    return rows.each(functools.partial(_of_rows_in_memory, posterior, _most_probable), dtype=np.intp)
+    frames = OwnFrames(posterior)
+    return rows.each(functools.partial(_most_probable, frames), dtype=np.intp, workload=frames.workload)
 
 
 def scores_of_rows(rows, posterior):
     """log sum_k exp(rho_nk) of every row, (n_samples,); minus infinity where that is beyond all numbers."""
-    return rows.each(functools.partial(_of_rows_in_memory, posterior, _scores))
-
-
-def _of_rows_in_memory(posterior, of_block, rows, tracked):
     frames = OwnFrames(posterior)
-    return rows.concatenated(functools.partial(of_block, frames), frames.numbers_per_row)
+    return rows.each(functools.partial(_scores, frames), workload=frames.workload)
 
 
 def score_sums(rows, posterior):
     """Sum of the rows' scores, each as often as it counts, a float."""
     frames = OwnFrames(posterior)
-    return rows.total(functools.partial(_score_sum, frames), frames.numbers_per_row)
+    return rows.total(functools.partial(_score_sum, frames), frames.workload)
 
 
 def _score_sum(frames, block):

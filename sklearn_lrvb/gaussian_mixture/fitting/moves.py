@@ -311,7 +311,7 @@ def assignment_sums(rows, posterior, groups, deleted):
     """
     frames = frames_of(posterior, rows)
     function = functools.partial(_sums_of_block, frames, groups, deleted)
-    return AssignmentSums(*rows.total(function, frames.numbers_per_row))
+    return AssignmentSums(*rows.total(function, frames.workload))
 
 
 def _sums_of_block(frames, groups, deleted, block):

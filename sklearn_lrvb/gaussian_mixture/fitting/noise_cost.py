@@ -214,7 +214,7 @@ class _Directions:
 def _directions(rows, posterior):
     """The `_Directions` of all groups, by a pass over the rows."""
     prior, structure, frames = posterior.prior, posterior.structure, OwnFrames(posterior)
-    moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
+    moments = rows.total(functools.partial(_moments_of_block, frames), frames.workload)
     of_rows, of_prior = moments.second, posterior.second_moments_of_prior
     of_identity, vectors = structure.gram(posterior.whiteners), None
     # Variances that count as zero. Of the features they are those of a singular covariance

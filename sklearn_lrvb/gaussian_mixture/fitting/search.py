@@ -215,7 +215,7 @@ class RowsOfComponents:
 
     def __init__(self, rows, posterior):
         self._rows, frames = rows, OwnFrames(posterior)
-        parts = rows.map(functools.partial(_rows_held, frames), frames.numbers_per_row)
+        parts = rows.map(functools.partial(_rows_held, frames), frames.workload)
         self._component, self._row, self._weight = map(np.concatenate, zip(*parts, strict=True))
 
     def are_enough(self, component):
@@ -323,7 +323,7 @@ def _starting_sides(rows, posterior, component, prior):
         frames = OwnFrames(frame)
         moments = rows.total(functools.partial(_even_moments_of_block, frames, power))
         axis = np.linalg.eigh(moments)[1][:, place]  # LAPACK's search for one fails where all are equal.
-        sides = rows.concatenated(functools.partial(_sides_of_block, frames, axis))
+        sides = rows.each(functools.partial(_sides_of_block, frames, axis), dtype=bool)
         yield np.column_stack([sides, ~sides]).astype(float)
 
 

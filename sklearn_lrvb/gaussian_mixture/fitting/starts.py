@@ -175,7 +175,7 @@ class _StartingRows:
     def _nearest(self, centers):
         """Responsibilities of one in the component of the nearest center."""
         if self._has_all:
-            return self._one_hot(self._rows.concatenated(centers.labels))
+            return self._one_hot(self._rows.each(centers.labels, dtype=np.intp))
         return centers if self._completion is None else OfCompleted(self._completion.posterior, centers)
 
     def _one_hot(self, labels):
@@ -329,7 +329,7 @@ class Completion:
     def _mean_and_covariance(self):
         """The mean and the covariance, in the posterior's structure, by one more sweep without the prior."""
         rows, structure, frames = self._rows, self.posterior.structure, OwnFrames(self.posterior)
-        moments = rows.total(functools.partial(_moments_of_block, frames), frames.numbers_per_row)
+        moments = rows.total(functools.partial(_moments_of_block, frames), frames.workload)
         total, mean = rows.total_weight, moments.first / rows.total_weight
         scatter = moments.second - structure.sum_of_squares(mean, np.array([total]))
         maps = self.posterior.covariance_cholesky
@@ -342,7 +342,7 @@ class Completion:
 
     def completed(self, rows):
         """Some rows without holes: ArrayRows; for as many rows as fit into memory."""
-        X = rows.concatenated(functools.partial(_completed_values, self.posterior))
+        X = rows.each(functools.partial(_completed_values, self.posterior), (rows.n_features,))
         X += rows.origin
         return ArrayRows(X, rows.origin, rows.n_jobs, rows.sample_weight, rows.first)
 

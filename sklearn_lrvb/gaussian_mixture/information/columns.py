@@ -64,7 +64,7 @@ class RowColumns:
         # All columns that are left out are negligible together.
         negligible = NEGLIGIBLE_INFORMATION / (rows.n_samples * max(1, posterior.n_components - 1))
         function = functools.partial(_columns_of_block, frames, rows.has_holes, negligible)
-        whitened, spread, row, weights, sums = zip(*rows.map(function, frames.numbers_per_row), strict=True)
+        whitened, spread, row, weights, sums = zip(*rows.map(function, frames.workload), strict=True)
         first = np.cumsum([0, *(part.shape[2] for part in whitened[:-1])])
         shares = None
         if rows.has_holes:

@@ -37,7 +37,7 @@ from sklearn_lrvb.gaussian_mixture.information.hidden_information import (
     HiddenMatrixInformation,
     HiddenScaleInformation,
 )
-from sklearn_lrvb.row_blocks import RowNumbers
+from sklearn_lrvb.row_blocks import Workload
 
 
 def change_of_log_densities(frames, posterior, coefficients):
@@ -58,7 +58,7 @@ def missing_information_product(rows, posterior, coefficients, hidden_values=Tru
     changes = [change_of_log_densities(frames, posterior, column) for column in coefficients.T]
     function = functools.partial(_products_of_block, frames, changes, hidden_values)
     products = []
-    for moments in rows.total(function, frames.numbers_per_row):
+    for moments in rows.total(function, frames.workload):
         own = frames.in_own_frames(moments)
         products.append(
             posterior.structure.feature_moments(
@@ -110,10 +110,10 @@ def missing_information(rows, posterior, ways=("monomials", "own frames"), hidde
             return _from_monomials(rows, posterior, frame)
     sums = _SumsInOwnFrames(posterior, rows.n_samples, way == "pairs")
     # Some of a block's rows are ambiguous between two components: products of them want large blocks.
-    numbers = None
+    workload = None
     if rows.has_holes:
-        numbers = RowNumbers(posterior.centred_means.size, structure.numbers_of_pattern)
-    of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, numbers)
+        workload = Workload(posterior.centred_means.size, structure.numbers_of_pattern)
+    of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, workload)
     missing = np.zeros(2 * (structure.n_coefficients,)) if of_labels is None else of_labels
     if structure.has_own_precisions and of_labels is not None:
         by_component = of_labels.swapaxes(1, 2).reshape(missing.shape[0] * missing.shape[2], -1)
@@ -137,8 +137,8 @@ def _from_monomials(rows, posterior, frame):
     structure, n_components = posterior.structure, posterior.n_components
     n_monomials = structure.n_monomials
     size = n_components * n_monomials
-    numbers = RowNumbers(2 * size, of_product=size)
-    products = rows.total(functools.partial(_products_of_monomials, frame), numbers)
+    workload = Workload(2 * size, product=size)
+    products = rows.total(functools.partial(_products_of_monomials, frame), workload)
     missing, each = np.negative(products, out=products), np.arange(n_components)
     by_component = missing.reshape(n_components, n_monomials, n_components, n_monomials)
     by_component[each, :, each] = 0.0

@@ -31,10 +31,10 @@ def hidden_values(posterior, draws, rows, noise):
     return kind(posterior, draws, rows, noise)
 
 
-def numbers_of_pattern_and_draw(posterior):
-    """About how many numbers belong to a pattern of holes and a draw: maps by group, sums by component."""
+def workload_per_pattern_and_draw(posterior):
+    """About how many numbers are made of a pattern of holes and a draw: maps by group, sums by component."""
     n_components, n_features = posterior.centred_means.shape
-    sums = n_components * n_features**2 if posterior.structure.is_matrix else 0
+    sums = n_components * n_features**2 if posterior.structure.is_matrix else 1
     return 2 * posterior.structure.numbers_of_pattern + sums
 
 

@@ -42,7 +42,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.hidden_values import (
     HiddenValues,
     hidden_values,
     noise_by_feature,
-    numbers_of_pattern_and_draw,
+    workload_per_pattern_and_draw,
 )
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.random_assignments import (
     DRAWS_OF_STREAM,
@@ -52,7 +52,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.random_assignments import 
     assigned_with_holes,
     exponentials,
 )
-from sklearn_lrvb.row_blocks import RowNumbers, batches, rows_in_batch, slices, untracked
+from sklearn_lrvb.row_blocks import Workload, batches, rows_in_batch, slices, untracked
 
 _LARGEST_BYTES = 4 * 2**30  # of `log_likelihood_of_draws`; what reads it makes several copies
 _NUMBERS_PER_ROW = 256  # Log densities of a row that are computed at once: those of a block stay in cache.
@@ -86,7 +86,7 @@ def log_likelihood_of_draws(rows, parameters):
     """
     by_row = np.empty((rows.n_samples, len(parameters.draws)))
     for batch, likelihood in _in_batches(parameters, parameters.log_shares):
-        rows.write(likelihood.by_row, by_row[:, batch], likelihood.numbers_per_row)
+        rows.write(likelihood.by_row, by_row[:, batch], likelihood.workload)
     return by_row.T
 
 
@@ -94,7 +94,7 @@ def log_likelihood(rows, parameters):
     """Log likelihood of all rows together under every draw, (n_draws,)."""
     batches_of_draws = _in_batches(parameters, parameters.log_weights)
     return np.concatenate(
-        [rows.total(likelihood.sums, likelihood.numbers_per_row) for _, likelihood in batches_of_draws]
+        [rows.total(likelihood.sums, likelihood.workload) for _, likelihood in batches_of_draws]
     )
 
 
@@ -102,8 +102,7 @@ def log_likelihood_and_moments(rows, parameters):
     """Log likelihood (n_draws,), and sums of responsibility times the monomials (n_draws, K, F)."""
     batches_of_draws = _in_batches(parameters, parameters.log_weights)
     parts = [
-        rows.total(likelihood.sums_and_moments, likelihood.numbers_per_row)
-        for _, likelihood in batches_of_draws
+        rows.total(likelihood.sums_and_moments, likelihood.workload) for _, likelihood in batches_of_draws
     ]
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
@@ -122,7 +121,7 @@ def moments_of_random_assignments(rows, parameters, seed):
     """
     return np.concatenate(
         [
-            rows.total(partial(likelihood.assigned_moments, seed, batch.start), likelihood.numbers_per_row)
+            rows.total(partial(likelihood.assigned_moments, seed, batch.start), likelihood.workload)
             for batch, likelihood in _in_batches(parameters, parameters.log_weights)
         ]
     )
@@ -153,13 +152,13 @@ class LikelihoodOfDraws:
         n_components, n_draws, n_monomials = self._coefficients.shape
         n_streams = _NUMBERS_PER_ROW // (n_components * DRAWS_OF_STREAM)
         self.draws_at_once = min(max(1, n_streams) * DRAWS_OF_STREAM, n_draws)
-        of_pattern = max(1, numbers_of_pattern_and_draw(posterior))
-        n_streams = rows_in_batch(8 * _LEAST_PATTERNS * DRAWS_OF_STREAM * of_pattern)
+        per_pattern = workload_per_pattern_and_draw(posterior)
+        n_streams = rows_in_batch(8 * _LEAST_PATTERNS * DRAWS_OF_STREAM * per_pattern)
         self._draws_with_holes = min(n_streams * DRAWS_OF_STREAM, self.draws_at_once)
         # The monomials of all components, and log densities with two arrays of their size.
-        self.numbers_per_row = RowNumbers(
+        self.workload = Workload(
             n_components * n_monomials + 3 * n_components * self.draws_at_once,
-            self._draws_with_holes * of_pattern,
+            self._draws_with_holes * per_pattern,
             self.draws_at_once,
         )
 
@@ -484,7 +483,7 @@ def imputations(rows, parameters, random_state, tracked=untracked):
         completed = LikelihoodOfDraws(
             parameters.posterior, parameters.draws[batch], parameters.log_weights[batch]
         )
-        for block in rows.map(lambda block: block, completed.numbers_per_row):
+        for block in rows.map(lambda block: block, completed.workload):
             if block.holes is not None:
                 numbers = block.numbers - rows.first
                 drawn = completed.completed(block, uniforms[:, numbers], normals[:, numbers].swapaxes(1, 2))

@@ -36,16 +36,15 @@ def imputed(rows, posterior):
     rows : CentredRows
     posterior : VariationalPosterior or HandSetDensities
     """
-    return rows.each(functools.partial(_imputed, posterior), (rows.n_features,), rows.dtype)
+    return rows.by_array(functools.partial(_imputed, posterior), (rows.n_features,), rows.dtype)
 
 
 def _imputed(posterior, rows, tracked=untracked):
     if not rows.has_holes:
         return rows.X.copy()
     frames = OwnFrames(posterior)
-    values = rows.concatenated(
-        functools.partial(_means_of_block, posterior, frames), frames.numbers_per_row, tracked
-    )
+    function = functools.partial(_means_of_block, posterior, frames)
+    values = rows.each(function, (rows.n_features,), workload=frames.workload, tracked=tracked)
     return filled(rows, values)
 
 

@@ -36,7 +36,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     centred_on_average,
     expect,
 )
-from sklearn_lrvb.row_blocks import RowNumbers, rows_of_size, slices, untracked
+from sklearn_lrvb.row_blocks import Workload, rows_in_cache, slices, untracked
 
 # Least log-likelihood of such rows. Their uncertainty grows by its square, which is then still a number, with
 # a margin for the factors before it.
@@ -65,8 +65,8 @@ class InfluenceFunctions:
         ]
         self.n_functions = len(coefficients)
         # A row's second moments, or the values in all components.
-        numbers = max(structure.n_quadratic, constant.size)
-        self.numbers = RowNumbers(numbers, of_product=structure.n_quadratic)
+        per_row = max(structure.n_quadratic, constant.size)
+        self.workload = Workload(per_row, product=structure.n_quadratic)
 
     def __reduce__(self):
         # The polynomials and maps are larger than the coefficients, and quick to compute again.
@@ -123,7 +123,7 @@ class InfluenceFunctions:
             values[k] = polynomials(whitened.values[k], whitened.spread(k)).T
         moved, values = moved.transpose(1, 0, 2), values.transpose(1, 2, 0)
         # The products of few rows at a time stay in cache.
-        for few in slices(len(out), rows_of_size(2 * out[0].size, least=1)):
+        for few in slices(len(out), rows_in_cache(2 * out[0].size, least=1)):
             out[few] += values[few] @ moved[few]
 
 
@@ -149,21 +149,21 @@ def influence_of_rows(rows, batches, perturb, entries, out=None, tracked=untrack
         last = first + functions.n_functions
         write = functions.gradients if perturb == "location" else functions.values
         if is_direct:  # Half of the time, of the influence of locations on means.
-            rows.write(write, flat[:, first:last], functions.numbers, tracked)
+            rows.write(write, flat[:, first:last], functions.workload, tracked)
         else:
             positions = np.flatnonzero((entries >= first) & (entries < last))
-            numbers = entries[positions] - first
-            write = functools.partial(_write_entries, write, functions.n_functions, positions, numbers)
-            rows.write(write, flat, functions.numbers, tracked)
+            reported = entries[positions] - first
+            write = functools.partial(_write_entries, write, functions.n_functions, positions, reported)
+            rows.write(write, flat, functions.workload, tracked)
         first = last
     return out
 
 
-def _write_entries(write, n_functions, positions, numbers, block, out):
+def _write_entries(write, n_functions, positions, reported, block, out):
     """Write functions to the positions that report them: twice in symmetric matrices, or in float32."""
     written = np.empty((block.n_rows, n_functions, *out.shape[2:]))
     write(block, written)
-    out[:, positions] = written[:, numbers]
+    out[:, positions] = written[:, reported]
 
 
 def weight_influence_of_few_rows(rows, uncertainty, target, entries, out, tracked=untracked):
@@ -184,7 +184,7 @@ def weight_influence_of_few_rows(rows, uncertainty, target, entries, out, tracke
     for block in rows.blocks(2 * 8 * uncertainty.source.size, tracked):
         with uncertainty.source.threads():
             solved = information.solve(_sources_of_weights(uncertainty.fitted.posterior, block))
-            out[block.numbers] = target.responses(solved.T)[:, entries]
+            out[block.index] = target.responses(solved.T)[:, entries]
     return out
 
 
@@ -212,11 +212,11 @@ def robust_covariance(rows, posterior, batches, n_targets):
     """
     if rows.is_in_memory and rows.n_samples < posterior.structure.n_coefficients:
         influence = influence_of_rows(rows, batches, "weight", np.arange(n_targets))
-        sums, squares = rows.total(_products_of_influence, n_targets, along=influence)
+        sums, squares = rows.total(_products_of_influence, Workload(n_targets), influence)
     else:
         batches = list(batches)
         function = functools.partial(_products_of_block, batches, n_targets)
-        sums, squares = rows.total(function, batches[0].numbers)
+        sums, squares = rows.total(function, batches[0].workload)
     covariance = squares - np.outer(sums, sums) / rows.total_weight
     return 0.5 * (covariance + covariance.T)
 
@@ -365,8 +365,8 @@ class ResponsesOfRows:
         self._inverse = information.inverse_for(n_rows * posterior.n_components)
         self._by_kernels = by_kernels and information.has_kernels and self._inverse is None
 
-    def concatenated(self, function, rows, tracked=untracked):
-        """``function(responses, block)`` of all blocks of some rows, as `ArrayRows.concatenated`.
+    def of_rows(self, function, shape, rows, tracked=untracked):
+        """``function(responses, block)`` of all blocks of some rows in memory, as `ArrayRows.each`.
 
         Solving for rows may itself take passes over the training rows. It is then done here, for as many rows
         at once as memory allows. Otherwise the function is applied in one pass over the rows.
@@ -376,19 +376,16 @@ class ResponsesOfRows:
         if self._inverse is not None:
             # Only the rows of a block that two components share take part in the products.
             n_features = 1 + structure.n_features + structure.n_quadratic
-            numbers = RowNumbers(2 * n_features, of_product=n_features // 2)
-            return rows.concatenated(function, numbers, tracked)
+            workload = Workload(2 * n_features, product=n_features // 2)
+            return rows.each(function, shape, workload=workload, tracked=tracked)
         if self._by_kernels and not rows.has_holes:
             size = len(self._information.factor) + structure.n_features
-            numbers = RowNumbers(n_components * size, of_product=size)
-            return rows.concatenated(function, numbers, tracked)
-        whole = None
+            workload = Workload(n_components * size, product=size)
+            return rows.each(function, shape, workload=workload, tracked=tracked)
+        out = np.empty((rows.n_samples, *shape))
         for block in rows.blocks(8 * len(self._information) * n_components, tracked):
-            part = function(block)
-            if whole is None:
-                whole = np.empty((rows.n_samples, *part.shape[:-1]))
-            whole[block.numbers] = part.T
-        return whole
+            out[block.index] = function(block).T
+        return out
 
     def of_block(self, whitened, used):
         """`RowResponses` of the rows of one block: OwnRows, bool array (K, n)."""

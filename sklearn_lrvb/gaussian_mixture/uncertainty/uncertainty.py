@@ -250,7 +250,8 @@ class PosteriorUncertainty:
             )
         with self.source.threads():
             responses = ResponsesOfRows(information, posterior, n_rows, by_kernels)
-            return rows.each(functools.partial(responses.concatenated, function), shape, tracked=tracked)
+            of_array = functools.partial(responses.of_rows, function, shape)
+            return rows.by_array(of_array, shape, tracked=tracked)
 
     def one_steps_without_rows(self, rows, training_rows, tracked=untracked):
         """What one step without each row says about its score (`leave_one_out.one_steps`): (n_samples, 3).

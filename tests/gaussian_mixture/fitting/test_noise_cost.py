@@ -287,7 +287,7 @@ def test_the_start_of_many_rows_is_that_of_a_sample(monkeypatch):
     set_sizes(monkeypatch, sample_rows=200)
     rows = rows_around_mean(X)
     function = standardized_kmeans(rows, 3, np.random.RandomState(0))
-    made = rows.concatenated(lambda block: function(block).T)
+    made = rows.each(lambda block: function(block).T, (3,))
     np.testing.assert_array_equal(made[:300], made[300:])
     scaled = StandardScaler().fit_transform(X)
     labels = KMeans(3, n_init=1, random_state=0).fit_predict(scaled)

@@ -18,7 +18,7 @@ def start(init_params, seeds_alone=True, seed=0, weights=None):
     rows = rows_around_mean(X, None, weights)
     made = starting_responsibilities(rows, 3, init_params, np.random.RandomState(seed), seeds_alone)
     if callable(made):
-        return rows.concatenated(lambda block: made(block).T)
+        return rows.each(lambda block: made(block).T, (3,))
     return made.toarray() if issparse(made) else made
 
 
@@ -102,7 +102,7 @@ def test_rows_far_from_the_origin_go_to_the_nearest_center():
     centers = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     near = np.repeat(centers, 50, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(150, 2))
     rows = rows_around_mean(near + 1e9)
-    labels = rows.concatenated(starts.NearestCenters(centers + 1e9 - rows.origin).labels)
+    labels = rows.each(starts.NearestCenters(centers + 1e9 - rows.origin).labels, dtype=np.intp)
     np.testing.assert_array_equal(labels, np.repeat(np.arange(3), 50))
 
 
