@@ -16,17 +16,6 @@ _DEPENDENT_BELOW = 1e-10
 _MAX_PAUSE = 7  # Largest number of plain steps after a rejected proposal.
 
 
-def _least_squares(columns, target):
-    """The coefficients of smallest norm that combine columns (D, m) to a target (D,), (m,)."""
-    # LAPACK is called directly, because its wrappers take longer than factoring some ten columns.
-    size, n_columns = columns.shape
-    right = np.zeros((max(size, n_columns), 1))
-    right[:size, 0] = target
-    pivots, n_work = np.zeros(n_columns, dtype=np.int32), 64 * (n_columns + 1) + size
-    solution = lapack.dgelsy(columns, right, pivots, _DEPENDENT_BELOW, n_work)[1]
-    return solution[:n_columns, 0]
-
-
 class AndersonMixing:
     """Combinations of the last steps, proposed in place of the next one.
 
@@ -60,7 +49,13 @@ class AndersonMixing:
         if len(self._points) == 1 or self._pause_left > 0:
             return None
         steps, changes = np.diff(self._points, axis=0).T, np.diff(self._residuals, axis=0).T
-        coefficients = _least_squares(changes, residual)
+        # The coefficients of smallest norm that combine the changes to the residual. LAPACK is called
+        # directly, because its wrappers take longer than factoring some ten columns.
+        size, n_changes = changes.shape
+        right = np.zeros((max(size, n_changes), 1))
+        right[:size, 0] = residual
+        pivots, n_work = np.zeros(n_changes, dtype=np.int32), 64 * (n_changes + 1) + size
+        coefficients = lapack.dgelsy(changes, right, pivots, _DEPENDENT_BELOW, n_work)[1][:n_changes, 0]
         return point + residual - (steps + changes) @ coefficients
 
     def reject(self):

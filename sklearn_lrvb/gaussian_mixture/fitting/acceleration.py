@@ -36,7 +36,7 @@ class Acceleration:
         self._distances = []
         self._mixing = AndersonMixing()
         self._frame = None
-        self._ahead = []  # Posteriors that the fit may be at next, and their points.
+        self._points = {}  # Of the posteriors that the fit may be at next.
 
     def record(self, distance):
         """Note the distance of a state from the sweep's fixed point, in mean-field standard deviations."""
@@ -78,16 +78,15 @@ class Acceleration:
         """
         if self._frame is None:
             self._frame, self._complete = posterior, complete_information(posterior)
-        known = [point for ahead, point in self._ahead if ahead is posterior]
-        point = known[0] if known else self._point(posterior)
+        point = self._points[posterior] if posterior in self._points else self._point(posterior)
         next_point = self._point(next_posterior)
-        self._ahead = [(next_posterior, next_point)]
+        self._points = {next_posterior: next_point}
         combined = self._mixing.combination(point, next_point - point)
         if combined is None:
             return None
         proposed = self._frame.after_step(self._complete.solve_root_transposed(combined[:, None])[:, 0])
         if proposed.counts.min() > 0:  # Otherwise a count was raised to zero, and the point is another.
-            self._ahead.append((proposed, combined))
+            self._points[proposed] = combined
         return proposed
 
     def _point(self, posterior):
@@ -97,7 +96,7 @@ class Acceleration:
     def reject(self):
         """Discard the history after a proposal that was no improvement, and pause for some sweeps."""
         self._mixing.reject()
-        self._frame, self._ahead = None, []
+        self._frame, self._points = None, {}
 
     def accept(self):
         """Allow proposals at every step again, after one that was an improvement."""

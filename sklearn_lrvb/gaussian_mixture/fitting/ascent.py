@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
+from operator import attrgetter
 
 import numpy as np
 
@@ -30,9 +31,9 @@ from sklearn_lrvb.gaussian_mixture.fitting.acceleration import FIXED_POINT_TOLER
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import Search
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
+    newton_price,
     observed_information,
     solver_costs,
-    sweep_cost,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
@@ -110,6 +111,7 @@ class Race:
 
     def __init__(self, ascent, accelerated, progress):
         self.ascent, self._accelerated, self._progress = ascent, accelerated, progress
+        self._to_end = ascent.newton if accelerated else ascent.coordinate_ascent
         self._failure = None  # The error of the last start that failed.
 
     def best(self, starts):
@@ -132,29 +134,25 @@ class Race:
         DegenerateComponentError
             Where all starts fail: the error of the last one.
         """
-        ends, tried = [self._run(0, starts[0])], []
-        for number, start in enumerate(starts[1:], 1):
+        ends, tried = {}, {}  # States by the number of their start; those of starts that fail are left out.
+        for number, start in enumerate(starts):
             if self._progress.is_stopped:
                 break
-            if self._accelerated:
-                tried.append((number, self._run(number, start, is_trial=True)))
+            if number > 0 and self._accelerated:
+                self._run(number, start, tried, is_trial=True)
             else:
-                ends.append(self._run(number, start))
-        tried = [(number, fit) for number, fit in tried if fit is not None]
-        ends = [fit for fit in ends if fit is not None]
+                self._run(number, start, ends)
         n_ends = 1 + ceil(_SHARE_FINISHED * (len(starts) - 1))
-        for number, fit in sorted(tried, key=lambda one: -one[1].lower_bound):
+        for number in sorted(tried, key=lambda number: -tried[number].lower_bound):
             if self._progress.is_stopped or len(ends) == n_ends:
-                self._progress.drop(number, fit)
-                continue
-            end = self._run(number, lambda ascent, fit=fit: fit)
-            if end is not None:
-                ends.append(end)
-        if not ends and self._progress.is_stopped:  # before any of the states that were tried was run on
-            ends = [fit for _, fit in tried]
+                self._progress.drop(number, tried[number])
+            else:
+                self._run(number, tried.pop(number), ends)
+        if not ends:
+            ends = tried  # A callback has stopped the fit before any of these was run on.
         if not ends:
             raise self._failure
-        return max(ends, key=lambda fit: fit.lower_bound)
+        return max(ends.values(), key=attrgetter("lower_bound"))
 
     def better_of(self, best, start, name):
         """The better of a finished state and of one more start.
@@ -174,35 +172,36 @@ class Race:
         """
         if self._progress.is_stopped:
             return best
+        ends = {"best": best}
         if self._accelerated:
-            tried = self._run(name, start, is_trial=True)
-            if tried is not None and tried.lower_bound <= best.lower_bound:
-                self._progress.drop(name, tried)
-            if tried is None or tried.lower_bound <= best.lower_bound:
-                return best
-            end = self._run(name, lambda ascent: tried)
+            tried = {}
+            self._run(name, start, tried, is_trial=True)
+            if name in tried and tried[name].lower_bound > best.lower_bound:
+                self._run(name, tried[name], ends)
+            elif name in tried:
+                self._progress.drop(name, tried[name])
         else:
-            end = self._run(name, start)
-        return best if end is None else max(best, end, key=lambda fit: fit.lower_bound)
+            self._run(name, start, ends)
+        return max(ends.values(), key=attrgetter("lower_bound"))
 
-    def _run(self, name, start, is_trial=False):
-        """The state at the end of the climb from a start, or where a callback stops it; None if it fails."""
-        ascent = self.ascent
-        to_end = ascent.newton if self._accelerated else ascent.coordinate_ascent
-        climb = ascent.trial if is_trial else to_end
+    def _run(self, name, start, ends, is_trial=False):
+        """Climb from a start, or on from a state, and add the state at the end to a dict, unless that fails.
+
+        The end is where a callback stops the climb, too.
+        """
+        climb = self.ascent.trial if is_trial else self._to_end
+        report = self._progress.pause if is_trial else self._progress.end
         self._progress.start(name)
         try:
-            fit = start(ascent)
-            fit = fit if fit.stopped else climb(fit)
+            fit = start(self.ascent) if callable(start) else start
+            ends[name] = fit if fit.stopped else climb(fit)
         except ClimbStopped as stop:
-            fit = stop.fit
+            ends[name] = stop.fit
         except DegenerateComponentError as error:
             self._progress.fail(error)
             self._failure = error
-            return None
-        report = self._progress.pause if is_trial else self._progress.end
-        report(fit)
-        return fit
+            return
+        report(ends[name])
 
 
 class ClimbStopped(Exception):
@@ -368,22 +367,25 @@ class Ascent:
                 continue
             solver, price = None, np.inf
             if acceleration.outlasts(1.0):  # Otherwise the price would take longer than what it could save.
-                structure = fit.posterior.structure
-                by_solver = solver_costs(self.rows, structure, fit.e_step_result).newton_costs()
-                solver = min(by_solver, key=by_solver.get)
-                price = by_solver[solver] / sweep_cost(self.rows, structure)
+                solver, price = newton_price(self.rows, fit.posterior.structure, fit.e_step_result)
             if acceleration.outlasts(price):
                 fit, acceleration = self._newton_steps(fit, solver, price * fit.gain), Acceleration()
             else:
                 fit = self._accelerated_sweep(fit, acceleration)
-        # The Newton decrement is at least the distance, so that from further out there is nothing to verify.
-        if fit.finished or not fit.is_within(self.tol, fit.distance):
+        return fit if fit.finished else self._verified(fit)
+
+    def _verified(self, fit):
+        """The same state after the last step allowed, converged if it is within ``tol`` of an optimum.
+
+        The Newton decrement is at least the distance, so that from further out there is nothing to verify.
+        """
+        if not fit.is_within(self.tol, fit.distance):
             return fit
         fit = fit.with_information(self.rows)
-        if fit.is_within(self.tol, fit.decrement):
-            fit = fit.probed()
-            fit = replace(fit, converged=fit.is_definite, finished=fit.is_definite)
-        return fit
+        if not fit.is_within(self.tol, fit.decrement):
+            return fit
+        fit = fit.probed()
+        return replace(fit, converged=not fit.is_indefinite, finished=not fit.is_indefinite)
 
     def _newton_steps(self, fit, solver=None, gain_of_sweeps=None):
         """Newton steps to the end, or until sweeps gain more for the same cost.
@@ -408,13 +410,13 @@ class Ascent:
             fit = fit.with_information(self.rows, solver)
             if fit.is_at_end(last_decrement, self.tol):
                 fit = fit.probed()
-                away = None if fit.is_definite else self._escaped(fit)
-                return self._finished(fit) if away is None else away
-            if fit.is_definite and fit.decrement > slow * last_decrement:
+                away = self._escaped(fit) if fit.is_indefinite else None
+                return away or self._finished(fit)
+            if not fit.is_indefinite and fit.decrement > slow * last_decrement:
                 break
             before, fit = fit, self._along(fit, fit.direction, -fit.round_off()) or self._sweep(fit)
-            last_decrement = before.decrement if before.is_definite else np.inf
-            if not before.is_definite and fit.gain < least_gain:
+            last_decrement = np.inf if before.is_indefinite else before.decrement
+            if before.is_indefinite and fit.gain < least_gain:
                 break
         return fit
 
@@ -440,7 +442,7 @@ class Ascent:
         """The same state at the end of the fit, converged unless negative curvature was met there."""
         if not fit.n_iter:  # The fit started at its end. Verifying that counts as a step.
             fit = self._stayed(fit)
-        return replace(fit, converged=fit.is_definite, finished=True)
+        return replace(fit, converged=not fit.is_indefinite, finished=True)
 
     # Moves between optima.
 
@@ -587,8 +589,8 @@ class Fit:
     lower_bound : float, at the posterior
     n_steps : int, number of steps so far, including those of earlier fits that this one continues
     n_iter : int, number of steps of this fit alone
-    gain : float, of the lower bound by the last step
-    is_definite : bool, whether M is positive definite as far as was seen: no negative curvature was met
+    is_indefinite : bool, whether negative curvature was met: M is known not to be positive definite
+    gain : float, lower bound gained by the last step; infinite before the first
     """
 
     posterior: VariationalPosterior
@@ -607,8 +609,8 @@ class Fit:
         self.lower_bound = self.path[-1]
         self.n_steps = len(self.path) - 1
         self.n_iter = self.n_steps - self.n_before
-        self.gain = self.path[-1] - self.path[-2] if self.n_steps else np.nan
-        self.is_definite = self.definiteness is not Definiteness.INDEFINITE
+        self.is_indefinite = self.definiteness is Definiteness.INDEFINITE
+        self.gain = self.path[-1] - self.path[-2] if self.n_steps else np.inf
 
     @cached_property
     def residual(self):
@@ -636,7 +638,7 @@ class Fit:
         Larger steps from further out would end in another optimum than sweeps do, which is worse as often as
         it is better. One component has one optimum, and a fit whose sweeps gain nothing is at one.
         """
-        if self.posterior.n_components == 1 or (self.n_steps and self.gain <= self.round_off()):
+        if self.posterior.n_components == 1 or self.gain <= self.round_off():
             return True
         if self.n_steps < _MIN_FIRST_SWEEPS or self.n_steps >= _MAX_FIRST_SWEEPS:
             return self.n_steps >= _MAX_FIRST_SWEEPS
@@ -672,7 +674,7 @@ class Fit:
 
     def probed(self):
         """The same state, marked as indefinite where a probe of the information meets negative curvature."""
-        if self.is_definite and self.information.definiteness("probe") is Definiteness.INDEFINITE:
+        if not self.is_indefinite and self.information.definiteness("probe") is Definiteness.INDEFINITE:
             return replace(self, definiteness=Definiteness.INDEFINITE)
         return self
 

@@ -248,23 +248,24 @@ class MoveProposals:
         """
         posterior, gain = self._fit.next_posterior, 0.0
         stages = []  # The gain without entropy, the posterior, and the groups merged.
-        groups = [[k] for k in np.flatnonzero(occupied(posterior.counts))]
+        groups = {k: (k,) for k in np.flatnonzero(occupied(posterior.counts))}  # By where their rows are.
         while 1 < len(groups) <= _MAX_COLLAPSED:
             statistics = ComponentStatistics(posterior)
-            pairs = np.array([(one[0], other[0]) for one, other in itertools.combinations(groups, 2)])
+            pairs = np.array(list(itertools.combinations(groups, 2)))
             gains = statistics.merge_gains(pairs)
             best = gains.argmax()
             if not np.isfinite(gains[best]):
                 break
-            first, second = (next(group for group in groups if group[0] == k) for k in pairs[best])
+            first, second = pairs[best]
             gain, posterior = gain + gains[best], statistics.merged_posterior(pairs[[best]])
-            groups = [group for group in groups if group not in (first, second)] + [first + second]
-            stages.append((gain, posterior, [group for group in groups if len(group) > 1]))
+            groups[first] = groups.pop(first) + groups.pop(second)
+            stages.append((gain, posterior, [group for group in groups.values() if len(group) > 1]))
         if not stages or max(gain for gain, _, _ in stages) <= LEAST_GAIN:
             return
-        merged = [group for _, _, groups in stages for group in groups]
-        losses = iter(assignment_sums(self._rows, self._fit.posterior, merged, ()).entropy_losses)
-        gains = [gain - sum(next(losses) for _ in groups) for gain, _, groups in stages]
+        merged = list(dict.fromkeys(group for _, _, groups in stages for group in groups))
+        losses = assignment_sums(self._rows, self._fit.posterior, merged, ()).entropy_losses
+        loss_of = dict(zip(merged, losses, strict=True))
+        gains = [gain - sum(loss_of[group] for group in groups) for gain, _, groups in stages]
         _, posterior, groups = stages[int(np.argmax(gains))]
         if max(gains) > LEAST_GAIN:
             names = "; ".join(", ".join(str(k) for k in sorted(group)) for group in groups)

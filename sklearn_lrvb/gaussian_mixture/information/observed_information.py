@@ -173,6 +173,16 @@ def solver_costs(rows, structure, e_step_result):
     )
 
 
+def newton_price(rows, structure, e_step_result):
+    """The cheapest solver for a Newton step, and what the step costs with it in sweeps: str, float.
+
+    Parameters are those of `solver_costs`.
+    """
+    costs = solver_costs(rows, structure, e_step_result).newton_costs()
+    solver = min(costs, key=costs.get)
+    return solver, costs[solver] / sweep_cost(rows, structure)
+
+
 def _costs_of_matrix(rows, structure, n_pair_rows, passes):
     """Costs of the ways to form the missing information: dict by name.
 

@@ -128,9 +128,11 @@ class Divergences:
         self.total = self.weights + self.means.sum() + self.precisions.sum()
 
 
-@dataclass
+@dataclass(eq=False)
 class VariationalPosterior:
     """q, given the expected counts, the means and the components' frames; nothing of it changes.
+
+    One q is equal to itself alone, whatever the numbers of another.
 
     Parameters
     ----------
