@@ -2,7 +2,7 @@
 
 A fit is a tree of tasks: "fit", an "initialization" for every start, and an "iteration" for every step;
 `Progress` tells of them. A question that takes long is a task of its own name, with a "block" for every
-part of it: a method calls ``self._reported(name, question)``, and the question goes through its loops by the
+part of it: a method calls ``self._tracked(name, question)``, and the question goes through its loops by the
 ``tracked`` that it is given. Without callbacks, and with an older scikit-learn, all tasks are `NO_TASK`,
 which costs nothing. `Lines` are what is printed.
 """
@@ -254,7 +254,7 @@ class CallbackMethods(CallbackSupportMixin):
         context = self._init_callback_context(task_name=name, max_subtasks=max_subtasks)
         return Task(context, {"estimator": self, **told})
 
-    def _reported(self, name: str, question: Callable[[Tracked], _Answer]) -> _Answer:
+    def _tracked(self, name: str, question: Callable[[Tracked], _Answer]) -> _Answer:
         """The answer to a question that may take long, whose progress is reported as that of a fit.
 
         A question that a callback asks during a fit is not reported to callbacks: they show the fit then.

@@ -431,7 +431,7 @@ class FittedAttributes(CallbackMethods):
     def _of_rows(self, method, rows, function, shape=()):
         """What `PosteriorUncertainty.of_rows` says of some rows, reported under a method's name."""
         uncertainty = self._uncertainty
-        return self._reported(method, lambda tracked: uncertainty.of_rows(rows, function, shape, tracked))
+        return self._tracked(method, lambda tracked: uncertainty.of_rows(rows, function, shape, tracked))
 
     def _training_rows(self, X, sample_weight, fitted):
         """Training rows that a user may pass again, without those of weight zero; None where X is None."""

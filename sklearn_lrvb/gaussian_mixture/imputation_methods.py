@@ -233,7 +233,7 @@ class ImputationMethods(FittedAttributes):
         rows = given_rows(self, X, origin=sampler.fitted.origin)
         random_state = check_random_state(random_state)
         parameters = sampler.draws(n_imputations, random_state)
-        copies = self._reported(
+        copies = self._tracked(
             "sample_imputations", lambda tracked: imputations(rows, parameters, random_state, tracked)
         )
         return [table_like(X, copy) for copy in copies] if hasattr(X, "columns") else copies

@@ -127,7 +127,7 @@ class InfluenceMethods(FittedAttributes):
             functions = uncertainty.influence_functions(target, tracked=tracked)
             return influence_of_rows(rows, functions, perturb, entries, out, tracked)
 
-        return self._reported("influence", question)
+        return self._tracked("influence", question)
 
     def _influence_on(self, X, target, index, perturb):
         """`influence` of rows in memory on the entry at one index of the attribute: (n_samples, ...)."""
@@ -140,7 +140,7 @@ class InfluenceMethods(FittedAttributes):
             functions = uncertainty.influence_functions(target, combination, tracked=tracked)
             return influence_of_rows(rows, functions, perturb, np.array(0), tracked=tracked)
 
-        return self._reported("influence", question)
+        return self._tracked("influence", question)
 
     def leverage(self, X: ArrayLike) -> NDArray[np.float64]:
         """How much each row raises its own score; divided by the number of parameters, Cook's distance.
@@ -259,7 +259,7 @@ class InfluenceMethods(FittedAttributes):
                 return scores, np.flatnonzero(found == 1), np.flatnonzero(found == 2)
             return _with_refits(steps, rows, counted, uncertainty, tracked)
 
-        scores, without_score, rough = self._reported("loo_score_samples", question)
+        scores, without_score, rough = self._tracked("loo_score_samples", question)
         messages = (
             "cannot be left out ({first}): a component has no proper posterior without them, and their score "
             "is NaN. (a) Use prior='conjugate'. (b) Lower n_components.",

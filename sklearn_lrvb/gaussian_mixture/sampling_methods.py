@@ -116,7 +116,7 @@ class SamplingMethods(FittedAttributes):
         draw = sampler.draws
         if method != "lrvb":
             draw = functools.partial(sampler.gibbs if method == "gibbs" else sampler.resampled, rows)
-        return self._reported("sample_posterior", lambda tracked: draw(n_draws, random_state, tracked))
+        return self._tracked("sample_posterior", lambda tracked: draw(n_draws, random_state, tracked))
 
     def _sampler_for(self, method, X, sample_weight):
         """`PosteriorSampler`, and the training rows, which linear response does without."""
@@ -140,7 +140,7 @@ class SamplingMethods(FittedAttributes):
                 "more; 4000 are enough for 95 % intervals."
             )
         n_draws, random_state = int(n_draws), check_random_state(random_state)
-        return self._reported(
+        return self._tracked(
             "posterior_summary",
             lambda tracked: sampler.weighted(method, rows, n_draws, random_state, tracked),
         )
@@ -231,7 +231,7 @@ class SamplingMethods(FittedAttributes):
                 f"{LEAST_DRAWS} or more. (a) Ask for 4000. (b) n_draws=0 checks without."
             )
         random_state = check_random_state(random_state)
-        return self._reported(
+        return self._tracked(
             "posterior_check",
             lambda tracked: checked_posterior(
                 sampler, rows, int(n_draws), random_state, self.posterior_names_, tracked
