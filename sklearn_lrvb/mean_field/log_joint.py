@@ -35,6 +35,11 @@ class LogJoint:
         As given.
     coupled : dict, name -> set
         Names of the factors that share a term with each.
+
+    Raises
+    ------
+    ValueError
+        A factor occurs in no term, or two factors with weights share one.
     """
 
     def __init__(self, factors, terms):
@@ -53,6 +58,18 @@ class LogJoint:
             for argument in term.arguments:
                 self._terms_of[argument.factor].append((term, argument))
         self._monomials = Monomials(factors, short)
+        for name in factors:
+            if all(term.find(name) is None for term in terms):
+                raise ValueError(
+                    f"Factor {name!r} occurs in no term, so that nothing keeps it proper: add its prior."
+                )
+        for name in self._weighted:
+            others = self.coupled[name].intersection(self._weighted)
+            if others:
+                raise ValueError(
+                    f"{name!r} and {min(others)!r} have copies with weights and share a term, which does not "
+                    "say which of the members that they stand for belong together: repeat the rows instead."
+                )
 
     def starts_among(self, names):
         """Start of every factor's statistics where those of the named factors follow each other: dict."""

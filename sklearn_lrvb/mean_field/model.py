@@ -111,19 +111,6 @@ class MeanFieldModel:
             single += of_item
         self.terms = tuple(single)
         self.log_joint = LogJoint(self.factors, tuple(bound))
-        for name in self.factors:
-            if all(term.find(name) is None for term in bound):
-                raise ValueError(
-                    f"Factor {name!r} occurs in no term, so that nothing keeps it proper: add its prior."
-                )
-        weighted = [name for name, factor in self.factors.items() if factor.weights is not None]
-        for name in weighted:
-            others = self.log_joint.coupled[name].intersection(weighted)
-            if others:
-                raise ValueError(
-                    f"{name!r} and {min(others)!r} have copies with weights and share a term, which does not "
-                    "say which of the members that they stand for belong together: repeat the rows instead."
-                )
 
     def _take_weights(self, terms):
         """Give factors the weights of the rows that their copies belong to."""

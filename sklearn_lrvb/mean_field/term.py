@@ -165,37 +165,28 @@ def bind(term, factors):
             f"{n_wrong} of {values.size} coefficients are nan or infinite. (a) Check the numbers. (b) Scale "
             "the data, if they are extreme."
         )
-    names = []
+    statistics = {}  # By factor.
     for label in term.statistics:
         name, statistic = resolve_statistic(label, factors)
-        for other_name, other in names:
-            if name == other_name:
-                raise ValueError(
-                    f"the log joint must be linear in each factor's statistics, but factor {name!r} occurs "
-                    f"twice ({name}.{other} times {name}.{statistic}): use the statistic that is their "
-                    f"product, such as 'mu.outer' instead of mu.value times mu.value, or split the factor."
-                )
-        names.append((name, statistic))
-    _check_positions(term.at, names, factors)
+        if name in statistics:
+            raise ValueError(
+                f"the log joint must be linear in each factor's statistics, but factor {name!r} occurs "
+                f"twice ({name}.{statistics[name]} times {name}.{statistic}): use the statistic that is "
+                f"their product, such as 'mu.outer' instead of mu.value times mu.value, or split the factor."
+            )
+        statistics[name] = statistic
+    _check_positions(term.at, statistics, factors)
     # The axes of copies become one where ``at`` says which copies they are.
-    leads = [(len(term.at[name][0]),) if name in term.at else factors[name].lead for name, _ in names]
-    entries = [factors[name].family.statistics[statistic] for name, statistic in names]
+    leads = [(len(term.at[name][0]),) if name in term.at else factors[name].lead for name in statistics]
+    entries = [factors[name].family.statistics[statistic] for name, statistic in statistics.items()]
     shapes = [(*lead, *shape) for lead, shape in zip(leads, entries, strict=True)]
     letters, *groups = _axes(term, shapes, any(len(shape) > 1 for shape in entries))
     sizes = _sizes(term, groups, shapes)
-    if term.coefficient.ndim:
-        _check_coefficient(term, letters, sizes, shapes)
-    else:
-        only = set(letters) - set(sizes)
-        if only:
-            raise ValueError(
-                f"the scalar coefficient gives the axis {min(only)!r} no size, and no statistic has it."
-            )
-        letters = ""
+    _check_coefficient(term, letters, sizes, shapes)
     axes, letters, coefficient = _coefficient_axes(term.coefficient, letters, groups)
     arguments = tuple(
         bound_argument(factors[name], name, statistic, group, term.at.get(name), axes)
-        for (name, statistic), group in zip(names, groups, strict=True)
+        for (name, statistic), group in zip(statistics.items(), groups, strict=True)
     )
     return BoundTerm(coefficient, letters, arguments)
 
@@ -203,7 +194,7 @@ def bind(term, factors):
 def _check_positions(at, names, factors):
     """Check that ``at`` names factors of the term, and copies that they have."""
     for name, positions in at.items():
-        if name not in [factor for factor, _ in names]:
+        if name not in names:
             raise ValueError(f"at names {name!r}, which is no factor of this term.")
         lead = factors[name].lead
         if len(positions) != len(lead):
@@ -228,7 +219,7 @@ def _coefficient_axes(coefficient, letters, groups):
     The entries of a sparse matrix are one axis, on which the two axes of the matrix depend.
     """
     if not sparse.issparse(coefficient):
-        return {}, letters, coefficient
+        return {}, letters[: coefficient.ndim], coefficient  # A scalar has none of the letters.
     rows, columns, data = coefficient.row, coefficient.col, coefficient.data
     first, second = letters
     if first == second:
@@ -313,6 +304,13 @@ def _sizes(term, groups, shapes):
 def _check_coefficient(term, letters, sizes, shapes):
     """Check the coefficient's shape against its letters; a letter that no statistic has is summed over."""
     shape = term.coefficient.shape
+    if not shape:
+        only = set(letters) - set(sizes)
+        if only:
+            raise ValueError(
+                f"the scalar coefficient gives the axis {min(only)!r} no size, and no statistic has it."
+            )
+        return
     expected = tuple(sizes.get(letter, size) for letter, size in zip(letters, shape, strict=False))
     if len(letters) != len(shape) or expected != shape:
         wanted = ", ".join(f"{letter}={sizes.get(letter, 'any')}" for letter in letters)
