@@ -92,13 +92,14 @@ def warn_of_weights_as_y(y, sample_weight):
         )
 
 
-def check_values(rows, names):
-    """Raise ValueError where a column has no value, or values that are too large.
+def check_rows(rows, names, n_components):
+    """Raise ValueError where a column has no value, or values that are too large, or rows are too few.
 
     Parameters
     ----------
     rows : CentredRows that count
     names : array of str or None, of the columns
+    n_components : int, least number of rows
     """
     X = rows.X
     if rows.has_holes:
@@ -110,14 +111,19 @@ def check_values(rows, names):
             )
     if rows.has_holes or not rows.is_in_memory:
         X = np.stack(rows.ranges())
-    if X.dtype == np.float32 or not max(X.max(), -X.min()) > LARGEST_VALUE:  # float32 ends at 3e38.
-        return
-    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
-    column = int(largest.argmax())
-    raise ValueError(
-        f"Column {column} of X has values of up to {largest[column]:.3g} in size, beyond {LARGEST_VALUE:g}: "
-        f"variances or their error bars would overflow. (a) {_REMEDY} (b) Drop it where it is constant."
-    )
+    if X.dtype != np.float32 and max(X.max(), -X.min()) > LARGEST_VALUE:  # float32 ends at 3e38.
+        largest = np.maximum(X.max(axis=0), -X.min(axis=0))
+        column = int(largest.argmax())
+        raise ValueError(
+            f"Column {column} of X has values of up to {largest[column]:.3g} in size, beyond "
+            f"{LARGEST_VALUE:g}: variances or their error bars would overflow. (a) {_REMEDY} (b) Drop it "
+            "where it is constant."
+        )
+    if rows.n_samples < n_components:
+        raise ValueError(
+            "Expected n_samples >= n_components but got n_components = "
+            f"{n_components}, n_samples = {rows.n_samples}"
+        )
 
 
 def check_smallest(rows, variances):

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.arguments import (
-    check_values,
+    check_rows,
     given_responsibilities,
     needs_covariances,
     noise_warning,
@@ -489,13 +489,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             given = given_rows(seen, X, sample_weight, reset=reset, on_pass=on_pass)
             features = {name: vars(seen)[name] for name in _FEATURES if name in vars(seen)}
             counted = given.counted()
-            check_values(counted, features.get("feature_names_in_"))
+            check_rows(counted, features.get("feature_names_in_"), self.n_components)
             rows = counted.around_mean()
-            if rows.n_samples < self.n_components:
-                raise ValueError(
-                    "Expected n_samples >= n_components but got n_components = "
-                    f"{self.n_components}, n_samples = {rows.n_samples}"
-                )
             completion = Completion(rows, needs_covariances(self)) if rows.has_holes else None
             prior = resolve_prior(self, rows, completion)
             starts, once_more, are_drawn = self._starts(start, given, rows, prior, completion)
