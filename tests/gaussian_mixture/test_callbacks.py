@@ -201,6 +201,28 @@ def test_a_start_that_fails_ends_its_tasks(monkeypatch):
     assert estimator.converged_
 
 
+def test_a_stopped_fit_is_at_the_start_that_was_tried_where_the_others_failed():
+    made = []
+
+    def start(X, n_components, random_state):
+        """The second start is a proper one; under a flat prior a component without rows has no posterior."""
+        made.append(len(made))
+        empty = np.eye(n_components)[np.zeros(len(X), dtype=int)]
+        return random_state.dirichlet(np.ones(n_components), len(X)) if made[-1] == 1 else empty
+
+    recorder = stopping_at("initialization", 2)  # At the failure of the third, before the second is run on.
+    with pytest.warns(ConvergenceWarning):
+        estimator, _ = recorded(
+            overlapping(), recorder, init_params=start, n_init=4, prior="flat", moves=None
+        )
+    recorder.assert_balanced()
+    assert made == [0, 1, 2]
+    (tried,) = [fitted for task, fitted in recorder.fitted if task == "initialization"]
+    assert estimator.lower_bounds_ == tried.lower_bounds_
+    assert estimator.n_iter_ > 0
+    np.testing.assert_array_equal(estimator.means_, tried.means_)
+
+
 @pytest.mark.parametrize("error", [RuntimeError("planted"), KeyboardInterrupt()])
 @pytest.mark.parametrize("task", ["iteration", "initialization"])
 def test_an_error_in_a_callback_leaves_the_estimator_as_it_was(task, error):
