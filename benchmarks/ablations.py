@@ -77,11 +77,6 @@ ABLATIONS = (
         {f"{_MIXTURE}.information.observed_information._FLOPS_PER_FULL_PAIR": 1e30},
     ),
     Ablation(
-        "half products from 64 features",
-        Problem("6,000 rows, 100 features", 6_000, 100, 2, 4.0),
-        {f"{_MIXTURE}.covariance_structures.matrices._HALF_PRODUCTS_FROM_FEATURES": 10**9},
-    ),
-    Ablation(
         "the dual solver",
         Problem("400 rows, 150 features", 400, 150, 2, spread=0.5, shapes="equal"),
         {"sklearn_lrvb.linear_response.observed_information.SolverCosts.costs": _without_dual},

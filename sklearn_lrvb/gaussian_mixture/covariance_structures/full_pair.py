@@ -10,6 +10,7 @@ over the rows.
 """
 
 import functools
+import itertools
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -18,6 +19,72 @@ from sklearn_lrvb.row_blocks import slices
 from sklearn_lrvb.symmetric_matrices import from_unique_entries, svec, unique_entries, upper_triangle
 
 _MATRIX_BYTES = 2**18  # Size of the matrices that are transformed at once, so that they stay in cache.
+# Most coordinates in a group of `QuarticMoments`: smaller groups repeat fewer moments in smaller products.
+_LARGEST_GROUP = 20
+
+
+class QuarticMoments:
+    """Weighted sums of u_i u_j u_k u_l over rows u, from which the monomials' Gram matrix is made.
+
+    Few of the matrix' entries are distinct: a sixth, where there are many features. The coordinates are
+    divided into groups, the monomials into blocks: those of u_i in one group and u_j in the same group or a
+    later one. With i <= j <= k <= l, the sum is found in the product of the block of u_i u_j and of all
+    monomials whose coordinates are in the group of u_j or later. One group is one symmetric product.
+
+    Parameters
+    ----------
+    size : int, number of coordinates
+    """
+
+    def __init__(self, size):
+        n_groups = -(-size // _LARGEST_GROUP)
+        edges = [size * group // n_groups for group in range(n_groups + 1)]
+        groups = [slice(*both) for both in itertools.pairwise(edges)]
+        self._size, self._runs, blocks = size, [], {}
+        # The monomial u_i u_j stands at [i, j]; the moment of it and of another one stands where
+        # [i, j] of the second table and the place of the other one lead together.
+        self._places, self._starts = np.zeros((2, size, size), dtype=np.intp)
+        stop = 0
+        for one, other in itertools.combinations_with_replacement(groups, 2):
+            first = stop
+            for i in range(one.start, one.stop):
+                partners = slice(max(i, other.start), other.stop)
+                start, stop = stop, stop + partners.stop - partners.start
+                self._places[i, partners] = np.arange(start, stop)
+                self._runs.append((i, partners, slice(start, stop)))
+            blocks[one.start, other.start] = (one, other, slice(first, stop))
+        self.n_monomials, self._products, offset = stop, [], 0
+        for one, other, block in blocks.values():
+            later = slice(blocks[other.start, other.start][2].start, stop)
+            width = later.stop - later.start
+            rows = self._places[one, other] - block.start
+            self._starts[one, other] = offset + rows * width - later.start
+            self._products.append((block, later))
+            offset += (block.stop - block.start) * width
+
+    def sums(self, rows):
+        """Products of blocks of monomials, to be added over blocks of rows: (size, n) -> list of arrays."""
+        monomials = np.empty((self.n_monomials, rows.shape[1]))
+        for i, partners, places in self._runs:
+            np.multiply(rows[i], rows[partners], out=monomials[places])
+        return [monomials[block] @ monomials[later].T for block, later in self._products]
+
+    def gram(self, sums):
+        """The monomials' Gram matrix, (F, F), in the order of `upper_triangle`."""
+        moments = np.concatenate([products.ravel() for products in sums])
+        row, column = upper_triangle(self._size)
+        gram = np.empty(2 * (len(row),))
+        for some in slices(len(row), max(1, _MATRIX_BYTES // (8 * len(row)))):
+            i, j = row[some, None], column[some, None]
+            first, last = np.minimum(i, row), np.maximum(j, column)
+            inner = np.maximum(i, row), np.minimum(j, column)
+            second, third = np.minimum(*inner), np.maximum(*inner)
+            np.take(moments, self._starts[first, second] + self._places[third, last], out=gram[some])
+        return gram
+
+
+# The tables are the same for all pairs of a fit.
+_quartic_moments = functools.lru_cache(maxsize=2)(QuarticMoments)
 
 
 class FullPair:
@@ -42,25 +109,21 @@ class FullPair:
         self._turns = turns.reshape(whiteners.shape)
         self._shifts = np.einsum("kpq,kq->kp", whiteners, step - gaps)
         self._origins = posterior.second_moment_origin[[k, l]]
+        self._quartic = _quartic_moments(1 + posterior.n_features)
 
     def moments(self, rows, weights):
-        """The monomials' Gram matrix of some rows, to be added over blocks: (P, n), (n,) -> (F, F)."""
+        """`QuarticMoments` of some rows, to be added over blocks: (P, n), (n,) -> list of arrays."""
         extended = np.ones((1 + len(rows), rows.shape[1]))
         np.matmul(self._whitener, rows - self._center[:, None], out=extended[1:])
         extended *= weights**0.25  # Products of four of them have the weight.
-        size = len(extended)
-        weighted, start = np.empty((size * (size + 1) // 2, rows.shape[1])), 0
-        for i, row in enumerate(extended):
-            stop = start + size - i
-            np.multiply(row, extended[i:], out=weighted[start:stop])
-            start = stop
-        return weighted @ weighted.T
+        return self._quartic.sums(extended)
 
     def add_to(self, missing, moments):
         """Add the pair's share to the missing information (D, D), given `moments` of all rows."""
         sides = list(zip(self._turns, self._shifts, self._origins, strict=True))
+        gram = self._quartic.gram(moments)
         # Sums of features times monomials, (F, F).
-        halves = [np.ascontiguousarray(_features(moments, *side).T) for side in sides]
+        halves = [np.ascontiguousarray(_features(gram, *side).T) for side in sides]
         for side, own_slices, half in zip(sides, self._slices, halves, strict=True):
             own = _features(half, *side)
             _add_blocks(missing, own_slices, own_slices, 0.5 * (own + own.T))

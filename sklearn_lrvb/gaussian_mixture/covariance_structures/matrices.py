@@ -1,7 +1,7 @@
 """Structures whose precisions are matrices with Wishart factors: full and tied."""
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
 from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import BartlettFactors
@@ -17,11 +17,6 @@ from sklearn_lrvb.symmetric_matrices import (
 
 # Ratio of two columns' standard deviations below which the eigenvectors of a covariance keep all columns.
 _MAX_RATIO_OF_UNITS = 1e4
-
-# Number of features from which products with triangles, and of an array with its own transpose, are computed
-# by half: of 100 features fits take 1.3 times as long without that; of 25 features, with it
-# (`benchmarks.ablations`).
-_HALF_PRODUCTS_FROM_FEATURES = 64
 
 # Distance of a component from the origin, in its own standard deviations, from which its mean is subtracted
 # from the rows before they are whitened: a difference of whitened vectors would lose more than three digits.
@@ -85,10 +80,7 @@ class MatrixStructure(CovarianceStructure):
 
     def second_moments(self, whitened, weights):
         """Sums of weight y y' in every group: (K, P, n), (K, n) -> (S, P, P)."""
-        if self.n_features >= _HALF_PRODUCTS_FROM_FEATURES and weights.min(initial=0.0) >= 0.0:
-            moments = self.gram(np.sqrt(weights)[:, None, :] * whitened)
-        else:
-            moments = symmetrized(np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1)))
+        moments = symmetrized(np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1)))
         if len(moments) == self.n_groups:
             return moments
         return moments.sum(axis=0, keepdims=True)
@@ -288,12 +280,6 @@ class FullCovariance(MatrixStructure):
 
     def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame: (P, n) -> (K, P, n)."""
-        if self.n_features >= _HALF_PRODUCTS_FROM_FEATURES:
-            whitened = block - centred_means[:, :, None]
-            for whitener, rows in zip(whiteners, whitened, strict=True):
-                # BLAS sees the transposes, in its own memory order.
-                rows[...] = blas.dtrmm(1.0, whitener.T, rows.T, side=1, lower=0, overwrite_b=1).T
-            return whitened
         shifts = self.transformed(whiteners, centred_means)
         if _are_far(shifts):
             return whiteners @ (block - centred_means[:, :, None])
