@@ -40,33 +40,33 @@ class QuarticMoments:
         n_groups = -(-size // _LARGEST_GROUP)
         edges = [size * group // n_groups for group in range(n_groups + 1)]
         groups = [slice(*both) for both in itertools.pairwise(edges)]
-        self._size, self._runs, blocks = size, [], {}
-        # The monomial u_i u_j stands at [i, j]; the moment of it and of another one stands where
-        # [i, j] of the second table and the place of the other one lead together.
+        # Where the monomial u_i u_j stands, and where the moments of its row of a product start, at [i, j].
         self._places, self._starts = np.zeros((2, size, size), dtype=np.intp)
-        stop = 0
+        self._size, self._runs, self._products, blocks, n_monomials = size, [], [], [], 0
         for one, other in itertools.combinations_with_replacement(groups, 2):
-            first = stop
+            first = n_monomials
             for i in range(one.start, one.stop):
                 partners = slice(max(i, other.start), other.stop)
-                start, stop = stop, stop + partners.stop - partners.start
-                self._places[i, partners] = np.arange(start, stop)
-                self._runs.append((i, partners, slice(start, stop)))
-            blocks[one.start, other.start] = (one, other, slice(first, stop))
-        self.n_monomials, self._products, offset = stop, [], 0
-        for one, other, block in blocks.values():
-            later = slice(blocks[other.start, other.start][2].start, stop)
+                run = slice(n_monomials, n_monomials + partners.stop - partners.start)
+                self._places[i, partners] = np.arange(run.start, run.stop)
+                self._runs.append((i, partners, run))
+                n_monomials = run.stop
+            blocks.append((one, other, slice(first, n_monomials)))
+        n_moments = 0
+        for one, other, block in blocks:
+            later = slice(self._places[other.start, other.start], n_monomials)
             width = later.stop - later.start
-            rows = self._places[one, other] - block.start
-            self._starts[one, other] = offset + rows * width - later.start
+            self._starts[one, other] = (
+                n_moments + (self._places[one, other] - block.start) * width - later.start
+            )
             self._products.append((block, later))
-            offset += (block.stop - block.start) * width
+            n_moments += (block.stop - block.start) * width
 
     def sums(self, rows):
         """Products of blocks of monomials, to be added over blocks of rows: (size, n) -> list of arrays."""
-        monomials = np.empty((self.n_monomials, rows.shape[1]))
-        for i, partners, places in self._runs:
-            np.multiply(rows[i], rows[partners], out=monomials[places])
+        monomials = np.empty((self._size * (self._size + 1) // 2, rows.shape[1]))
+        for i, partners, run in self._runs:
+            np.multiply(rows[i], rows[partners], out=monomials[run])
         return [monomials[block] @ monomials[later].T for block, later in self._products]
 
     def gram(self, sums):

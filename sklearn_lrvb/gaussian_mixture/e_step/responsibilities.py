@@ -32,7 +32,7 @@ LEAST_RESPONSIVE_RESPONSIBILITY = 1e-30
 
 # Rows of certain assignment are left out of the missing information. Together their information has a smaller
 # trace than this, in units of the complete information: a bound of every posterior variance's relative error.
-NEGLIGIBLE_INFORMATION = 1e-12
+NEGLIGIBLE_INFORMATION = 1e-11
 
 
 @dataclass(frozen=True)

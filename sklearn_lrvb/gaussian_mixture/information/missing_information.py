@@ -178,7 +178,7 @@ class _SumsInOwnFrames:
         self._posterior, structure = posterior, posterior.structure
         self._frames = OwnFrames(posterior)
         self._components = list(itertools.combinations(range(posterior.n_components), 2))
-        # All that is left out is negligible together: so much of a row and a pair of components.
+        # All that is left out is negligible together.
         self._negligible = NEGLIGIBLE_INFORMATION / (n_samples * max(1, len(self._components)))
         self.pairs = [FullPair(posterior, k, l) for k, l in self._components] if by_pairs else []
         self.hidden = (HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation)(structure)
@@ -195,7 +195,7 @@ class _SumsInOwnFrames:
         pairs = []
         for k, l in self._components:
             weights = counted[k] * r[l]
-            some = all_but(self._negligible * block.n_rows, weights * (information[k] + information[l]))
+            some = np.flatnonzero(weights * (information[k] + information[l]) > self._negligible)
             pairs.append((k, l, some, weights[some]))
         if self.pairs and block.holes is None:
             moments = [
@@ -248,14 +248,6 @@ class _SumsInOwnFrames:
             place = np.concatenate([index[k], index[l][:n_linear]])
             missing[np.ix_(place, place)] += difference @ difference.T
         return missing
-
-
-def all_but(negligible, information):
-    """Rows without those of least information that have no more than ``negligible`` together: int array."""
-    ordered = np.sort(information)
-    n_left_out = np.searchsorted(np.cumsum(ordered), negligible, side="right")
-    least = ordered[n_left_out] if n_left_out < len(ordered) else np.inf
-    return np.flatnonzero(information >= least)
 
 
 def information_of_rows(posterior, squared):
