@@ -99,7 +99,7 @@ class FullPair:
     """
 
     def __init__(self, posterior, k, l):
-        self._places = [posterior.structure.coefficient_index(component) for component in (k, l)]
+        self._places = posterior.structure.coefficient_index[[k, l]]
         whiteners, centred_means = posterior.whiteners[[k, l]], posterior.centred_means[[k, l]]
         turns, self._whitener = np.linalg.qr(whiteners.reshape(-1, posterior.n_features))
         gaps = centred_means - centred_means[0]
