@@ -67,17 +67,17 @@ def largest_inflation(mixture):
 def departed_draws(mixture, draws):
     """Which draws have left the mode of the fit, bool (n,)."""
     deviations = {name: mixture._uncertainty.flat_std(name) for name in ("log_weights", "means")}
-    return departed(draws, mixture._fitted.parameters, deviations)
+    return departed(draws, mixture._fitted.targets, deviations)
 
 
 def occupied_parameters(mixture):
     """Which entries of `posterior_names_` belong to components that hold rows, bool (D,)."""
-    return np.concatenate([occupied(target.counts()) for target in mixture._fitted.parameters.theta])
+    return np.concatenate([occupied(target.counts()) for target in mixture._fitted.targets.theta])
 
 
 def _coordinates_of_means(mixture):
     """The means as combinations of the unknowns of the observed information."""
-    return mixture._fitted.parameters["means"].coordinates()
+    return mixture._fitted.targets["means"].coordinates()
 
 
 def _factored_information(mixture):

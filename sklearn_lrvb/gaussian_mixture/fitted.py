@@ -86,7 +86,7 @@ class FittedMixture:
 
     Attributes
     ----------
-    parameters : Targets at the posterior; of arrays set by hand, only their shapes and names are valid
+    targets : Targets at the posterior; of arrays set by hand, only their shapes and names are valid
     """
 
     def __init__(self, posterior, origin, model, path=(), arrays=None):
@@ -94,12 +94,12 @@ class FittedMixture:
         self.origin = origin
         self.model = model
         self.path = tuple(path)
-        self.parameters = Targets(posterior, origin)
+        self.targets = Targets(posterior, origin)
         self.arrays = self._arrays_to_report() if arrays is None else arrays
 
     def _arrays_to_report(self):
         posterior, prior, structure = self.posterior, self.posterior.prior, self.structure
-        targets = self.parameters
+        targets = self.targets
         arrays = {
             "weights_": targets["weights"].value(),
             "means_": targets["means"].value(),

@@ -244,7 +244,7 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
         found["k_hat"], found["effective_draws"] = weights.k_hat, weights.effective_draws
         found["reliable"] = weights.are_reliable
     is_occupied = occupied(sampler.posterior.counts)
-    theta = sampler.fitted.parameters.theta
+    theta = sampler.fitted.targets.theta
     return PosteriorCheck(
         asymmetry=asymmetry,
         mean_shift=shifts,

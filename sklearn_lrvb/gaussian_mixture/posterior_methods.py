@@ -83,7 +83,7 @@ class PosteriorMethods(SamplingMethods):
         """
         fitted = self._fitted
         values = (fitted.posterior.expectations.log_weights, self.means_, self.precisions_)
-        named = zip(fitted.parameters.theta, map(np.asarray, values), strict=True)
+        named = zip(fitted.targets.theta, map(np.asarray, values), strict=True)
         return np.concatenate([target.flat(value) for target, value in named])
 
     @property
@@ -212,7 +212,7 @@ class PosteriorMethods(SamplingMethods):
         >>> LRVBGaussianMixture().fit(frame).posterior_names_.tolist()
         ['log_weight[0]', 'mean[0,wait]', 'precision[0,wait,wait]']
         """
-        theta = self._fitted.parameters.theta
+        theta = self._fitted.targets.theta
         return np.concatenate([target.labels(self._feature_names) for target in theta])
 
     @property

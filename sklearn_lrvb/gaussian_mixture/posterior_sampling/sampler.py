@@ -72,7 +72,7 @@ class PosteriorSampler:
         self._uncertainty = uncertainty
         self.fitted = uncertainty.fitted
         self._source = uncertainty.source
-        self._targets = uncertainty.fitted.parameters
+        self._targets = uncertainty.fitted.targets
 
     @property
     def posterior(self):

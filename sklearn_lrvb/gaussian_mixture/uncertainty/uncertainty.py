@@ -74,7 +74,7 @@ class PosteriorUncertainty:
     def __init__(self, fitted, source):
         self.fitted = fitted
         self.source = source
-        self.targets = fitted.parameters
+        self.targets = fitted.targets
         self._std = {}
 
     def to_state(self):
@@ -532,7 +532,7 @@ class InformationSource:
         structure = self._posterior.structure
         intercepts, linear, quadratic = (np.square(block) for block in structure.split(error.direction))
         totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
-        theta = self.fitted.parameters.theta
+        theta = self.fitted.targets.theta
         kind = next(target.name for target in theta if target.block == max(totals, key=totals.get))
         share = intercepts + linear.sum(axis=1)
         if structure.has_own_precisions:
