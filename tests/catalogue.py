@@ -176,7 +176,7 @@ def covariance_by(solver, estimator, *asked, **given):
 
 def newton_decrement(estimator):
     """Distance of a fit from its optimum, in posterior standard deviations."""
-    return float(uncertainty_of(estimator).source.decrement)
+    return uncertainty_of(estimator).to_state()["decrement"]
 
 
 def assert_equal_to_rounding(one, other, err_msg=""):

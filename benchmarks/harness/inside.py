@@ -51,7 +51,7 @@ def _fitted(mixture):
 
 def newton_decrement(mixture):
     """Distance of a fit from its optimum, in posterior standard deviations."""
-    return float(mixture._uncertainty.source.decrement)
+    return mixture._uncertainty.to_state()["decrement"]
 
 
 def gibbs_draws(mixture, X, n_draws, random_state):
@@ -95,7 +95,7 @@ def lrvb_std(mixture, group):
 
 def mean_field_std(mixture, group):
     """Standard deviations of the mean-field posterior, in the same order."""
-    return mixture._uncertainty.flat_std(group, "mean_field")
+    return mixture._uncertainty.flat_std(group, mixture._uncertainty.of_mean_field)
 
 
 def _uncached(posterior):

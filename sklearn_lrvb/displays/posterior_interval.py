@@ -257,7 +257,8 @@ class PosteriorIntervalDisplay:
         ends = None if reference is None else _checked_reference(reference, of_targets, entries, target)
         lower, upper, mean = {}, {}, {}
         for method in methods:
-            margins_of, found = estimator._margins(method, X, sample_weight, n_draws, random_state), []
+            margins_of = estimator._margins(targets, method, X, sample_weight, n_draws, random_state)
+            found = []
             for name, own in zip(targets, entries, strict=True):
                 margins = margins_of(name)
                 found.append(np.stack([*margins.interval(interval), margins.mean])[:, list(own)])

@@ -150,8 +150,9 @@ class PosteriorStdDisplay:
         chosen = checked_targets(target)
         uncertainty = estimator._uncertainty
         rows = estimator._training_rows(X, sample_weight, uncertainty.fitted)
-        lrvb = [uncertainty.flat_std(name, rows=rows) for name in chosen]
-        mean_field = [uncertainty.flat_std(name, "mean_field") for name in chosen]
+        information = None if rows is None else uncertainty.information(chosen, rows)
+        lrvb = [uncertainty.flat_std(name, information) for name in chosen]
+        mean_field = [uncertainty.flat_std(name, uncertainty.of_mean_field) for name in chosen]
         lrvb_std = np.concatenate(lrvb)
         reference_std = None if reference is None else np.asarray(reference, dtype=np.float64)
         if reference_std is not None and reference_std.shape != lrvb_std.shape:

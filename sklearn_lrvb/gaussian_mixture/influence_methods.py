@@ -25,6 +25,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
     WORTH_A_REFIT,
     changes_by_response,
     leverages,
+    one_steps,
     scores_of_one_step,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
@@ -251,7 +252,8 @@ class InfluenceMethods(FittedAttributes):
         counted = rows.counted()
 
         def question(tracked):
-            steps = uncertainty.one_steps_without_rows(rows, counted, tracked)
+            uncertainty.source.check_training_rows(counted)
+            steps = uncertainty.of_rows(rows, one_steps, (3,), tracked, by_kernels=False)
             if rows.is_lazy:
                 scores = scores_of_one_step(steps)
                 # One pass for both questions, which keeps a byte for every row.

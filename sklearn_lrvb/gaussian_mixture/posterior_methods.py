@@ -122,8 +122,12 @@ class PosteriorMethods(SamplingMethods):
         >>> print(f"{mixture.lower_bound_:.1f} {mixture.log_evidence_:.1f}")
         -88.1 -87.7
         """
-        source = self._uncertainty.source
-        return float(source.fitted.path[-1] - 0.5 * source.log_determinant())
+        uncertainty = self._uncertainty
+        source, information = uncertainty.source, uncertainty.source.factored()
+        if information.holds_rows:
+            source.require_size(source.size, "The log evidence")
+        # log|S|, with S = I - T' G T and T T' = R.
+        return float(uncertainty.fitted.path[-1] - 0.5 * information.log_determinant)
 
     @property
     @refused_as_missing
@@ -457,10 +461,10 @@ class PosteriorMethods(SamplingMethods):
         from sklearn_lrvb.reports.posterior_summary import PosteriorSummary, summary_rows
 
         uncertainty.require_sizes(targets)
-        margins_of = self._margins(method, X, sample_weight, n_draws, random_state)
-        parts = []
+        margins_of = self._margins(targets, method, X, sample_weight, n_draws, random_state)
+        of_mean_field, parts = uncertainty.of_mean_field, []
         for name in targets:
-            margins, mean_field = margins_of(name), uncertainty.margins(name, "mean_field")
+            margins, mean_field = margins_of(name), uncertainty.margins(name, of_mean_field)
             labels, ends = uncertainty.targets[name].labels(self._feature_names), margins.interval(interval)
             rows = summary_rows(labels, margins.mean, margins.deviation, mean_field.deviation, ends)
             parts.append(rows[uncertainty.targets[name].counts() >= min_count])

@@ -145,13 +145,17 @@ class SamplingMethods(FittedAttributes):
             lambda tracked: sampler.weighted(method, rows, n_draws, random_state, tracked),
         )
 
-    def _margins(self, method, X, sample_weight, n_draws, random_state):
-        """The function from the name of a target to its means, deviations and intervals by a method."""
+    def _margins(self, targets, method, X, sample_weight, n_draws, random_state):
+        """The function from the name of one of some targets to its means, deviations and intervals."""
         if method in CORRECTIONS:
             return self._corrected(method, X, sample_weight, n_draws, random_state).margins
-        uncertainty = self._uncertainty
+        uncertainty, information = self._uncertainty, None
         rows = self._training_rows(X, sample_weight, uncertainty.fitted)
-        return lambda name: uncertainty.margins(name, method, rows)
+        if method == "mean_field":
+            information = uncertainty.of_mean_field
+        elif rows is not None:
+            information = uncertainty.information(targets, rows)
+        return lambda name: uncertainty.margins(name, information)
 
     def posterior_check(
         self,

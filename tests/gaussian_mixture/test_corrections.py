@@ -266,6 +266,21 @@ def test_linear_response_takes_the_training_rows_and_checks_them():
             ask(sample_weight=np.ones(len(X)))
 
 
+def test_the_training_rows_are_checked_once_for_all_targets():
+    X, passes = waits(), []
+
+    def batches():
+        passes.append(None)
+        return iter(np.array_split(X, 3))
+
+    estimator, counts = fit(), []
+    for target in ("means", ("weights", "log_weights", "means", "precisions", "covariances")):
+        passes.clear()
+        estimator.posterior_summary(target=target, X=batches)
+        counts.append(len(passes))
+    assert counts[0] == counts[1] > 0
+
+
 @either
 def test_draws_for_arviz_are_corrected(method):
     pytest.importorskip("arviz_base")

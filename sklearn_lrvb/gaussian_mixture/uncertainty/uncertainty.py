@@ -27,7 +27,6 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.influence import (
     ResponsesOfRows,
     robust_covariance,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import one_steps
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, covariance_margins
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
     PARAMETERS,
@@ -103,7 +102,10 @@ class PosteriorUncertainty:
         """
         targets = [self.targets[name] for name in names]
         if method != "sandwich":
-            information = self._information(method, len(joint_coordinates(targets)), rows)
+            n_coordinates = len(joint_coordinates(targets))
+            self.source.require_size(n_coordinates, "The posterior covariance")
+            of_lrvb = method == "lrvb"
+            information = self.source.information(n_coordinates, rows=rows) if of_lrvb else self.of_mean_field
             with self.source.threads():
                 return covariance(targets, information)
         size = sum(target.size for target in targets)
@@ -113,19 +115,23 @@ class PosteriorUncertainty:
         with self.source.threads():
             return robust_covariance(rows, self.fitted.posterior, itertools.chain(*batches), size)
 
-    def _information(self, method, size, rows=None):
-        """The inverse covariance of the coefficients, by linear response or under q itself.
+    @property
+    def of_mean_field(self):
+        """The inverse covariance of the coefficients under q itself: CompleteInformation."""
+        posterior = self.fitted.posterior
+        return complete_information(posterior, posterior.degrees_of_freedom)
+
+    def information(self, names, rows=None):
+        """The observed information, for the standard deviations of some targets: ObservedInformation.
 
         Parameters
         ----------
-        method : {"lrvb", "mean_field"}
-        size : int, number of coordinates whose covariance is computed at once
+        names : sequence of str, of the targets
+        rows : CentredRows or None, the training rows if the caller has them; they are checked
         """
+        size = max(self.targets[name].n_coordinates_at_once for name in names)
         self.source.require_size(size, "The posterior covariance")
-        if method == "lrvb":
-            return self.source.information(size, rows=rows)
-        posterior = self.fitted.posterior
-        return complete_information(posterior, posterior.degrees_of_freedom)
+        return self.source.information(size, rows=rows)
 
     @cached_property
     def parameter_covariance(self):
@@ -135,7 +141,8 @@ class PosteriorUncertainty:
     def mean_covariances(self):
         """LRVB covariance of each component's mean by itself, (K, P, P)."""
         means = self.targets["means"]
-        information = self._information("lrvb", means.width)
+        self.source.require_size(means.width, "The posterior covariance")
+        information = self.source.information(means.width)
         covariances = means.excess_of_components()
         with self.source.threads():
             for k, units in enumerate(slices(means.n_units, 1)):
@@ -146,23 +153,21 @@ class PosteriorUncertainty:
 
     # Standard deviations.
 
-    def flat_std(self, name, method="lrvb", rows=None):
+    def flat_std(self, name, information=None):
         """Standard deviations of a flat target, (d,).
 
         Parameters
         ----------
         name : str
-        method : {"lrvb", "mean_field"}
-        rows : CentredRows or None, the training rows if the caller has them; they are checked
+        information : object with ``covariance_root`` (`targets`), such as `of_mean_field`; None is the
+            observed information of the fit, by which they are computed once
         """
-        is_kept = method == "lrvb" and rows is None
-        if is_kept and name in self._std:
+        if information is None and name in self._std:
             return self._std[name]
-        target = self.targets[name]
-        information = self._information(method, target.n_coordinates_at_once, rows)
+        used = self.information([name]) if information is None else information
         with self.source.threads():
-            std = _read_only(np.sqrt(variance(target, information)))
-        if is_kept:
+            std = _read_only(np.sqrt(variance(self.targets[name], used)))
+        if information is None:
             self._std[name] = std
         return std
 
@@ -175,12 +180,12 @@ class PosteriorUncertainty:
         """Standard deviations of theta, (D,)."""
         return _read_only(np.concatenate([self.flat_std(name) for name in PARAMETERS]))
 
-    def margins(self, name, method, rows=None):
+    def margins(self, name, information=None):
         """Posterior means, standard deviations and intervals of the flat entries of a target.
 
         Parameters
         ----------
-        name, method, rows : as in `flat_std`
+        name, information : as in `flat_std`
 
         Returns
         -------
@@ -188,10 +193,10 @@ class PosteriorUncertainty:
         """
         target = self.targets[name]
         if isinstance(target, Covariances):
-            information = self._information(method, target.n_coordinates_at_once, rows)
+            used = self.information([name]) if information is None else information
             with self.source.threads():
-                return covariance_margins(target, information)
-        deviation = self.flat_std(name, method, rows)
+                return covariance_margins(target, used)
+        deviation = self.flat_std(name, information)
         return FamilyMargins(target.flat_value(), deviation, target.quantile, target.on_diagonal())
 
     def require_sizes(self, names):
@@ -211,14 +216,15 @@ class PosteriorUncertainty:
         names : sequence of str
         rows : CentredRows, the training rows; they are checked
         """
-        targets = [self.targets[name] for name in names]
+        targets, posterior, shares = [self.targets[name] for name in names], self.fitted.posterior, []
         size = max(target.n_coordinates_at_once for target in targets)
         self.source.require_size(size, "The posterior covariance")
-        complete = complete_information(self.fitted.posterior)
-        observed = self.source.information(size, rows=rows)
-        of_labels = self.source.information_of_labels(rows, size) if rows.has_holes else observed
-        shares = []
+        complete, observed = complete_information(posterior), self.source.information(size, rows=rows)
         with self.source.threads():
+            of_labels = observed
+            if rows.has_holes:
+                result = e_step(rows, posterior)
+                of_labels = observed_information(rows, posterior, result, size, hidden_values=False)
             for target in targets:
                 whole = variance(target, observed)
                 parts = np.array([variance(target, information) for information in (complete, of_labels)])
@@ -252,18 +258,6 @@ class PosteriorUncertainty:
             responses = ResponsesOfRows(information, posterior, n_rows, by_kernels)
             of_array = functools.partial(responses.of_rows, function, shape)
             return rows.by_array(of_array, shape, tracked=tracked)
-
-    def one_steps_without_rows(self, rows, training_rows, tracked=untracked):
-        """What one step without each row says about its score (`leave_one_out.one_steps`): (n_samples, 3).
-
-        Parameters
-        ----------
-        rows : CentredRows, the rows to score
-        training_rows : CentredRows, which are checked to be those of the fit
-        tracked : Tracked, through which the blocks of rows are gone
-        """
-        self.source.check_training_rows(training_rows)
-        return self.of_rows(rows, one_steps, (3,), tracked, by_kernels=False)
 
     # Coefficients of influence functions.
 
@@ -326,7 +320,7 @@ class InformationSource:
     """
 
     def __init__(self, fitted, rows, course, n_jobs, sums, decrement):
-        self.fitted = fitted
+        self._targets = fitted.targets
         self.size = fitted.posterior.structure.n_coefficients  # Number of unknowns of the whole system, D.
         self._posterior = fitted.posterior
         self._rows = rows
@@ -380,7 +374,7 @@ class InformationSource:
 
     def check_training_rows(self, rows):
         """Raise ValueError unless these are the rows of the fit."""
-        difference = self._difference(rows)
+        difference = difference_of_rows(rows, self._posterior, self._sums)
         if difference is not None:
             raise ValueError(
                 f"X is not what the mixture was fitted to: {difference}. Pass the training rows, and their "
@@ -395,26 +389,10 @@ class InformationSource:
                 "released once the information matrix is formed. (a) Pass them, as in "
                 "get_posterior_covariance(..., X=X). (b) Use it before pickling. (c) Fit again."
             )
-        difference = self._difference(self._rows)
+        difference = difference_of_rows(self._rows, self._posterior, self._sums)
         if difference is not None:
             raise ValueError(f"X was changed in place after fit: {difference}. Fit again.")
         return self._rows
-
-    def _difference(self, rows):
-        """What makes rows others than those of the fit, the end of a sentence; None where they are the same.
-
-        A change of one value by 1e-9 N units of its column, or more, is seen. Smaller changes may pass: they
-        do not matter to a fit of N rows.
-        """
-        found, sizes = training_sums(self._posterior, rows)
-        changes = np.abs(found - self._sums)
-        changed = ~(changes <= _RELATIVE_TOLERANCE * sizes)  # NaN is a change.
-        if not changed.any():
-            return None
-        if changed[0]:
-            return f"it counts {found[0]:.10g} rows, and that of the fit {self._sums[0]:.10g}"
-        largest = np.divide(changes, sizes, out=np.ones_like(changes), where=sizes > 0)[changed].max()
-        return f"sums over its rows differ from those of the fit by up to a relative {largest:.1g}"
 
     # The information.
 
@@ -453,7 +431,7 @@ class InformationSource:
         try:
             information.require_positive_definite()
         except IndefiniteInformationError as error:
-            raise self._indefinite_error(error) from None
+            raise self._course.indefinite_error(error, self._targets, self._decrement) from None
         if self._decrement > _FAR_FROM_OPTIMUM and not self._has_warned:
             self._has_warned = True
             warn_caller(
@@ -498,68 +476,6 @@ class InformationSource:
             information = self.information(self.size, "primal")
         return information
 
-    def log_determinant(self):
-        """log|I - T' G T| with T T' = R, a float."""
-        information = self.factored()
-        if information.holds_rows:
-            self.require_size(self.size, "The log evidence")
-        return information.log_determinant
-
-    def information_of_labels(self, rows, n_targets):
-        """The observed information if every missing value were known, and its covariance as it is.
-
-        Parameters
-        ----------
-        rows : CentredRows, the training rows; they are checked
-        n_targets : int
-        """
-        self.check_training_rows(rows)
-        result = e_step(rows, self._posterior)
-        with self.threads():
-            return observed_information(rows, self._posterior, result, n_targets, hidden_values=False)
-
-    # How good the optimum is.
-
-    @property
-    def decrement(self):
-        """Distance of the fit from its optimum, in posterior standard deviations."""
-        if self._decrement is None:
-            self._decrement = self._formed(self._kept_rows(), None, 1, "matrix_free")[1]
-        return self._decrement
-
-    def _indefinite_error(self, error):
-        """The error in terms of the mixture: it names the parameters and the components concerned."""
-        structure = self._posterior.structure
-        intercepts, linear, quadratic = (np.square(block) for block in structure.split(error.direction))
-        totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
-        theta = self.fitted.targets.theta
-        kind = next(target.name for target in theta if target.block == max(totals, key=totals.get))
-        share = intercepts + linear.sum(axis=1)
-        if structure.has_own_precisions:
-            share += quadratic.sum(axis=1)
-        most = np.sort(np.argsort(share)[::-1][:2])
-        pair = " and ".join(str(k) for k in most)
-        course, remedies = self._course, []
-        if not (course.converged and course.is_of_newton and self._decrement < _FAR_FROM_OPTIMUM):
-            remedies.append(
-                f"The fit ended {self._decrement:.2g} posterior standard deviations from an optimum, or at a "
-                f"saddle ({course}): {course.ways_closer()}."
-            )
-        if len(most) > 1:
-            ways = f"lower n_components, {course.other_starts()}."
-            remedies.append(
-                f"Components {pair} coincide or share one cluster: {ways}"
-                if course.converged
-                else f"If that does not help, components {pair} may share one cluster: {ways}"
-            )
-        return indefinite_information_error(
-            error.smallest_eigenvalue,
-            error.direction,
-            subject="The posterior covariance is undefined, as the fit",
-            where=f"mostly in the {kind.replace('_', ' ')} of component{'s' * (len(most) > 1)} {pair}",
-            remedies=remedies,
-        )
-
     # Pickling.
 
     def to_state(self):
@@ -571,7 +487,18 @@ class InformationSource:
         information, decrement = self._matrix, self._decrement
         if self._rows is not None:
             with contextlib.suppress(ValueError, MemoryError):
-                information, decrement = self._formed_to_pickle()
+                rows = self._kept_rows()
+                result = e_step(rows, self._posterior)
+                costs = solver_costs(rows, self._posterior.structure, result)
+                solver = costs.cheapest(self.size)
+                n_numbers = {
+                    "primal": self.size**2,
+                    "dual": costs.n_columns * (costs.n_columns + self._posterior.centred_means.size),
+                }
+                if 8 * n_numbers.get(solver, np.inf) <= _FORMED_TO_PICKLE_BYTES:
+                    information, decrement = self._formed(rows, result, self.size, solver)
+                else:
+                    decrement = self._formed(rows, result, 1, "matrix_free")[1]
         return {
             "course": asdict(self._course),
             "n_jobs": self._n_jobs,
@@ -587,20 +514,6 @@ class InformationSource:
         source = cls(fitted, None, course, state["n_jobs"], state["training_sums"], state["decrement"])
         source._packed = state["information"]
         return source
-
-    def _formed_to_pickle(self):
-        """The information, or None where it is too large to be formed for a pickle; and the decrement."""
-        rows = self._kept_rows()
-        result = e_step(rows, self._posterior)
-        costs = solver_costs(rows, self._posterior.structure, result)
-        solver = costs.cheapest(self.size)
-        n_numbers = {
-            "primal": self.size**2,
-            "dual": costs.n_columns * (costs.n_columns + self._posterior.centred_means.size),
-        }
-        if 8 * n_numbers.get(solver, np.inf) <= _FORMED_TO_PICKLE_BYTES:
-            return self._formed(rows, result, self.size, solver)
-        return None, self._formed(rows, result, 1, "matrix_free")[1]
 
 
 def unpacked_information(arrays, posterior):
@@ -658,6 +571,46 @@ class FitCourse:
             return "raise n_init, or change random_state"
         return "or start from other responsibilities (init_params)"
 
+    def indefinite_error(self, error, targets, decrement):
+        """The error of an indefinite information in terms of the mixture.
+
+        It names the parameters and the components concerned, and remedies.
+
+        Parameters
+        ----------
+        error : IndefiniteInformationError
+        targets : Targets at the posterior
+        decrement : float, distance of the fit from its optimum in posterior standard deviations
+        """
+        structure = targets.posterior.structure
+        intercepts, linear, quadratic = (np.square(block) for block in structure.split(error.direction))
+        totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
+        kind = next(target.name for target in targets.theta if target.block == max(totals, key=totals.get))
+        share = intercepts + linear.sum(axis=1)
+        if structure.has_own_precisions:
+            share += quadratic.sum(axis=1)
+        most = np.sort(np.argsort(share)[::-1][:2])
+        pair, remedies = " and ".join(str(k) for k in most), []
+        if not (self.converged and self.is_of_newton and decrement < _FAR_FROM_OPTIMUM):
+            remedies.append(
+                f"The fit ended {decrement:.2g} posterior standard deviations from an optimum, or at a "
+                f"saddle ({self}): {self.ways_closer()}."
+            )
+        if len(most) > 1:
+            ways = f"lower n_components, {self.other_starts()}."
+            remedies.append(
+                f"Components {pair} coincide or share one cluster: {ways}"
+                if self.converged
+                else f"If that does not help, components {pair} may share one cluster: {ways}"
+            )
+        return indefinite_information_error(
+            error.smallest_eigenvalue,
+            error.direction,
+            subject="The posterior covariance is undefined, as the fit",
+            where=f"mostly in the {kind.replace('_', ' ')} of component{'s' * (len(most) > 1)} {pair}",
+            remedies=remedies,
+        )
+
 
 def training_sums(posterior, rows):
     """Sums over the rows of a fit that other rows do not have, and the sizes of their terms: (2, 2 + P).
@@ -677,11 +630,11 @@ def training_sums(posterior, rows):
     deviations = structure.per_component(structure.deviations(posterior.covariance_cholesky))
     squares = np.square(deviations) + np.square(posterior.centred_means)
     units = np.sqrt((counts * squares).sum(axis=0) / counts.sum())
-    return rows.total(functools.partial(_sums_of_block, units))
+    return rows.total(functools.partial(_training_sums_of_block, units))
 
 
-def _sums_of_block(units, block):
-    """The sums over a block, (2, 2 + P)."""
+def _training_sums_of_block(units, block):
+    """`training_sums` of a block, (2, 2 + P)."""
     z = block.rows / units[:, None]
     direction = np.cos(1.0 + np.arange(len(z)))  # A generic one: no other row is likely to have the same c.
     projection = direction @ z
@@ -690,3 +643,25 @@ def _sums_of_block(units, block):
     c = block.weighted(1.0 / (1.0 + np.square(projection)))
     of_both = [block.counts.sum(), c.sum()]
     return np.array([[*of_both, *(z @ c)], [*of_both, *(np.abs(z) @ c)]])
+
+
+def difference_of_rows(rows, posterior, sums):
+    """What makes rows others than those of a fit, the end of a sentence; None where they are the same.
+
+    A change of one value by 1e-9 N units of its column, or more, is seen. Smaller changes may pass: they do
+    not matter to a fit of N rows.
+
+    Parameters
+    ----------
+    rows, posterior : as in `training_sums`
+    sums : (2 + P,), the first of the `training_sums` over the rows of the fit
+    """
+    found, sizes = training_sums(posterior, rows)
+    changes = np.abs(found - sums)
+    changed = ~(changes <= _RELATIVE_TOLERANCE * sizes)  # NaN is a change.
+    if not changed.any():
+        return None
+    if changed[0]:
+        return f"it counts {found[0]:.10g} rows, and that of the fit {sums[0]:.10g}"
+    largest = np.divide(changes, sizes, out=np.ones_like(changes), where=sizes > 0)[changed].max()
+    return f"sums over its rows differ from those of the fit by up to a relative {largest:.1g}"
