@@ -28,6 +28,8 @@ from sklearn.base import clone
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
+    by_pairs,
+    in_own_frames,
     missing_information,
     missing_information_product,
 )
@@ -161,7 +163,7 @@ def test_the_matrix_is_that_of_the_products(covariance_type, hidden_values):
     )
     posterior = posterior_of(estimator)
     rows = rows_of(estimator, X, np.random.default_rng(0).uniform(0.5, 2.0, 480))
-    for way in ["own frames"] + ["pairs"] * (covariance_type == "full"):
+    for way in [in_own_frames] + [by_pairs] * (covariance_type == "full"):
         matrix = missing_information(rows, posterior, [way], hidden_values)
         products = missing_information_product(rows, posterior, np.eye(len(matrix)), hidden_values)
         np.testing.assert_allclose(matrix, products, atol=1e-10 * np.abs(matrix).max())

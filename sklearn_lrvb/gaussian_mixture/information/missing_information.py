@@ -87,53 +87,37 @@ def _products_of_block(frames, changes, hidden_values, block):
 # As a matrix.
 
 
-def missing_information(rows, posterior, ways=("monomials", "own frames"), hidden_values=True):
+def missing_information(rows, posterior, ways, hidden_values=True):
     """G, (D, D): one pass over the rows, in memory that does not depend on their number.
 
     Parameters
     ----------
     rows : CentredRows
     posterior : VariationalPosterior
-    ways : sequence of {"monomials", "own frames", "pairs"}
-        The first one that loses no digits is taken: monomials of complete rows in a frame that all components
-        share, the components' own frames, or these with complete rows by `FullPair`, for components with a
-        precision matrix each.
+    ways : sequence of `from_monomials`, `in_own_frames` and `by_pairs`
+        The first one is taken, unless it would lose digits.
     hidden_values : bool, default=True
         Whether G has the information that holes hide, besides that of unknown labels.
     """
-    structure, way = posterior.structure, ways[0]
-    if way == "monomials":
-        # Products of features have up to twice the degree of log densities, and amplify rounding as much
-        # more. Components that share a precision differ by features that are linear.
-        frame, degree, way = CommonFrame(posterior), 1 if structure.shares_precision else 2, ways[1]
-        if frame.amplification**degree < MAX_AMPLIFICATION and not rows.has_holes:
-            return _from_monomials(rows, posterior, frame)
-    sums = _SumsInOwnFrames(posterior, rows.n_samples, way == "pairs")
-    # Some of a block's rows are ambiguous between two components: products of them want large blocks.
-    workload = None
-    if rows.has_holes:
-        workload = Workload(posterior.centred_means.size, structure.numbers_of_pattern)
-    of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, workload)
-    missing = np.zeros(2 * (structure.n_coefficients,)) if of_labels is None else of_labels
-    if structure.has_own_precisions and of_labels is not None:
-        by_component = of_labels.swapaxes(1, 2).reshape(missing.shape[0] * missing.shape[2], -1)
-        # Reordering has left another memory order, which would slow products down.
-        missing = np.ascontiguousarray(structure.ordered(by_component))
-    if of_pairs is not None:
-        for pair, moments in zip(sums.pairs, of_pairs, strict=True):
-            if moments is not None:
-                pair.add_to(missing, moments)
-    if hidden_values and of_hidden_values is not None:
-        sums.hidden.add_to(missing, of_hidden_values)
+    for way in ways:
+        missing = way(rows, posterior, hidden_values)
+        if missing is not None:
+            break
     return missing
 
 
-def _from_monomials(rows, posterior, frame):
-    """G, (D, D), from the monomials m of rows in a frame that all components share.
+def from_monomials(rows, posterior, hidden_values=True):
+    """G from the monomials m of complete rows in a frame that all components share; None if digits get lost.
 
     The features of a component are linear in m, h_k = T_k m, so that G is made of the sums of r_k r_l m m'.
     These are all that is needed: r_k (1 - r_k) is the sum of r_k r_l over the other components.
     """
+    frame = CommonFrame(posterior)
+    # Products of features have up to twice the degree of log densities, and amplify rounding as much more.
+    # Components that share a precision differ by features that are linear.
+    degree = 1 if posterior.structure.shares_precision else 2
+    if rows.has_holes or frame.amplification**degree >= MAX_AMPLIFICATION:
+        return None
     structure, n_components = posterior.structure, posterior.n_components
     n_monomials = structure.n_monomials
     size = n_components * n_monomials
@@ -161,6 +145,35 @@ def _products_of_monomials(frame, block):
     return products @ products.T
 
 
+def in_own_frames(rows, posterior, hidden_values=True, pairs=()):
+    """G from rows in the components' own frames; of complete rows by ``pairs``, if there are any."""
+    structure = posterior.structure
+    sums = _SumsInOwnFrames(posterior, rows.n_samples, pairs)
+    # Some of a block's rows are ambiguous between two components: products of them want large blocks.
+    workload = None
+    if rows.has_holes:
+        workload = Workload(posterior.centred_means.size, structure.numbers_of_pattern)
+    of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, workload)
+    missing = np.zeros(2 * (structure.n_coefficients,)) if of_labels is None else of_labels
+    if structure.has_own_precisions and of_labels is not None:
+        by_component = of_labels.swapaxes(1, 2).reshape(missing.shape[0] * missing.shape[2], -1)
+        # Reordering has left another memory order, which would slow products down.
+        missing = np.ascontiguousarray(structure.ordered(by_component))
+    # There are none where no block is complete, nor of pairs that are certain in all rows.
+    for pair, moments in zip(pairs, of_pairs or [None] * len(pairs), strict=True):
+        if moments is not None:
+            pair.add_to(missing, moments)
+    if hidden_values and of_hidden_values is not None:
+        sums.hidden.add_to(missing, of_hidden_values)
+    return missing
+
+
+def by_pairs(rows, posterior, hidden_values=True):
+    """G by `FullPair`, for components with a precision matrix each."""
+    pairs = itertools.combinations(range(posterior.n_components), 2)
+    return in_own_frames(rows, posterior, hidden_values, [FullPair(posterior, k, l) for k, l in pairs])
+
+
 class _SumsInOwnFrames:
     """Sums over the rows that are ambiguous between two components, in the components' own frames.
 
@@ -171,16 +184,15 @@ class _SumsInOwnFrames:
     ----------
     posterior : VariationalPosterior
     n_samples : int
-    by_pairs : bool, whether complete rows are summed by `FullPair`
+    pairs : sequence of FullPair, of all pairs of components, by which complete rows are summed; or empty
     """
 
-    def __init__(self, posterior, n_samples, by_pairs):
-        self._posterior, structure = posterior, posterior.structure
+    def __init__(self, posterior, n_samples, pairs):
+        self._posterior, self._pairs, structure = posterior, pairs, posterior.structure
         self._frames = OwnFrames(posterior)
         self._components = list(itertools.combinations(range(posterior.n_components), 2))
         # All that is left out is negligible together.
         self._negligible = NEGLIGIBLE_INFORMATION / (n_samples * max(1, len(self._components)))
-        self.pairs = [FullPair(posterior, k, l) for k, l in self._components] if by_pairs else []
         self.hidden = (HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation)(structure)
 
     def of_block(self, block):
@@ -197,10 +209,10 @@ class _SumsInOwnFrames:
             weights = counted[k] * r[l]
             some = np.flatnonzero(weights * (information[k] + information[l]) > self._negligible)
             pairs.append((k, l, some, weights[some]))
-        if self.pairs and block.holes is None:
+        if self._pairs and block.holes is None:
             moments = [
                 pair.moments(np.take(block.rows, some, axis=1), weights) if some.size else None
-                for pair, (_, _, some, weights) in zip(self.pairs, pairs, strict=True)
+                for pair, (_, _, some, weights) in zip(self._pairs, pairs, strict=True)
             ]
             return None, moments, None
         sums = self._by_differences if self._posterior.structure.shares_precision else self._by_blocks

@@ -23,6 +23,9 @@ import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
+    by_pairs,
+    from_monomials,
+    in_own_frames,
     missing_information,
     missing_information_product,
 )
@@ -184,11 +187,7 @@ def newton_price(rows, structure, e_step_result):
 
 
 def _costs_of_matrix(rows, structure, n_pair_rows, passes):
-    """Costs of the ways to form the missing information: dict by name.
-
-    They are those of `missing_information`: from the monomials of a frame that all components share, in the
-    components' own frames, and there by `FullPair`. ``passes`` are the `_pass_costs`.
-    """
+    """Costs of the ways to form the missing information: dict by function. ``passes`` are `_pass_costs`."""
     n_components, n_features = structure.n_components, structure.n_component_features
     n_pairs = n_components * (n_components - 1) // 2
     if structure.shares_precision:
@@ -196,17 +195,17 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
     else:  # A block of two components, and its part of the blocks of each.
         per_row = 2 * (1 + 1 / max(1, n_components - 1)) * n_features**2
     to_form = 2 * _FLOPS_PER_ENTRY * n_features
-    in_own_frames, in_cheaper_frames = passes
+    in_own, in_cheaper = passes
     costs = {
-        "own frames": in_own_frames
+        in_own_frames: in_own
         + n_pair_rows * (_SLOWDOWN_OF_SMALL_PRODUCTS * per_row + to_form + _FLOPS_PER_AMBIGUOUS_ROW)
         + n_pairs * _FLOPS_PER_BLOCK
     }
     if structure.is_matrix and structure.has_own_precisions:
         per_pair = _SLOWDOWN_OF_SMALL_PRODUCTS * 40 * n_features * structure.n_features**3
         per_pair += _FLOPS_PER_FULL_PAIR + 5 * _FLOPS_PER_ENTRY * n_features**2
-        costs["pairs"] = (
-            in_own_frames
+        costs[by_pairs] = (
+            in_own
             + n_pair_rows * (_SLOWDOWN_OF_FULL_PAIRS * n_features**2 + to_form + _FLOPS_PER_ROW_OF_PAIR)
             + n_pairs * per_pair
         )
@@ -217,7 +216,5 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
     if structure.prefers_common_frame:
         size = n_components * structure.n_monomials
         per_row = 2 * _SLOWDOWN_OF_MONOMIALS * size**2 + _FLOPS_TO_COUNT_A_MONOMIAL * size
-        costs["monomials"] = (
-            in_cheaper_frames + rows.n_samples * per_row + n_features * _FLOPS_PER_FEATURE_MAP
-        )
+        costs[from_monomials] = in_cheaper + rows.n_samples * per_row + n_features * _FLOPS_PER_FEATURE_MAP
     return costs

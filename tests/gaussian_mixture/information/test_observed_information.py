@@ -45,6 +45,9 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.information import observed_information as information_module
 from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
+    by_pairs,
+    from_monomials,
+    in_own_frames,
     missing_information,
     missing_information_product,
 )
@@ -212,8 +215,8 @@ def quadratic_features(structure, y, y_noise):
 def ways(posterior):
     """Ways in which the missing information can be formed."""
     structure = posterior.structure
-    formed = [("monomials", "own frames"), ("own frames",)]
-    return [*formed, ("pairs",)] if structure.is_matrix and structure.has_own_precisions else formed
+    formed = [(from_monomials, in_own_frames), (in_own_frames,)]
+    return [*formed, (by_pairs,)] if structure.is_matrix and structure.has_own_precisions else formed
 
 
 def missing_by_definition(posterior, rows, responsibilities):
@@ -293,7 +296,7 @@ def test_missing_information_of_many_rows_is_its_definition(
     rows = rows_of(estimator, X, weights)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
-    formed = missing_information(rows, posterior)
+    formed = missing_information(rows, posterior, (from_monomials, in_own_frames))
     assert np.abs(T @ (formed - missing) @ T.T).max() < 1e-12
 
 
@@ -350,7 +353,12 @@ def test_pairs_far_from_others_lose_nothing_to_a_shared_precision():
     responsibilities = expect(OwnFrames(posterior), rows.block(slice(0, 400))).responsibilities
     T = complete_information(posterior).times_root_transposed(np.eye(20 - 5))
     missing = missing_by_definition(posterior, rows, responsibilities.T)
-    assert np.abs(T @ (missing_information(rows, posterior) - missing) @ T.T).max() < 1e-11
+    assert (
+        np.abs(
+            T @ (missing_information(rows, posterior, (from_monomials, in_own_frames)) - missing) @ T.T
+        ).max()
+        < 1e-11
+    )
 
 
 @pytest.mark.parametrize("shift", [30.0, 6.0])
@@ -618,7 +626,7 @@ def test_the_way_to_the_matrix_that_costs_least_comes_first(monkeypatch):
         estimator = mixture(MODELS[0]).fit(X)
         rows, posterior = rows_of(estimator, X), posterior_of(estimator)
         observed_information(rows, posterior, e_step(rows, posterior), solver="primal")
-    assert (first[0], first[-1]) == ("monomials", "pairs")
+    assert (first[0], first[-1]) == (from_monomials, by_pairs)
 
 
 @pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
