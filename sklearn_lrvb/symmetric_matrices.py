@@ -139,39 +139,25 @@ def is_numerically_singular(factors):
     return np.einsum("...pp->...p", factors).min() ** 2 < round_off(factors.shape[-1])
 
 
-def _scaled_cholesky(matrix):
-    """Lower Cholesky factor of the matrix scaled to unit diagonal, and the scale; or None, None."""
-    if not np.all(np.isfinite(matrix)):
-        return None, None
-    scaled, scale = scaled_to_unit_diagonal(matrix)
-    # LAPACK is called directly, as the checks of scipy.linalg.cholesky take longer than a small factor.
-    factor, failed = lapack.dpotrf(scaled, lower=True)
-    return (None, None) if failed else (np.ascontiguousarray(factor), scale)
-
-
 def cholesky_equilibrated(matrix):
     """Lower Cholesky factor (P, P), or None where the matrix has none; nearly singular ones have one.
 
     The matrix is scaled to unit diagonal first, so that the accuracy does not depend on the coordinates'
     units.
     """
-    factor, scale = _scaled_cholesky(matrix)
-    return None if factor is None else scale[:, None] * factor
-
-
-def cholesky_factor(matrix):
-    """Lower Cholesky factor (P, P), or None for a matrix that is singular to working precision.
-
-    Whether it is does not depend on the coordinates' units.
-    """
-    factor, scale = _scaled_cholesky(matrix)
-    if factor is None or is_numerically_singular(factor):
+    if not np.isfinite(matrix).all():
         return None
-    return scale[:, None] * factor
+    scaled, scale = scaled_to_unit_diagonal(matrix)
+    # LAPACK is called directly, as the checks of scipy.linalg.cholesky take longer than a small factor.
+    factor, failed = lapack.dpotrf(scaled, lower=True)
+    return None if failed else scale[:, None] * np.ascontiguousarray(factor)
 
 
 def cholesky_factors(matrices):
-    """`cholesky_factor` of every matrix of a stack, NaN where there is none: (n, P, P) -> (n, P, P)."""
+    """Lower Cholesky factors, NaN where a matrix is singular to working precision: (n, P, P) -> (n, P, P).
+
+    Whether it is does not depend on the coordinates' units.
+    """
     if np.isfinite(matrices).all():
         scaled, scale = scaled_to_unit_diagonal(matrices)
         with contextlib.suppress(np.linalg.LinAlgError):
@@ -179,9 +165,9 @@ def cholesky_factors(matrices):
             if not is_numerically_singular(factors):
                 factors *= scale[:, :, None]
                 return factors
-    one_by_one = [cholesky_factor(matrix) for matrix in matrices]
-    singular = np.full(matrices.shape[1:], np.nan)
-    return np.array([singular if factor is None else factor for factor in one_by_one])
+    if len(matrices) == 1:
+        return np.full(matrices.shape, np.nan)
+    return np.concatenate([cholesky_factors(matrix[None]) for matrix in matrices])
 
 
 def gram_root(gram):

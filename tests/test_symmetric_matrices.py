@@ -5,7 +5,6 @@ import pytest
 
 from sklearn_lrvb.symmetric_matrices import (
     cholesky_equilibrated,
-    cholesky_factor,
     cholesky_factors,
     from_packed_triangle,
     from_unique_entries,
@@ -42,7 +41,7 @@ def test_unique_entries_run_over_the_upper_triangle():
 def test_cholesky_factor_does_not_depend_on_units(units):
     scale = np.array([units, 1.0, 1 / units])
     matrix = np.outer(scale, scale) * [[2.0, 0.5, 0.3], [0.5, 1.0, -0.2], [0.3, -0.2, 3.0]]
-    factor = cholesky_factor(matrix)
+    factor = cholesky_factors(matrix[None])[0]
     np.testing.assert_allclose(factor @ factor.T, matrix, rtol=1e-14)
     np.testing.assert_array_equal(factor, np.tril(factor))
 
@@ -61,7 +60,7 @@ def test_cholesky_factor_does_not_depend_on_units(units):
 )
 def test_cholesky_factor_refuses_singular_matrices(matrix, units):
     scale = np.array([1.0, units])
-    assert cholesky_factor(np.outer(scale, scale) * matrix) is None
+    assert np.isnan(cholesky_factors((np.outer(scale, scale) * matrix)[None])).all()
 
 
 def test_nearly_singular_matrices_have_an_equilibrated_factor():
@@ -76,7 +75,7 @@ def test_factors_of_a_stack_are_those_of_its_matrices():
     stack = rng.normal(size=(5, 3, 8)) * np.array([1e-6, 1.0, 1e6])[:, None]
     stack = stack @ stack.swapaxes(1, 2)
     for factor, matrix in zip(cholesky_factors(stack), stack, strict=True):
-        np.testing.assert_allclose(factor, cholesky_factor(matrix), rtol=1e-13)
+        np.testing.assert_allclose(factor, cholesky_factors(matrix[None])[0], rtol=1e-13)
     stack[2, :, 0] = stack[2, 0] = stack[2, :, 1]
     stack[2, 0, 0] = stack[2, 1, 1]
     factors = cholesky_factors(stack)

@@ -94,6 +94,7 @@ class CovarianceStructure(ABC):
         self.statistic_axes = (..., *[None] * identity.ndim)
         self._entry_counts, self.entry_weights = entry_counts, np.sqrt(entry_counts)
         self._feature_norm = np.sqrt(2.0 * self.power)  # The norm a of the quadratic features.
+        self._feature_scale = self.entry_weights / self._feature_norm
         self.n_groups = 1 if self.shares_precision else n_components
         self.n_quadratic = len(entry_counts)
         self.n_component_features = 1 + n_features + self.n_quadratic
@@ -150,7 +151,8 @@ class CovarianceStructure(ABC):
     @cached_property
     def coefficient_index(self):
         """Coordinates of every component's coefficients, int array (K, F)."""
-        return np.array([np.r_[self.coefficient_slices(k)] for k in range(self.n_components)])
+        intercepts, linear, quadratic = self.split(np.arange(self.n_coefficients))
+        return np.hstack([intercepts[:, None], linear, self.per_component(quadratic)])
 
     def ordered(self, matrix):
         """A matrix of the components' own features, one component after the other, in the order of D."""
@@ -409,7 +411,7 @@ class CovarianceStructure(ABC):
         entries = np.empty((self.n_quadratic, whitened.shape[1]))
         self.write_entries(whitened, entries)
         entries -= self.entries(origin)[:, None]
-        entries *= (self.entry_weights / self._feature_norm)[:, None]
+        entries *= self._feature_scale[:, None]
         return entries[index]
 
     def component_features(self, whitened, origin, spread=None):
@@ -419,7 +421,7 @@ class CovarianceStructure(ABC):
         """
         quadratic = self.quadratic_entries(whitened, origin, np.arange(self.n_quadratic))
         if spread is not None:
-            quadratic += spread * (self.entry_weights / self._feature_norm)[:, None]
+            quadratic += spread * self._feature_scale[:, None]
         return np.concatenate([np.ones((1, whitened.shape[1])), whitened, quadratic])
 
     def mixed_features(self, vectors, others):
@@ -431,7 +433,7 @@ class CovarianceStructure(ABC):
         balance[balance == 0] = 1.0
         self.write_entries(vectors / balance + others * balance, entries[0])
         self.write_entries(vectors / balance - others * balance, entries[1])
-        return (entries[0] - entries[1]) * (0.5 * self.entry_weights / self._feature_norm)[:, None]
+        return (entries[0] - entries[1]) * (0.5 * self._feature_scale)[:, None]
 
     def quadratic_kernel(self, whitened, others, inner_products, origin):
         """Inner products of quadratic features, given those of the rows: (P, n), (P, m), (n, m) -> (n, m)."""
@@ -447,11 +449,11 @@ class CovarianceStructure(ABC):
 
     def quadratic_features(self, sums):
         """(s - O)/a, given s - O: (S, ...) -> (S, Q)."""
-        return self.flattened(sums) / self._feature_norm
+        return self.entries(sums) * self._feature_scale
 
     def quadratic_sums(self, features):
         """Inverse of `quadratic_features`: (..., Q) -> (..., ...)."""
-        return self._feature_norm * self.unflattened(features)
+        return self.from_entries(features / self._feature_scale)
 
     def feature_moments(self, counts, first, second, origin):
         """Sums of h: moments about the frames -> (D,). The transpose of `polynomials`."""

@@ -26,6 +26,10 @@ class Wisharts:
     ----------
     block_size, n_blocks, power : int, the composition of |Lambda| from Wishart determinants
     n_means : int, number of components of a group
+
+    Attributes
+    ----------
+    freedom_of_means : int, degrees of freedom that the means of a group take from a joint factor
     """
 
     block_size: int
@@ -35,21 +39,15 @@ class Wisharts:
 
     def __post_init__(self):
         self._size = self.block_size * self.n_blocks
-        # Degrees of freedom that the means of a group take from a joint factor.
-        self._freedom_of_means = self.power * self.n_means
+        self.freedom_of_means = self.power * self.n_means
 
     @property
     def flat_degrees_of_freedom(self):
         """nu0 of the improper prior that is constant in means and precisions."""
-        return float(self.block_size + 1 - self._freedom_of_means)
+        return float(self.block_size + 1 - self.freedom_of_means)
 
-    def degrees_of_freedom(self, effective_degrees_of_freedom, independent):
-        """Wishart degrees of freedom nu, given c."""
-        return effective_degrees_of_freedom + (self._freedom_of_means if independent else 0)
-
-    def is_proper(self, effective_degrees_of_freedom, independent):
-        """Whether the Wishart factors exist, given c: array of bool."""
-        degrees_of_freedom = self.degrees_of_freedom(effective_degrees_of_freedom, independent)
+    def is_proper(self, effective_degrees_of_freedom, degrees_of_freedom):
+        """Whether the Wishart factors exist, given c and nu: array of bool."""
         return (effective_degrees_of_freedom > 0) & (degrees_of_freedom > self.block_size - 1)
 
     def expected_log_determinant(self, log_determinants, degrees_of_freedom):
@@ -119,7 +117,7 @@ class Wisharts:
         log_determinants : array, log|A| summed over the blocks
         independent : bool, q(mu) q(Lambda) instead of q(mu, Lambda)
         """
-        degrees_of_freedom = self.degrees_of_freedom(effective_degrees_of_freedom, independent)
+        degrees_of_freedom = effective_degrees_of_freedom + (self.freedom_of_means if independent else 0)
         # The inverse scale of the Wishart factor is A nu/c, so that its mean is E Lambda = c A^-1.
         log_det_scaled = log_determinants + self._size * np.log(
             degrees_of_freedom / effective_degrees_of_freedom
@@ -130,7 +128,7 @@ class Wisharts:
         if not independent:
             return log_evidence
         of_means = log_determinants - self._size * np.log(effective_degrees_of_freedom)
-        return log_evidence + 0.5 * self._freedom_of_means * of_means
+        return log_evidence + 0.5 * self.freedom_of_means * of_means
 
     def mean_excess_factor(self, effective_degrees_of_freedom):
         """Excess of the Student t in Cov(mu) under joint factors, in units of E Sigma/tau.

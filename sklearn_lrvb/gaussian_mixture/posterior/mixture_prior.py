@@ -96,6 +96,7 @@ class MixturePrior:
     ----------
     flat : bool, whether the prior is improper: constant in mu, Lambda and log pi
     is_projected : bool, whether rows and means are projections onto a subspace
+    freedom_kept : int, nu - c: what independent factors of the means leave to the Wishart factors, or 0
     """
 
     weights: object
@@ -113,6 +114,7 @@ class MixturePrior:
     def __post_init__(self):
         self.flat = self.mean_precision == 0
         self.is_projected = self.complement.n_directions > 0
+        self.freedom_kept = self.structure.wisharts.freedom_of_means if self.independent else 0
 
     @cached_property
     def covariance_cholesky(self):

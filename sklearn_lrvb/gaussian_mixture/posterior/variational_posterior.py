@@ -164,9 +164,7 @@ class VariationalPosterior:
         self.mean_precision = prior.mean_precision + self.counts
         self.group_counts = structure.per_group(self.counts)
         self.effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * self.group_counts
-        self.degrees_of_freedom = structure.wisharts.degrees_of_freedom(
-            self.effective_degrees_of_freedom, prior.independent
-        )
+        self.degrees_of_freedom = self.effective_degrees_of_freedom + prior.freedom_kept
 
     def __reduce__(self):
         # Cached expectations are left out, because they are cheap to compute again.
@@ -212,16 +210,11 @@ class VariationalPosterior:
 
     @cached_property
     def whitened_prior_root(self):
-        """M with M M' the prior's C0 in the precision groups' frames, lower triangular, (S, ...)."""
-        return self.structure.composed(self.whiteners, self.prior.covariance_cholesky)
+        """M with M M' the prior's C0 in the precision groups' frames, lower triangular, (S, ...).
 
-    @cached_property
-    def whitened_prior_scatter(self):
-        """C0 in the precision groups' frames, (S, ...).
-
-        It is computed from factors: where C0 is nearly singular, its own rounding would count in the frames.
+        C0 itself is not taken there: where it is nearly singular, its own rounding would count.
         """
-        return self.structure.gram(self.whitened_prior_root)
+        return self.structure.composed(self.whiteners, self.prior.covariance_cholesky)
 
     # Expectations, and divergences from the prior.
 
@@ -323,7 +316,8 @@ class VariationalPosterior:
         if self.prior.flat:
             return np.zeros_like(self.covariance_cholesky)
         weights = np.full(self.n_components, self.prior.mean_precision)
-        return self.whitened_prior_scatter + self.structure.sum_of_squares(self.whitened_prior_mean, weights)
+        of_means = self.structure.sum_of_squares(self.whitened_prior_mean, weights)
+        return self.structure.gram(self.whitened_prior_root) + of_means
 
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
@@ -344,7 +338,8 @@ class VariationalPosterior:
         _refuse(~(counts >= (_EMPTY_COUNT if prior.flat else 0.0)), empty_component_message, counts, prior)
         after = replace(self, counts=counts)  # It gets frames and means of its own below.
         if prior.flat:
-            is_proper = structure.wisharts.is_proper(after.effective_degrees_of_freedom, prior.independent)
+            nu = after.degrees_of_freedom
+            is_proper = structure.wisharts.is_proper(after.effective_degrees_of_freedom, nu)
             _refuse(~is_proper, improper_precision_message, counts, prior)
         shift = moments.first / after.mean_precision[:, None]
         scatter = moments.second - structure.sum_of_squares(shift, after.mean_precision)

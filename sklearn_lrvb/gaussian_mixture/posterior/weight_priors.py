@@ -11,7 +11,6 @@ Arrays have a number for every component, (K,), or for every break of the stick.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import zeta
@@ -71,12 +70,16 @@ class BrokenStick:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class DirichletWeights(BrokenStick):
     """pi ~ Dirichlet(alpha_0, ..., alpha_0); alpha_0 = 0 is the flat prior on log pi."""
 
     prior_concentration: float
     n_components: int
+
+    def __post_init__(self):
+        self._of_prior = np.full(self.n_components, float(self.prior_concentration))
+        self._prior_log_partition = dirichlet.prior_log_partition(self._of_prior)
 
     def concentration(self, counts):
         """Posterior concentration alpha, (K,)."""
@@ -116,7 +119,7 @@ class DirichletWeights(BrokenStick):
 
     def log_evidence(self, counts):
         """log of the integral of p(pi) prod_k pi_k^N_k: (..., K) -> (...)."""
-        return dirichlet.log_partition(self.concentration(counts)) - self._prior[1]
+        return dirichlet.log_partition(self.concentration(counts)) - self._prior_log_partition
 
     def best_order(self, counts):
         """The components in their present order, because the evidence is the same in all: (..., K) of int."""
@@ -126,16 +129,12 @@ class DirichletWeights(BrokenStick):
         """E log pi (K,), and KL(q(pi) || p(pi)); a flat prior's density counts as 1."""
         concentration = self.concentration(counts)
         expected_log = dirichlet.expected_log(concentration)
-        return expected_log, dirichlet.kl_divergence(concentration, expected_log, *self._prior)
-
-    @cached_property
-    def _prior(self):
-        """The prior's concentration, and its log partition."""
-        concentration = np.full(self.n_components, float(self.prior_concentration))
-        return concentration, dirichlet.prior_log_partition(concentration)
+        return expected_log, dirichlet.kl_divergence(
+            concentration, expected_log, self._of_prior, self._prior_log_partition
+        )
 
 
-@dataclass(frozen=True)
+@dataclass
 class StickBreakingWeights(BrokenStick):
     """pi_k = v_k prod_{j<k} (1 - v_j) with v_k ~ Beta(1, gamma): a truncated Dirichlet process.
 
@@ -147,10 +146,11 @@ class StickBreakingWeights(BrokenStick):
     prior_concentration: float
     n_components: int
 
-    @cached_property
-    def _earlier(self):
-        """Matrix with ones at j < k in row k, so that log pi = log v + earlier @ log(1 - v): (K, K)."""
-        return np.tri(self.n_components, k=-1)
+    def __post_init__(self):
+        # Ones at j < k in row k, so that log pi = log v + earlier @ log(1 - v): (K, K).
+        self._earlier = np.tri(self.n_components, k=-1)
+        self._of_prior = np.array([1.0, self.prior_concentration])  # of a stick
+        self._prior_log_partition = dirichlet.prior_log_partition(self._of_prior)
 
     def concentration(self, counts):
         """The two beta parameters of every stick, a pair of (K,)."""
@@ -210,7 +210,7 @@ class StickBreakingWeights(BrokenStick):
     def log_evidence(self, counts):
         """log of the integral of p(v) prod_k pi_k^N_k: (..., K) -> (...)."""
         sticks = np.stack(self.concentration(counts), axis=-1)
-        return (dirichlet.log_partition(sticks) - self._prior[1]).sum(axis=-1)
+        return (dirichlet.log_partition(sticks) - self._prior_log_partition).sum(axis=-1)
 
     def best_order(self, counts):
         """Components in the order of falling counts, which has the largest `log_evidence`: (..., K) of int.
@@ -224,14 +224,8 @@ class StickBreakingWeights(BrokenStick):
         """E log pi (K,), and the sum over sticks of KL(q(v_k) || p(v_k))."""
         sticks = np.stack(self.concentration(counts), axis=-1)
         log_sticks = dirichlet.expected_log(sticks)
-        divergence = dirichlet.kl_divergence(sticks, log_sticks, *self._prior).sum()
-        return self.log_weights(log_sticks[:, 0], log_sticks[:, 1]), divergence
-
-    @cached_property
-    def _prior(self):
-        """Concentrations of a stick under the prior, and their log partition."""
-        concentration = np.array([1.0, self.prior_concentration])
-        return concentration, dirichlet.prior_log_partition(concentration)
+        divergences = dirichlet.kl_divergence(sticks, log_sticks, self._of_prior, self._prior_log_partition)
+        return self.log_weights(log_sticks[:, 0], log_sticks[:, 1]), divergences.sum()
 
 
 WEIGHT_PRIORS = {

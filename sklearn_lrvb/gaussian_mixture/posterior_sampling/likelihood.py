@@ -421,11 +421,12 @@ def log_prior(parameters):
     )
     of_means = of_means - 0.5 * prior.mean_precision * squares
     axes = tuple(range(-structure.identity.ndim, 0))
+    scatter = structure.gram(posterior.whitened_prior_root)
     of_precisions = structure.wisharts.log_density(
         prior.degrees_of_freedom,
         (structure.log_determinants(prior.covariance_cholesky) - of_frames) / structure.power,
         log_determinants,
-        (structure.gram(draws.factors) * posterior.whitened_prior_scatter).sum(axis=axes),
+        (structure.gram(draws.factors) * scatter).sum(axis=axes),
     )
     return of_weights.sum(axis=1) + of_means + of_precisions.sum(axis=1)
 

@@ -148,8 +148,10 @@ def _log_densities(posterior, group, whitened, counts, sums):
     prior, structure = posterior.prior, posterior.structure
     factors = structure.wisharts
     effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * structure.per_group(counts.T)
-    is_proper = factors.is_proper(effective_degrees_of_freedom, prior.independent)[:, group]
-    effective_degrees_of_freedom = np.where(is_proper, effective_degrees_of_freedom[:, group], np.nan)
+    effective_degrees_of_freedom = effective_degrees_of_freedom[:, group]
+    degrees_of_freedom = effective_degrees_of_freedom + prior.freedom_kept
+    is_proper = factors.is_proper(effective_degrees_of_freedom, degrees_of_freedom)
+    effective_degrees_of_freedom = np.where(is_proper, effective_degrees_of_freedom, np.nan)
     mean_precision = prior.mean_precision + counts
     shifts = {l: linear / mean_precision[l] for l, (linear, _) in sums.items()}
     quadratic = next(iter(sums.values()))[1]  # All components of a group have the same.
@@ -166,7 +168,6 @@ def _log_densities(posterior, group, whitened, counts, sums):
     pivots = np.square(structure.diagonal(covariance_cholesky))
     relative[pivots.min(axis=1) < _LEAST_VARIANCE] = np.nan
     log_determinants = relative + structure.log_determinants(posterior.covariance_cholesky)[group]
-    degrees_of_freedom = factors.degrees_of_freedom(effective_degrees_of_freedom, prior.independent)
     expected_log_determinant = factors.expected_log_determinant(log_determinants, degrees_of_freedom)[0]
     noise = posterior.noise[group]
     components = list(shifts)

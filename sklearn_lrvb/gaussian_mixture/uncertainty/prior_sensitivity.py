@@ -62,7 +62,7 @@ class PriorResponse:
         self._intercepts[0] = prior.weights.expected_log_sensitivity(posterior.counts)
         self._intercepts[1] = 0.5 * posterior.n_features / posterior.mean_precision**2
         self._intercepts[2] = structure.per_component(0.25 * excess / structure.power)
-        scatter, distance = posterior.whitened_prior_scatter, posterior.whitened_prior_mean
+        scatter, distance = structure.gram(posterior.whitened_prior_root), posterior.whitened_prior_mean
         self._second = np.zeros((4, *scatter.shape))
         self._second[1] = structure.sum_of_squares(distance, np.ones(posterior.n_components))
         self._second[2] = -structure.identity_statistic / structure.power
