@@ -199,6 +199,27 @@ def test_some_components_alone_are_a_mixture():
     np.testing.assert_allclose(estimator.predict_proba(X), two / two.sum(axis=1, keepdims=True), rtol=1e-9)
 
 
+def in_batches(rows):
+    return [rows[:4], rows[4:]]
+
+
+def on_dask(rows):
+    return pytest.importorskip("dask.array").from_array(rows, chunks=(4, rows.shape[1]))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, np.ndarray.tolist, in_batches, on_dask])
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "score_samples", "score", "impute"])
+def test_rows_of_another_width_than_arrays_set_by_hand_are_refused(method, kind):
+    twin = LRVBGaussianMixture(n_components=3)
+    for name in PARAMETERS:
+        setattr(twin, name, getattr(three_components(), name))
+    getattr(twin, method)(kind(X[:10]))
+    for width in (1, 4):
+        message = f"X has {width} features, but LRVBGaussianMixture is expecting 3 features as input"
+        with pytest.raises(ValueError, match=message):
+            getattr(twin, method)(kind(np.ones((10, width))))
+
+
 def test_arrays_that_do_not_go_together_are_refused():
     estimator = three_components()
     estimator.means_ = estimator.means_[:2]
