@@ -32,11 +32,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
     score_sums,
     scores_of_rows,
 )
-from sklearn_lrvb.gaussian_mixture.fitted import (
-    FittedMixture,
-    arrays_to_sample,
-    model_of,
-)
+from sklearn_lrvb.gaussian_mixture.fitted import FittedMixture, arrays_to_sample, model_of
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent, Race
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
@@ -740,12 +736,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         for name in _FEATURES:
             if hasattr(bgm, name):
                 setattr(mixture, name, getattr(bgm, name))
-        mixture._fit(
-            X,
-            sample_weight,
-            start=lambda rows, prior: posterior_of(bgm, rows, prior),
-            reset=False,
-        )
+        mixture._fit(X, sample_weight, start=lambda rows, prior: posterior_of(bgm, rows, prior), reset=False)
         return mixture
 
     def to_sklearn(self) -> BayesianGaussianMixture:

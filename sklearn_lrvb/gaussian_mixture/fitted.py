@@ -23,10 +23,7 @@ from sklearn_lrvb.gaussian_mixture.arguments import PRIOR_ARGUMENTS
 from sklearn_lrvb.gaussian_mixture.callbacks import CallbackMethods
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    Expectations,
-    VariationalPosterior,
-)
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Expectations, VariationalPosterior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import PosteriorUncertainty

@@ -9,10 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.gaussian_mixture.arguments import (
-    check_perturbation,
-    checked_output,
-)
+from sklearn_lrvb.gaussian_mixture.arguments import check_perturbation, checked_output
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
@@ -28,9 +25,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
     one_steps,
     scores_of_one_step,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import (
-    prior_sensitivity,
-)
+from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_sensitivity
 from sklearn_lrvb.row_blocks import given_rows
 
 # Most refits that one call makes: so many that their sweeps go through this many rows at a time, but at least

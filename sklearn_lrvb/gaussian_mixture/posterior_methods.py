@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_lrvb.gaussian_mixture.arguments import (
-    CORRECTIONS,
-    check_method,
-    checked_targets,
-    holding,
-)
+from sklearn_lrvb.gaussian_mixture.arguments import CORRECTIONS, check_method, checked_targets, holding
 from sklearn_lrvb.gaussian_mixture.fitted import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.sampling_methods import SamplingMethods
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_reading

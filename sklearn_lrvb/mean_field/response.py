@@ -18,11 +18,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from sklearn_lrvb.linear_response.definite_system import (
-    BlockRoot,
-    NotPositiveDefiniteError,
-    ResponseSystem,
-)
+from sklearn_lrvb.linear_response.definite_system import BlockRoot, NotPositiveDefiniteError, ResponseSystem
 from sklearn_lrvb.linear_response.observed_information import indefinite_information_error
 from sklearn_lrvb.mean_field.coupling import BYTES_PER_ENTRY
 from sklearn_lrvb.mean_field.factor import covariance_form, covariance_product, with_copies
