@@ -550,12 +550,11 @@ class MeanFieldPosterior:
         if not statistics:
             raise ValueError(f"Name the function's arguments; all are {', '.join(self._all_statistics)}.")
         quantities = [resolve_quantity(text, self.factors, single=True) for text in statistics]
-        means, deviations = [np.array(self.mean(text)) for text in statistics], []
-        for text, mean, quantity in zip(statistics, means, quantities, strict=True):
-            variances = quantity.variances(self.natural_parameters[quantity.name])
-            if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(variances))):
+        means = [np.array(self.mean(text)) for text in statistics]
+        deviations = [self.std(text, "mean_field") for text in statistics]
+        for text, mean, deviation in zip(statistics, means, deviations, strict=True):
+            if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(deviation))):
                 raise ValueError(f"The mean or the variance of {text!r} is infinite under q.")
-            deviations.append(np.sqrt(np.maximum(variances, 0.0)).reshape(quantity.shape))
         self._require_matrix(quantities, "covariance")
         value, jacobian = value_and_jacobian(function, means, deviations)
         covariance = jacobian @ self._covariance(quantities, method) @ jacobian.T

@@ -204,20 +204,22 @@ def data_rows(values, n_axes=1, **limits):
     return rows
 
 
-def likelihood(text, n_rows, weights, given, build):
+def likelihood(function, values, named, weights, given, build):
     """The `Density` of rows with case weights, which a categorical factor may choose components for.
 
     Parameters
     ----------
-    text : str
-    n_rows : int
-    weights : array-like of shape (n_rows,), or None
+    function : str, by which the user wrote it
+    values : ndarray of shape (n, ...), the data
+    named : dict, its other arguments that are shown
+    weights : array-like of shape (n,), or None
     given : str or None
         Name of the factor.
     build : callable, (factors, `Rows`) -> list of Term
     """
-    of_rows = case_weights(weights, (n_rows,))
+    of_rows = case_weights(weights, (len(values),))
     of_factors = {} if given is None or weights is None else {given: of_rows}
+    text = described(function, values, **named)
     return Density(text, lambda factors: build(factors, _rows(factors, given, of_rows)), of_factors)
 
 

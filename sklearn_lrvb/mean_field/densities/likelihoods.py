@@ -10,7 +10,6 @@ from sklearn_lrvb.mean_field.arguments import broadcast
 from sklearn_lrvb.mean_field.densities.density import (
     Density,
     data_rows,
-    described,
     likelihood,
     required_factor,
     row_term,
@@ -60,7 +59,7 @@ def poisson_likelihood(
         factor = required_factor(factors, rate, Gamma)
         return _terms_of_rows(rows, rate, factor, at, constant, {"log": counts, "value": -exposures})
 
-    return likelihood(described("poisson_likelihood", counts, rate=rate), len(counts), weights, given, build)
+    return likelihood("poisson_likelihood", counts, {"rate": rate}, weights, given, build)
 
 
 def exponential_likelihood(
@@ -99,8 +98,7 @@ def exponential_likelihood(
         factor = required_factor(factors, rate, Gamma)
         return _terms_of_rows(rows, rate, factor, at, 0.0, {"log": np.ones(len(times)), "value": -times})
 
-    text = described("exponential_likelihood", times, rate=rate)
-    return likelihood(text, len(times), weights, given, build)
+    return likelihood("exponential_likelihood", times, {"rate": rate}, weights, given, build)
 
 
 def bernoulli_likelihood(
@@ -142,8 +140,7 @@ def bernoulli_likelihood(
         coefficients = {"log": events, "log_complement": 1.0 - events}
         return _terms_of_rows(rows, probability, factor, at, 0.0, coefficients)
 
-    text = described("bernoulli_likelihood", events, probability=probability)
-    return likelihood(text, len(events), weights, given, build)
+    return likelihood("bernoulli_likelihood", events, {"probability": probability}, weights, given, build)
 
 
 def categorical_likelihood(
@@ -192,8 +189,8 @@ def categorical_likelihood(
         indicator = sparse.csr_array(entries, shape=(len(categories), n_categories))
         return _terms_of_rows(rows, probabilities, factor, at, 0.0, {"log": indicator})
 
-    text = described("categorical_likelihood", categories, probabilities=probabilities)
-    return likelihood(text, len(categories), weights, given, build)
+    named = {"probabilities": probabilities}
+    return likelihood("categorical_likelihood", categories, named, weights, given, build)
 
 
 def _terms_of_rows(rows, name, factor, at, constant, coefficients):

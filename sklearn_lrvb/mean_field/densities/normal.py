@@ -129,10 +129,9 @@ def normal_likelihood(
     >>> model.fit().mean("beta.value").round(2)
     array([0.14, 0.96])
     """
-    values = data_rows(y)
-    text = described("normal_likelihood", values, mean=mean, precision=precision)
-    terms = _terms_of_rows(values, mean, precision, precision_at)
-    return likelihood(text, len(values), weights, given, terms)
+    values, named = data_rows(y), {"mean": mean, "precision": precision}
+    build = _terms_of_rows(values, mean, precision, precision_at)
+    return likelihood("normal_likelihood", values, named, weights, given, build)
 
 
 def multivariate_normal_likelihood(
@@ -171,9 +170,9 @@ def multivariate_normal_likelihood(
     >>> multivariate_normal_likelihood(np.zeros((5, 2)), "mu", "Lambda", given="z")
     multivariate_normal_likelihood(array(5, 2), mean='mu', precision='Lambda')
     """
-    values = data_rows(X, n_axes=2)
-    text = described("multivariate_normal_likelihood", values, mean=mean, precision=precision)
-    return likelihood(text, len(values), weights, given, _terms_of_rows(values, mean, precision, None))
+    values, named = data_rows(X, n_axes=2), {"mean": mean, "precision": precision}
+    build = _terms_of_rows(values, mean, precision, None)
+    return likelihood("multivariate_normal_likelihood", values, named, weights, given, build)
 
 
 def _terms_of_rows(values, mean, precision, precision_at):
