@@ -97,6 +97,11 @@ def inverse_root(matrices):
     return np.linalg.solve(factors, identities).swapaxes(-1, -2)
 
 
+def from_root(roots):
+    """R R', exactly symmetric: (..., P, r) -> (..., P, P)."""
+    return symmetrized(roots @ roots.swapaxes(-1, -2))
+
+
 def log_determinant_of_triangular(triangles):
     """log of the product of the diagonal: (..., P, P) -> (...)."""
     return np.log(np.einsum("...pp->...p", triangles)).sum(axis=-1)

@@ -14,6 +14,7 @@ from sklearn_lrvb.exponential_families.family import (
     require_count,
 )
 from sklearn_lrvb.symmetric_matrices import (
+    from_root,
     inverse_root,
     log_determinant_of_triangular,
     symmetric_kronecker_square,
@@ -142,7 +143,7 @@ class MultivariateNormal(NormalFamily):
     def mean_parameters(self, natural: ArrayLike) -> NDArray[np.float64]:
         """m, and m m' + Lambda^-1."""
         mean, root = self._moments(natural)
-        second = mean[..., :, None] * mean[..., None, :] + symmetrized(root @ root.swapaxes(-1, -2))
+        second = mean[..., :, None] * mean[..., None, :] + from_root(root)
         return np.concatenate([mean, second.reshape(*mean.shape[:-1], -1)], axis=-1)
 
     def covariance(self, natural: ArrayLike) -> NDArray[np.float64]:
@@ -152,15 +153,15 @@ class MultivariateNormal(NormalFamily):
         linear = mean[..., :, None, None] * root[..., None, :, :]
         linear = (linear + linear.swapaxes(-3, -2)).reshape(*lead, n_features**2, n_features)
         linear = np.concatenate([root, linear], axis=-2)
-        covariance = symmetrized(linear @ linear.swapaxes(-1, -2))
-        variance = symmetrized(root @ root.swapaxes(-1, -2))
+        covariance = from_root(linear)
+        variance = from_root(root)
         covariance[..., n_features:, n_features:] += symmetric_kronecker_square(variance)
         return covariance
 
     def variances(self, natural: ArrayLike) -> NDArray[np.float64]:
         """S_ii of x_i, and S_ii S_jj + S_ij^2 + m_i^2 S_jj + m_j^2 S_ii + 2 m_i m_j S_ij of x_i x_j."""
         mean, root = self._moments(natural)
-        covariance = symmetrized(root @ root.swapaxes(-1, -2))
+        covariance = from_root(root)
         variance = np.einsum("...pp->...p", covariance)
         rows, columns = variance[..., :, None], variance[..., None, :]
         squares = mean**2
@@ -178,7 +179,7 @@ class MultivariateNormal(NormalFamily):
         """
         mean, root = self._moments(natural)
         n_features, lead = self.n_features, mean.shape[:-1]
-        covariance = symmetrized(root @ root.swapaxes(-1, -2))[..., None, :, :]
+        covariance = from_root(root)[..., None, :, :]
         columns = np.moveaxis(np.asarray(vectors, dtype=float), -1, -2)
         linear, quadratic = columns[..., :n_features], columns[..., n_features:]
         products = np.empty(np.broadcast_shapes(columns.shape, (*lead, 1, 1)))

@@ -24,6 +24,7 @@ from sklearn_lrvb.exponential_families.family import (
 )
 from sklearn_lrvb.exponential_families.special_functions import log_gamma_rise
 from sklearn_lrvb.symmetric_matrices import (
+    from_root,
     inverse_root,
     log_determinant_of_triangular,
     symmetric_kronecker_square,
@@ -165,21 +166,26 @@ class Wishart(ExponentialFamily):
         value = natural[..., :-1].reshape(*natural.shape[:-1], self.n_features, self.n_features)
         return 2.0 * natural[..., -1] + self.n_features + 1.0, -2.0 * symmetrized(value)
 
-    def _scale(self, natural):
+    def _root(self, natural):
         """nu, R upper triangular with R R' = A^-1, and log|A|."""
         degrees_of_freedom, inverse_scale = self._split(natural)
         root = inverse_root(inverse_scale)
         return degrees_of_freedom, root, -2.0 * log_determinant_of_triangular(root)
 
+    def _scale(self, natural):
+        """nu, and W = A^-1."""
+        degrees_of_freedom, root, _ = self._root(natural)
+        return degrees_of_freedom, from_root(root)
+
     def log_partition(self, natural: ArrayLike) -> NDArray[np.float64] | np.float64:
         """nu/2 (P log 2 - log|A|) + log Gamma_P(nu/2): (..., D) -> (...)."""
-        degrees_of_freedom, _, log_det = self._scale(natural)
+        degrees_of_freedom, _, log_det = self._root(natural)
         return log_partition(degrees_of_freedom, log_det, self.n_features)
 
     def mean_parameters(self, natural: ArrayLike) -> NDArray[np.float64]:
         """nu A^-1 and E log|Lambda|, flat: (..., D) -> (..., D)."""
-        degrees_of_freedom, root, log_det = self._scale(natural)
-        mean = degrees_of_freedom[..., None, None] * symmetrized(root @ root.swapaxes(-1, -2))
+        degrees_of_freedom, root, log_det = self._root(natural)
+        mean = degrees_of_freedom[..., None, None] * from_root(root)
         expected_log_det = expected_log_determinant(degrees_of_freedom, log_det, self.n_features)
         return np.concatenate(
             [mean.reshape(*degrees_of_freedom.shape, -1), np.asarray(expected_log_det)[..., None]], axis=-1
@@ -187,10 +193,8 @@ class Wishart(ExponentialFamily):
 
     def covariance(self, natural: ArrayLike) -> NDArray[np.float64]:
         """V, with Cov(Lambda_ij, Lambda_kl) = nu (W_ik W_jl + W_il W_jk) and W = A^-1: (..., D, D)."""
-        degrees_of_freedom, root, _ = self._scale(natural)
-        n_entries = self.n_features**2
-        scale = symmetrized(root @ root.swapaxes(-1, -2))
-        lead = degrees_of_freedom.shape
+        degrees_of_freedom, scale = self._scale(natural)
+        lead, n_entries = degrees_of_freedom.shape, self.n_features**2
         crossed = 2.0 * scale.reshape(*lead, n_entries)
         covariance = np.empty((*lead, n_entries + 1, n_entries + 1))
         covariance[..., :-1, :-1] = degrees_of_freedom[..., None, None] * symmetric_kronecker_square(scale)
@@ -200,8 +204,7 @@ class Wishart(ExponentialFamily):
 
     def variances(self, natural: ArrayLike) -> NDArray[np.float64]:
         """nu (W_ii W_jj + W_ij^2) of Lambda_ij, and that of log|Lambda|."""
-        degrees_of_freedom, root, _ = self._scale(natural)
-        scale = symmetrized(root @ root.swapaxes(-1, -2))
+        degrees_of_freedom, scale = self._scale(natural)
         diagonal = np.einsum("...pp->...p", scale)
         of_entries = diagonal[..., :, None] * diagonal[..., None, :] + scale**2
         of_entries *= degrees_of_freedom[..., None, None]
@@ -213,8 +216,8 @@ class Wishart(ExponentialFamily):
 
         It takes P^3 steps a column, instead of P^4.
         """
-        degrees_of_freedom, root, _ = self._scale(natural)
-        scale = symmetrized(root @ root.swapaxes(-1, -2))[..., None, :, :]
+        degrees_of_freedom, scale = self._scale(natural)
+        scale = scale[..., None, :, :]
         columns = np.moveaxis(np.asarray(vectors, dtype=float), -1, -2)
         n_features, of_log_det = self.n_features, columns[..., -1]
         matrices = symmetrized(columns[..., :-1].reshape(*columns.shape[:-1], n_features, n_features))
@@ -272,7 +275,7 @@ class Wishart(ExponentialFamily):
 
     def coordinates_of(self, natural: NDArray[np.float64], value: ArrayLike) -> NDArray[np.float64]:
         """Bartlett's triangle T, logs of its diagonal first: Lambda = L T T' L' with L L' = A^-1."""
-        frame = np.linalg.cholesky(self._scale_matrix(natural))
+        frame = self._frame(natural)
         whitened = np.linalg.solve(frame, np.asarray(value, dtype=float))
         whitened = np.linalg.solve(frame, whitened.swapaxes(-1, -2))
         triangle = np.linalg.cholesky(symmetrized(whitened))
@@ -287,8 +290,7 @@ class Wishart(ExponentialFamily):
         np.einsum("...pp->...p", triangle)[...] = np.exp(coordinates[..., :n_features])
         row, column = np.tril_indices(n_features, k=-1)
         triangle[..., row, column] = coordinates[..., n_features:]
-        factor = np.linalg.cholesky(self._scale_matrix(natural)) @ triangle
-        return symmetrized(factor @ factor.swapaxes(-1, -2))
+        return from_root(self._frame(natural) @ triangle)
 
     def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of Bartlett's triangle: independent entries, T_ii^2 chi squared and T_ij standard normal.
@@ -302,7 +304,7 @@ class Wishart(ExponentialFamily):
         row, column = np.tril_indices(n_features, k=-1)
         mean_log = 0.5 * (digamma(half) + _LOG_2)
         mean = np.concatenate([mean_log, np.zeros((*lead, len(row)))], axis=-1)
-        frame = np.linalg.cholesky(self._scale_matrix(natural))
+        frame = self._frame(natural)
         # (L' H L)_ij is the sum of L_ki H_kl L_lj, with the symmetric part of H.
         products = np.einsum("...ki,...lj->...ijkl", frame, frame)
         products = 0.5 * (products + products.swapaxes(-1, -2)).reshape(*lead, n_features, n_features, -1)
@@ -315,22 +317,20 @@ class Wishart(ExponentialFamily):
         covariance = variances[..., None] * np.eye(variances.shape[-1])
         return mean, np.concatenate([of_scale, of_freedom[..., None]], axis=-1), covariance
 
-    def _scale_matrix(self, natural):
-        """A^-1: (..., P, P)."""
-        _, root, _ = self._scale(natural)
-        return symmetrized(root @ root.swapaxes(-1, -2))
+    def _frame(self, natural):
+        """L lower triangular with L L' = A^-1: (..., P, P)."""
+        return np.linalg.cholesky(self._scale(natural)[1])
 
     def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of Lambda by Bartlett's factor: natural parameters (..., D) -> (n_draws, ..., P, P)."""
         rng = check_random_state(random_state)
-        degrees_of_freedom, root, _ = self._scale(natural)
+        degrees_of_freedom, root, _ = self._root(natural)
         shape = (n_draws, *degrees_of_freedom.shape)
         triangle = np.tril(rng.normal(size=(*shape, self.n_features, self.n_features)), k=-1)
         freedom = degrees_of_freedom[..., None] - np.arange(self.n_features)
         squares = rng.chisquare(np.broadcast_to(freedom, (*shape, self.n_features)))
         np.einsum("...pp->...p", triangle)[...] = np.sqrt(squares)
-        factor = root @ triangle
-        return symmetrized(factor @ factor.swapaxes(-1, -2))
+        return from_root(root @ triangle)
 
     def statistics_of(self, value: ArrayLike) -> NDArray[np.float64]:
         """(Lambda, log|Lambda|), flat: (..., P, P) -> (..., D)."""
