@@ -28,7 +28,6 @@ from sklearn_lrvb.displays.selection import (
     checked_features,
     coordinates,
     expected_counts,
-    feature_names,
     in_words,
 )
 from sklearn_lrvb.reports import require_interval
@@ -225,7 +224,7 @@ class ComponentDisplay:
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         require_interval(interval)
-        counts, names = expected_counts(estimator), feature_names(estimator)
+        counts, names = expected_counts(estimator), estimator._feature_names
         checked_components(components, counts, min_count)
         chosen = checked_features(range(min(2, len(names))) if features is None else features, names)
         if len(chosen) > _MOST_FEATURES:
@@ -485,9 +484,7 @@ def _ellipse(mean, covariance, radius, **style):
 
 def _component_covariances(estimator):
     """`covariances_` of any covariance type as one matrix for each component, (K, P, P)."""
-    n_components, n_features = estimator.means_.shape
-    covariances = estimator.covariances_
-    if estimator.covariance_type in ("full", "tied"):
-        return np.broadcast_to(covariances, (n_components, n_features, n_features))
-    by_feature = covariances.reshape(n_components, -1)  # A sphere has one variance for all features.
-    return by_feature[:, :, None] * np.eye(n_features)
+    structure = estimator._fitted.structure
+    covariances = structure.per_component(structure.by_group(estimator.covariances_))
+    # A sphere has one variance for all features.
+    return covariances if structure.is_matrix else covariances[:, :, None] * np.eye(structure.n_features)

@@ -15,7 +15,6 @@ from sklearn_lrvb.displays.selection import (
     checked_feature,
     checked_features,
     coordinates,
-    feature_names,
     in_words,
     is_list,
     parameter_entry,
@@ -201,7 +200,7 @@ class InfluenceDisplay:
         check_is_fitted(estimator)
         if kind not in ("points", "landscape"):
             raise ValueError(f"kind must be 'points' or 'landscape', got {kind!r}.")
-        names = feature_names(estimator)
+        names = estimator._feature_names
         chosen = checked_features(range(min(2, len(names))) if features is None else features, names, 2)
         if kind == "landscape" and len(chosen) < len(names):
             raise ValueError(
@@ -362,7 +361,7 @@ def _influence_function(estimator, target, component, feature, perturb, along):
     check_perturbation(perturb)
     if perturb == "location":
         default = next(iter(feature)) if is_list(feature) else feature
-        names = feature_names(estimator)
+        names = estimator._feature_names
         along = checked_feature("along", default if along is None else along, names)
         label = f"d {name} / d {names[along]} of the point"
     elif along is not None:

@@ -14,7 +14,6 @@ from sklearn_lrvb.displays.selection import (
     all_entries,
     checked_components,
     expected_counts,
-    feature_names,
     is_list,
     row_and_column,
 )
@@ -250,7 +249,7 @@ class PosteriorIntervalDisplay:
         chosen = checked_components(components, expected_counts(estimator), min_count)
         _check_methods(methods)
         of_targets = [estimator._uncertainty.targets[name] for name in targets]
-        is_alone, features_named = len(targets) == 1, feature_names(estimator)
+        is_alone, features_named = len(targets) == 1, estimator._feature_names
         entries = [_entries(of, estimator, chosen, features, is_alone) for of in of_targets]
         rows, panels = np.array([shown for own in entries for shown in own.values()]).T
         _check_number_of_panels(len(set(panels.tolist())))
@@ -392,7 +391,7 @@ def _entries(target, estimator, components, features, is_alone):
     is alone and several panels are under a title that names it.
     """
     n_components, n_features = estimator.means_.shape
-    names, places = feature_names(estimator), all_entries(target, n_features)
+    names, places = estimator._feature_names, all_entries(target, n_features)
     if features is not None and target.n_feature_axes:
         if not is_list(features) or not len(features):
             raise ValueError(f"features must be a list of features, or None for all, got {features!r}.")

@@ -9,12 +9,6 @@ from sklearn_lrvb.gaussian_mixture.arguments import holding
 from sklearn_lrvb.row_blocks import given_rows
 
 
-def feature_names(estimator):
-    """Names of the features, list of P str: those of the training data, or x0, x1 and so on."""
-    numbered = [f"x{p}" for p in range(estimator.n_features_in_)]
-    return [str(name) for name in getattr(estimator, "feature_names_in_", numbered)]
-
-
 def expected_counts(estimator):
     """Expected number of training rows in every component, (K,)."""
     return estimator.mean_precision_ - estimator.mean_precision_prior_
@@ -93,7 +87,7 @@ def parameter_entry(estimator, target, component, feature):
     ValueError
         There is no such target, component or feature, or no such entry off the diagonal.
     """
-    target, names = estimator._uncertainty.targets[target], feature_names(estimator)
+    target, names = estimator._uncertainty.targets[target], estimator._feature_names
     if not _is_index(component, len(estimator.means_)):
         raise ValueError(
             f"component must be an integer from 0 to {len(estimator.means_) - 1}, got {component!r}."

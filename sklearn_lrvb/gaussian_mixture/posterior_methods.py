@@ -216,7 +216,9 @@ class PosteriorMethods(SamplingMethods):
 
     @property
     def _feature_names(self):
-        return getattr(self, "feature_names_in_", [f"x{p}" for p in range(self.n_features_in_)])
+        """Names of the features, list of str: those of the training data, or x0, x1 and so on."""
+        numbered = [f"x{p}" for p in range(self.n_features_in_)]
+        return [str(name) for name in getattr(self, "feature_names_in_", numbered)]
 
     @property
     @refused_as_missing

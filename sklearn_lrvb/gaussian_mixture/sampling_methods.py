@@ -353,9 +353,9 @@ def _posterior_groups(draws, structure, feature_names):
         "precisions": of_precisions,
         "covariances": of_precisions,
     }
-    coords = {"component": np.arange(structure.n_components), "feature": list(feature_names)}
+    coords = {"component": np.arange(structure.n_components), "feature": feature_names}
     if "other_feature" in of_precisions:
-        coords["other_feature"] = list(feature_names)
+        coords["other_feature"] = feature_names
     return {
         "posterior": dataset({name: (axes[name], values) for name, values in draws.items()}, coords, True)
     }
@@ -375,7 +375,7 @@ def _row_groups(log_likelihood, X, sample_weight, row_numbers, feature_names):
     of_rows = {"row": row_numbers}
     groups = {
         "log_likelihood": dataset({"X": (("row",), log_likelihood)}, of_rows, True),
-        "observed_data": dataset({"X": (("row", "feature"), X)}, {**of_rows, "feature": list(feature_names)}),
+        "observed_data": dataset({"X": (("row", "feature"), X)}, {**of_rows, "feature": feature_names}),
     }
     if sample_weight is not None:
         groups["constant_data"] = dataset({"sample_weight": (("row",), sample_weight)}, of_rows)
