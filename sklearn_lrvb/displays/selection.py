@@ -16,7 +16,7 @@ def expected_counts(estimator):
 
 def coordinates(estimator, X, features):
     """Columns of rows in memory, NaN where values are missing: (n_samples, n)."""
-    return given_rows(estimator, X, origin=0.0).X[:, features].astype(np.float64)
+    return given_rows(estimator, X, origin=estimator._fitted.origin).X[:, features].astype(np.float64)
 
 
 def in_words(names):
