@@ -26,7 +26,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Expectations, VariationalPosterior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
-from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import PosteriorUncertainty
+from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import PosteriorUncertainty, read_only
 from sklearn_lrvb.row_blocks import given_rows
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
@@ -112,7 +112,7 @@ class FittedMixture:
             "degrees_of_freedom_prior_": prior.degrees_of_freedom,
             "covariance_prior_": prior.covariance.reshape(structure.prior_shape)[()],
         }
-        return {name: _read_only(arrays[name]) for name in FIT_ARRAYS}
+        return {name: read_only(arrays[name]) for name in FIT_ARRAYS}
 
     def replaced_in(self, estimator):
         """Names of the arrays of an estimator that are not those which the fit reported."""
@@ -140,7 +140,7 @@ class FittedMixture:
         """The mixture that `to_state` described; a pickle forgets that arrays are read-only."""
         model, origin = state["model"], state["origin"]
         public = {name: vars(estimator).get(name) for name in FIT_ARRAYS}
-        arrays = {name: _read_only(value) for name, value in (public | state["arrays"]).items()}
+        arrays = {name: read_only(value) for name, value in (public | state["arrays"]).items()}
         structure, weights = _structure_and_weights(
             model, *state["centred_means"].shape, arrays["weight_concentration_prior_"]
         )
@@ -159,14 +159,6 @@ class FittedMixture:
             prior, state["counts"], state["centred_means"], state["covariance_cholesky"]
         )
         return cls(posterior, origin, model, state["path"].tolist(), arrays)
-
-
-def _read_only(value):
-    """A fitted attribute, whose arrays nobody can change in place any more."""
-    for array in value if isinstance(value, tuple) else (value,):
-        if isinstance(array, np.ndarray):
-            array.flags.writeable = False
-    return value
 
 
 def _structure_and_weights(model, n_components, n_features, prior_concentration):

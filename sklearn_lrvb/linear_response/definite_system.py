@@ -227,29 +227,22 @@ class ResponseSystem:
         """S^-1 b."""
         first, last = self._first, self._last
         if not first.size:
-            return self._half_transposed(self._half(right))
+            return self._half(self._half(right), transposed=True)
         solution = np.empty(right.shape)
         of_first = self._sparse.solve(np.ascontiguousarray(right[first]))
-        solution[last] = self._half_transposed(self._half(right[last] - self._coupling @ of_first))
+        half = self._half(right[last] - self._coupling @ of_first)
+        solution[last] = self._half(half, transposed=True)
         of_first -= self._sparse.solve(np.ascontiguousarray(self._coupling.T @ solution[last]))
         solution[first] = of_first
         return solution
 
-    def _half(self, right):
-        """W' b, where W W' is the inverse of the Schur complement of the last rows."""
+    def _half(self, right, transposed=False):
+        """W' b, or W b, where W W' is the inverse of the Schur complement of the last rows."""
         if self._inverse_root is not None:
-            return self._inverse_root.T @ right
-        return (
-            solve_triangular(self._cholesky, right, lower=True, check_finite=False) if len(right) else right
-        )
-
-    def _half_transposed(self, half):
-        """W times a `_half`."""
-        if self._inverse_root is not None:
-            return self._inverse_root @ half
-        if not len(half):
-            return half
-        return solve_triangular(self._cholesky, half, lower=True, trans=1, check_finite=False)
+            return (self._inverse_root if transposed else self._inverse_root.T) @ right
+        if not len(right):
+            return right
+        return solve_triangular(self._cholesky, right, lower=True, trans=int(transposed), check_finite=False)
 
     def _eliminate_first(self, matrix):
         """The dense Schur complement of the last rows."""

@@ -249,6 +249,7 @@ class DualInformation(_FactoredInformation):
         self.factor = factor
         # With E the root of the shares that remain, S = E (I - T' B B' T) E, where T T' = R of what remains.
         self._remaining = remaining
+        self._share_roots = np.sqrt(np.ones(len(complete)) if remaining is None else remaining)[:, None]
         self._rest = complete if remaining is None else complete.remaining(remaining)
         self.has_kernels = remaining is None
 
@@ -294,20 +295,12 @@ class DualInformation(_FactoredInformation):
     def _scaled_system(self):
         root = self._times_columns(np.eye(len(self._matrix)))
         system = np.eye(len(self)) - root @ root.T
-        return system if self._remaining is None else self._times_shares(self._times_shares(system).T)
+        return self._share_roots * (self._share_roots * system).T
 
     def _scaled_product(self, array):
         """S array."""
-        scaled = self._times_shares(array)
-        return self._times_shares(scaled - self._times_columns(self._columns_times(scaled)))
-
-    def _times_shares(self, array):
-        """E array: (D, c) -> (D, c)."""
-        return array if self._remaining is None else np.sqrt(self._remaining)[:, None] * array
-
-    def _over_shares(self, array):
-        """E^-1 array: (D, c) -> (D, c)."""
-        return array if self._remaining is None else array / np.sqrt(self._remaining)[:, None]
+        scaled = self._share_roots * array
+        return self._share_roots * (scaled - self._times_columns(self._columns_times(scaled)))
 
     def _times_columns(self, weights):
         """T' B weights: (m, c) -> (D, c)."""
@@ -322,11 +315,11 @@ class DualInformation(_FactoredInformation):
         return np.concatenate([known, self._solve_lower(self.factor.responses(index))])
 
     def _solve_scaled(self, scaled):
-        solution = self._over_shares(scaled)
+        solution = scaled / self._share_roots
         if len(self._matrix):
             weights = self._solve_upper(self._solve_lower(self._columns_times(solution)))
-            solution = solution + self._times_columns(weights)
-        return self._over_shares(solution)
+            solution += self._times_columns(weights)
+        return solution / self._share_roots
 
     @cached_property
     def _root_blocks(self):
@@ -349,13 +342,13 @@ class DualInformation(_FactoredInformation):
 
     def _inverse_root_times(self, scaled):
         if not len(self._matrix):
-            return self._over_shares(scaled)
+            return scaled / self._share_roots
         solution, after = scaled.copy(), np.zeros((len(self._matrix), scaled.shape[1]))
         for block, inside, solved, root in self._root_blocks:
             right = solution[block] + solve_triangular(root, solved @ after, lower=True)
             solution[block] = solve_triangular(root, right, lower=True, trans="T")
             after += inside.T @ solution[block]
-        return self._over_shares(solution)
+        return solution / self._share_roots
 
     def _sum_sweeps_scaled(self, scaled):
         if self._remaining is not None:

@@ -187,31 +187,23 @@ class PosteriorCopula:
     ----------
     targets : Targets
     information : ObservedInformation, positive definite
+
+    Attributes
+    ----------
+    n_breaks : int, number of breaks of the stick, B
+    n_normals : int, number of standard normal variables of a draw; its responses are B + K P + S Q
+    logit_jacobian : (K, B), J' = (V_pi + C)^-1 Cov(log pi, l)
     """
 
     def __init__(self, targets, information):
         self.targets = targets
-        self._posterior = targets.posterior
+        self._posterior, self._structure = targets.posterior, targets.posterior.structure
         self._information = information
-
-    @property
-    def _structure(self):
-        return self._posterior.structure
-
-    @property
-    def n_breaks(self):
-        """Number of breaks of the stick, B."""
-        return len(self.logit_deviations)
-
-    @property
-    def n_responses(self):
-        """Number of responses of a draw, B + K P + S Q: of free parameters."""
-        return self.n_breaks + self._structure.n_coefficients - self._structure.n_components
-
-    @property
-    def n_normals(self):
-        """Number of standard normal variables of a draw."""
-        return self._structure.n_coefficients + self.n_breaks
+        self._sticks = self._posterior.prior.weights
+        self._logit_covariance = self._sticks.logit_covariance_with_log(self._posterior.counts)
+        self.n_breaks = len(self._logit_covariance)
+        self.n_normals = self._structure.n_coefficients + self.n_breaks
+        self.logit_jacobian = self._posterior.count_response(self._logit_covariance).T
 
     def responses(self, normals):
         """Responses of standard normal variables: (n, n_normals) -> (n, n_responses)."""
@@ -258,19 +250,6 @@ class PosteriorCopula:
 
     # Weights.
 
-    @property
-    def _sticks(self):
-        return self._posterior.prior.weights
-
-    @cached_property
-    def logit_jacobian(self):
-        """J' = (V_pi + C)^-1 Cov(log pi, l), (K, number of breaks)."""
-        return self._posterior.count_response(self._logit_covariance).T
-
-    @property
-    def _logit_covariance(self):
-        return self._sticks.logit_covariance_with_log(self._posterior.counts)
-
     @cached_property
     def logit_excess_root(self):
         """Y with Y' Y = Cov_q(l) - J R J'."""
@@ -300,17 +279,13 @@ class PosteriorCopula:
 
     @cached_property
     def random_factors(self):
-        """`RandomFactors` of the precisions."""
-        return self._structure.random_factors_type(
-            self._precision_deviations, self._posterior.effective_degrees_of_freedom
-        )
-
-    @cached_property
-    def _precision_deviations(self):
-        """Standard deviations of precisions in their own frames, (S, ...)."""
-        structure, coordinates = self._posterior.structure, self.targets["precisions"].coordinates()
+        """`RandomFactors` of the precisions, by their standard deviations in their own frames."""
+        structure, coordinates = self._structure, self.targets["precisions"].coordinates()
         deviations = self._deviations[coordinates].reshape(structure.n_groups, structure.n_quadratic)
-        return np.abs(structure.own_precision_response(deviations))
+        return structure.random_factors_type(
+            np.abs(structure.own_precision_response(deviations)),
+            self._posterior.effective_degrees_of_freedom,
+        )
 
 
 _LOG_2_PI = math.log(2.0 * math.pi)

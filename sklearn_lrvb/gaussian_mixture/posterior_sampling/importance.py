@@ -8,7 +8,6 @@ Journal of Machine Learning Research 25 (2024), 1-58. Its shape is estimated by 
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp
@@ -84,58 +83,37 @@ _NEARLY_EQUAL = 0.95
 _LARGEST_K_HAT, _LEAST_EFFECTIVE_DRAWS, _LEAST_EFFECTIVE_SHARE = 0.7, 100, 0.2
 
 
-@dataclass(frozen=True)
 class ImportanceWeights:
     """Smoothed weights of draws, and what they say of the evidence.
 
-    Attributes
+    Parameters
     ----------
     log_ratios : (n,), log p(X, theta) less the log density of the draw
+
+    Attributes
+    ----------
+    log_ratios : (n,), as given
+    weights : (n,), smoothed, which sum to one
+    effective_draws : float, number of equally weighted draws that are worth as much
+    k_hat : float, shape of the weights' tail; 0 where they are so nearly equal that it is noise
+    are_reliable : bool, whether results can be relied on
+    log_evidence : float
+        log of the mean smoothed ratio: the part of log p(X) that belongs to the mode of the draws.
+    log_evidence_bound : float, mean of the log ratios: a lower bound on log p(X), by Jensen's inequality
+    log_evidence_bound_error : float, standard error of the bound, in nats
     """
 
-    log_ratios: np.ndarray
-
-    @cached_property
-    def _smoothed(self):
-        return pareto_smoothed(self.log_ratios)
-
-    @property
-    def weights(self):
-        """Smoothed weights, which sum to one: (n,)."""
-        smoothed = self._smoothed[0]
-        return np.exp(smoothed - logsumexp(smoothed))
-
-    @property
-    def effective_draws(self):
-        """Number of equally weighted draws that are worth as much."""
-        return float(1.0 / np.square(self.weights).sum())
-
-    @property
-    def k_hat(self):
-        """Shape of the weights' tail; 0 where they are so nearly equal that it is noise."""
-        nearly_equal = self.effective_draws > _NEARLY_EQUAL * len(self.log_ratios)
-        return 0.0 if nearly_equal else float(self._smoothed[1])
-
-    @property
-    def are_reliable(self):
-        """Whether results can be relied on."""
-        least = max(_LEAST_EFFECTIVE_DRAWS, _LEAST_EFFECTIVE_SHARE * len(self.log_ratios))
-        return bool(self.k_hat <= _LARGEST_K_HAT and self.effective_draws >= least)
-
-    @property
-    def log_evidence(self):
-        """log of the mean smoothed ratio: the part of log p(X) that belongs to the mode of the draws."""
-        return float(logsumexp(self._smoothed[0]) - np.log(len(self.log_ratios)))
-
-    @property
-    def log_evidence_bound(self):
-        """Mean of the log ratios: a lower bound on log p(X), by Jensen's inequality."""
-        return float(np.mean(self.log_ratios))
-
-    @property
-    def log_evidence_bound_error(self):
-        """Standard error of `log_evidence_bound`, in nats."""
-        return float(np.std(self.log_ratios) / np.sqrt(len(self.log_ratios)))
+    def __init__(self, log_ratios):
+        smoothed, k_hat = pareto_smoothed(log_ratios)
+        n_draws, log_sum = len(log_ratios), logsumexp(smoothed)
+        self.log_ratios, self.weights = log_ratios, np.exp(smoothed - log_sum)
+        self.effective_draws = float(1.0 / np.square(self.weights).sum())
+        self.k_hat = 0.0 if self.effective_draws > _NEARLY_EQUAL * n_draws else float(k_hat)
+        least = max(_LEAST_EFFECTIVE_DRAWS, _LEAST_EFFECTIVE_SHARE * n_draws)
+        self.are_reliable = bool(self.k_hat <= _LARGEST_K_HAT and self.effective_draws >= least)
+        self.log_evidence = float(log_sum - np.log(n_draws))
+        self.log_evidence_bound = float(np.mean(log_ratios))
+        self.log_evidence_bound_error = float(np.std(log_ratios) / np.sqrt(n_draws))
 
     def resampled(self, n_draws, random_state):
         """Indices of draws, by systematic resampling, in random order: int array (n_draws,)."""

@@ -84,8 +84,8 @@ def _divergences(parameters):
     axes = tuple(range(-structure.identity.ndim, 0))
     costs = np.empty((len(roots), structure.n_components, structure.n_components))
     for k, share in enumerate(posterior.counts / posterior.counts.sum()):
-        spread = np.square(_roots_in_frame(posterior, roots, k)).sum(axis=axes)
-        of_groups = structure.power * spread - structure.log_determinants(parameters.draws.factors)
+        traces = np.square(_roots_in_frame(posterior, roots, k)).sum(axis=axes)
+        of_groups = structure.power * traces - structure.log_determinants(parameters.draws.factors)
         gaps = structure.transformed(roots, parameters.means - parameters.origin - posterior.centred_means[k])
         own = posterior.structure.log_determinants(posterior.covariance_cholesky)
         costs[:, k] = share * (of_groups + own + np.square(gaps).sum(axis=-1))

@@ -70,14 +70,8 @@ class PosteriorSampler:
 
     def __init__(self, uncertainty):
         self._uncertainty = uncertainty
-        self.fitted = uncertainty.fitted
-        self._source = uncertainty.source
-        self._targets = uncertainty.fitted.targets
-
-    @property
-    def posterior(self):
-        """The fitted `VariationalPosterior`."""
-        return self.fitted.posterior
+        self.fitted, self.posterior = uncertainty.fitted, uncertainty.fitted.posterior
+        self._source, self._targets = uncertainty.source, uncertainty.targets
 
     @cached_property
     def _information(self):

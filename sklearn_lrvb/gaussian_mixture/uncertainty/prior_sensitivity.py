@@ -27,10 +27,9 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupi
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 
 _MAX_DERIVATIVES = 200_000_000  # Largest number of derivatives that are kept at once, 1.6 GB.
-_SCALARS = ("weight_concentration_prior", "mean_precision_prior", "degrees_of_freedom_prior")
 
 
-# The hyperparameters whose changes are compared.
+# The hyperparameters whose changes are compared, numbers first.
 DIRECTIONS = (
     "weight_concentration_prior",
     "mean_precision_prior",
@@ -145,7 +144,7 @@ def prior_sensitivity(uncertainty, name, per_std=False):
         first, last = last, last + len(coefficients)
         of_scalars[first:last] += coefficients @ scalar_sources
         of_mean[first:last], of_covariance[first:last] = response.gradients(coefficients)
-    gradients = dict(zip(_SCALARS, of_scalars.T, strict=True))
+    gradients = dict(zip(DIRECTIONS[:3], of_scalars.T, strict=True))
     gradients |= {"mean_prior": of_mean, "covariance_prior": of_covariance}
     if per_std:
         std = uncertainty.flat_std(name)

@@ -49,10 +49,12 @@ _FORMED_TO_PICKLE_BYTES = 2**26  # Size of the largest matrix that is formed onl
 _RELATIVE_TOLERANCE = 1e-9
 
 
-def _read_only(array):
-    """The array, protected from writing by the user because it is cached."""
-    array.setflags(write=False)
-    return array
+def read_only(value):
+    """A value, an array or a tuple of some, that the user cannot change in place any more."""
+    for array in value if isinstance(value, tuple) else (value,):
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
+    return value
 
 
 class PosteriorUncertainty:
@@ -86,7 +88,7 @@ class PosteriorUncertainty:
     def from_state(cls, state, fitted):
         """The object that `to_state` described."""
         uncertainty = cls(fitted, InformationSource.from_state(state, fitted))
-        uncertainty._std = {target: _read_only(std) for target, std in state["std"].items()}
+        uncertainty._std = {target: read_only(std) for target, std in state["std"].items()}
         return uncertainty
 
     # Covariances.
@@ -136,7 +138,7 @@ class PosteriorUncertainty:
     @cached_property
     def parameter_covariance(self):
         """Covariance of theta, (D, D)."""
-        return _read_only(self.covariance(PARAMETERS, "lrvb"))
+        return read_only(self.covariance(PARAMETERS, "lrvb"))
 
     def mean_covariances(self):
         """LRVB covariance of each component's mean by itself, (K, P, P)."""
@@ -166,19 +168,19 @@ class PosteriorUncertainty:
             return self._std[name]
         used = self.information([name]) if information is None else information
         with self.source.threads():
-            std = _read_only(np.sqrt(variance(self.targets[name], used)))
+            std = read_only(np.sqrt(variance(self.targets[name], used)))
         if information is None:
             self._std[name] = std
         return std
 
     def std(self, name):
         """LRVB standard deviations, in the shape of the attribute."""
-        return _read_only(self.targets[name].shaped(self.flat_std(name)))
+        return read_only(self.targets[name].shaped(self.flat_std(name)))
 
     @cached_property
     def parameter_std(self):
         """Standard deviations of theta, (D,)."""
-        return _read_only(np.concatenate([self.flat_std(name) for name in PARAMETERS]))
+        return read_only(np.concatenate([self.flat_std(name) for name in PARAMETERS]))
 
     def margins(self, name, information=None):
         """Posterior means, standard deviations and intervals of the flat entries of a target.
