@@ -35,26 +35,25 @@ gm/e_step/e_step.py : gm/e_step gm/test_sample_weight.py
 gm/posterior/variational_posterior.py : gm/posterior gm/information/test_observed_information.py gm/fitting/test_ascent.py gm/fitting/test_degenerate_fits.py
   first = of_rows.first + self.prior => first = of_rows.first - self.prior
   in_q = -self._log_determinants if prior.independent else expected => in_q = expected
-  noise = self.reg_covar * structure.power * => noise = self.reg_covar *
+  return self.reg_covar * self.structure.power * => return self.reg_covar *
+  prior.degrees_of_freedom + structure.power * self.group_counts => prior.degrees_of_freedom + self.group_counts
   variance = 0.25 * structure.wisharts => variance = 0.5 * structure.wisharts
   varies = np.all(structure => varies = np.any(structure
 gm/posterior/mixture_prior.py : gm/posterior gm/fitting/test_row_span.py gm/fitting/test_noise_cost.py
   return self.prior_variance + self.reg_covar * counts => return self.prior_variance
-  structure.power * structure.per_group(counts) => structure.per_group(counts)
+  wisharts.freedom_of_means if self.independent else 0 => wisharts.freedom_of_means
 gm/posterior/weight_priors.py : gm/posterior gm/uncertainty/test_targets.py
   len(stick), k=-1).T => len(stick)).T
   np.eye(self.n_components) - self.mean(counts)[:, None] => np.eye(self.n_components) - self.mean(counts)
   return mean / mean.sum() => return mean
-gm/covariance_structures/matrices.py : gm/covariance_structures gm/test_value_range.py gm/uncertainty/test_leave_one_out.py
+gm/covariance_structures/structures.py : gm/covariance_structures gm/test_value_range.py gm/uncertainty/test_leave_one_out.py
   np.linalg.norm(shifts) > _FAR => np.linalg.norm(shifts) < _FAR
   precisions = self.gram(self.transposed(whiteners)) => precisions = self.gram(whiteners)
-gm/covariance_structures/scales.py : gm/covariance_structures
   np.broadcast_to(2.0 * whiteners * curvature => np.broadcast_to(whiteners * curvature
-gm/covariance_structures/base.py : gm/covariance_structures gm/information gm/test_missing_values.py
-  - reg_covar * self.power * self.gram(whiteners) => - reg_covar * self.gram(whiteners)
+gm/covariance_structures/structures.py : gm/covariance_structures gm/information gm/test_missing_values.py
   monomials[quadratic:] += spread => monomials[quadratic:] -= spread
 gm/covariance_structures/wisharts.py : gm/covariance_structures gm/fitting/test_component_statistics.py gm/posterior
-  self._freedom_of_means = self.power * self.n_means => self._freedom_of_means = self.n_means
+  self.freedom_of_means = self.power * self.n_means => self.freedom_of_means = self.n_means
   log_det_scaled = log_determinants + self._size => log_det_scaled = log_determinants - self._size
 gm/covariance_structures/full_pair.py : gm/covariance_structures/test_full_pair.py gm/information
   own -= monomials[some, :1] * scaled_origin => own += monomials[some, :1] * scaled_origin
@@ -79,7 +78,7 @@ gm/fitting/acceleration.py : gm/fitting/test_acceleration.py gm/fitting/test_asc
   2.0 * min(recent) > recent[0] => 2.0 * min(recent) > recent[-1]
 gm/fitting/ascent.py : gm/fitting/test_ascent.py gm/fitting/test_restarts.py gm/fitting/test_degenerate_fits.py
   self.information.definiteness("probe") is Definiteness.INDEFINITE => False
-  away = None if fit.is_definite else self._escaped(fit) => away = None
+  away = self._escaped(fit) if fit.is_indefinite else None => away = None
   after_step(0.5**halving * step) => after_step(step)
   return 0.5 * distance**2 < => return distance**2 <
   n_ends = 1 + ceil( => n_ends = ceil(

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.matrices import FullCovariance
+from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import FullCovariance
 from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import _FORMED_TO_PICKLE_BYTES
 
 ROOT = Path(__file__).parent.parent

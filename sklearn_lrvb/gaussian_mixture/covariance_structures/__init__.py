@@ -1,15 +1,16 @@
 """Covariance structures: everything that depends on the shape of the components' covariance matrices.
 
-`base` declares the interface; `matrices` and `scales` implement it, with the help of `wisharts` for
-q(Lambda), of `random_factors` for draws and of `full_pair` for the missing information.
+`structures` has the interface and the four types, which take `wisharts` for q(Lambda) and `random_factors`
+for draws. `full_pair` has what the missing information needs of components with a matrix each.
 `tests/structure_check.py` tests whether the methods of a structure fit together.
 """
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.base import CovarianceStructure
-from sklearn_lrvb.gaussian_mixture.covariance_structures.matrices import FullCovariance, TiedCovariance
-from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
+from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import (
+    CovarianceStructure,
     DiagonalCovariance,
+    FullCovariance,
     SphericalCovariance,
+    TiedCovariance,
 )
 
 COVARIANCE_STRUCTURES = {

@@ -10,7 +10,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures import (
     COVARIANCE_STRUCTURES,
     CovarianceStructure,
 )
-from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import DiagonalCovariance
+from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import DiagonalCovariance
 
 CALLED = sorted(CovarianceStructure.__abstractmethods__ - {"random_factors_type", "entry_names"})
 WRITES_INTO = {"write_entries": 1, "whiten_into": 3}  # which argument is written to

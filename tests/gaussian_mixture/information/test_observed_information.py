@@ -34,10 +34,11 @@ from catalogue import (
 from dense_reference import DenseReference
 from sklearn.base import clone
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.matrices import FullCovariance, TiedCovariance
-from sklearn_lrvb.gaussian_mixture.covariance_structures.scales import (
+from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import (
     DiagonalCovariance,
+    FullCovariance,
     SphericalCovariance,
+    TiedCovariance,
 )
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames

@@ -1,4 +1,4 @@
-"""The interface of a covariance structure, and the methods that all structures share.
+"""Covariance structures: the interface with the methods that all share, then matrices, then scales.
 
 *Conventions.* K components, P features (coordinates of rows; of a row's projection, if the structure has more
 dimensions than features), S precision groups: the components of a group share one precision,
@@ -28,6 +28,18 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import lapack
+
+from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import BartlettFactors, GammaFactors
+from sklearn_lrvb.gaussian_mixture.covariance_structures.wisharts import Wisharts
+from sklearn_lrvb.symmetric_matrices import (
+    cholesky_factors,
+    from_unique_entries,
+    scaled_to_unit_diagonal,
+    symmetrized,
+    unique_entries,
+    upper_triangle,
+)
 
 # Largest number of monomials for each component, by measurement, at which forming them costs less than a
 # frame that all components share saves, where every component has a matrix of its own.
@@ -528,3 +540,461 @@ class CovarianceStructure(ABC):
         """d Lambda^-1 = a/power W^-1 B W^-T: (..., S, Q) -> (..., S, ...)."""
         scale = self._feature_norm / self.power
         return scale * self.congruence(covariance_cholesky, self.unflattened(quadratic))
+
+
+# Ratio of two columns' standard deviations below which the eigenvectors of a covariance keep all columns.
+_MAX_RATIO_OF_UNITS = 1e4
+
+# Distance of a component from the origin, in its own standard deviations, from which its mean is subtracted
+# from the rows before they are whitened: a difference of whitened vectors would lose more than three digits.
+_FAR = 1000.0
+
+
+def _are_far(shifts):
+    """Whether some component is far from the origin, given W_k m_k, (K, P)."""
+    return np.linalg.norm(shifts) > _FAR
+
+
+class MatrixStructure(CovarianceStructure):
+    """Precision matrices (P, P), or their restrictions to P of ``n_dimensions``."""
+
+    random_factors_type = BartlettFactors
+
+    def __init__(self, n_components, n_features, n_dimensions=None):
+        row, column = upper_triangle(n_features)
+        super().__init__(
+            n_components,
+            n_features,
+            np.eye(n_features),
+            np.where(row == column, 1.0, 2.0),
+            Wisharts(n_dimensions or n_features, n_means=n_components if self.shares_precision else 1),
+            n_dimensions,
+        )
+
+    def resized(self, n_components):
+        """The same structure for another number of components."""
+        return type(self)(n_components, self.n_features, self.n_dimensions)
+
+    def projected(self, n_features):
+        """The structure of the same model for rows that are projected onto a subspace of this size."""
+        return type(self)(self.n_components, n_features, self.n_dimensions)
+
+    # Statistics.
+
+    def entries(self, statistics):
+        """Upper triangles, row by row: (..., P, P) -> (..., Q)."""
+        return unique_entries(statistics)
+
+    def from_entries(self, entries):
+        """Inverse of `entries`: (..., Q) -> (..., P, P)."""
+        return from_unique_entries(entries, self.n_features)
+
+    def diagonal(self, statistics):
+        """Diagonals, (..., P, P) -> (..., P)."""
+        return np.einsum("...pp->...p", statistics)
+
+    def write_entries(self, rows, entries):
+        """Write y_p y_q, p <= q: (P, n) into (Q, n)."""
+        start = 0
+        for p, row in enumerate(rows):
+            stop = start + len(rows) - p
+            np.multiply(rows[p:], row, out=entries[start:stop])
+            start = stop
+
+    def statistic_by_row(self, vectors):
+        """v v': (P, n) -> (n, P, P)."""
+        return np.einsum("pn,qn->npq", vectors, vectors)
+
+    def second_moments(self, whitened, weights):
+        """Sums of weight y y' in every group: (K, P, n), (K, n) -> (S, P, P)."""
+        moments = symmetrized(np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1)))
+        if len(moments) == self.n_groups:
+            return moments
+        return moments.sum(axis=0, keepdims=True)
+
+    def sum_of_squares(self, vectors, weights):
+        """Sums of weight v v' within the groups, exactly symmetric: (K, P), (K,) -> (S, P, P)."""
+        if self.shares_precision:
+            return symmetrized(weights * vectors.T @ vectors)[None]
+        return vectors[:, :, None] * vectors[:, None, :] * weights[:, None, None]
+
+    def curvature_products(self, curvature, whitened):
+        """y' B y: (S, P, P), (K, P, n) -> (K, n)."""
+        return np.einsum("kpn,kpn->kn", np.matmul(curvature, whitened), whitened)
+
+    # Maps.
+
+    def cholesky(self, covariances):
+        """Lower Cholesky factors, NaN where a matrix is singular to working precision: (n, P, P)."""
+        return cholesky_factors(covariances)
+
+    def scaled_frames(self, scale):
+        """Diagonal matrices of the columns' scale, (P,) -> (S, P, P)."""
+        return np.repeat(np.diag(scale)[None], self.n_groups, axis=0)
+
+    def whiteners(self, covariance_cholesky):
+        """Inverses of lower triangular matrices, (n, P, P)."""
+        whiteners = np.empty_like(covariance_cholesky, order="C")
+        for whitener, factor in zip(whiteners, covariance_cholesky, strict=True):
+            # LAPACK sees the transposes, in its own memory order. Their zeros below the diagonal stay.
+            whitener[...] = lapack.dtrtri(factor.T, lower=False)[0].T
+        return whiteners
+
+    def transposed(self, maps):
+        """Transposed matrices, (n, P, P) -> (n, P, P)."""
+        return maps.swapaxes(-1, -2)
+
+    def composed(self, maps, others):
+        """Matrix products, (n, P, P)."""
+        return maps @ others
+
+    def transformed(self, maps, vectors):
+        """Every component's matrix times its vector: (S, P, P) or (n, S, P, P), (..., K, P) to the last."""
+        if vectors.ndim == 2 or maps.ndim > 3:
+            return np.matmul(maps, vectors[..., None])[..., 0]
+        by_component = np.moveaxis(vectors, -2, 0)
+        n_components, *lead, n_features = by_component.shape
+        images = by_component.reshape(n_components, -1, n_features) @ maps.swapaxes(-1, -2)
+        return np.moveaxis(images.reshape(n_components, *lead, n_features), 0, -2)
+
+    def outer_products(self, vectors, others):
+        """v w', summed in the groups: (..., K, P), (..., K, P) -> (..., S, P, P)."""
+        if self.shares_precision:
+            return (vectors.swapaxes(-1, -2) @ others)[..., None, :, :]
+        return vectors[..., :, None] * others[..., None, :]
+
+    def triangular(self, maps):
+        """By QR decompositions, which keep digits of nearly singular M: (n, P, P) -> (n, P, P)."""
+        factors = np.linalg.qr(self.transposed(maps), mode="r").swapaxes(-1, -2)
+        return factors * np.copysign(1.0, self.diagonal(factors))[..., None, :]
+
+    def congruence(self, maps, statistics):
+        """M s M': (S, P, P), (..., S, P, P) -> (..., S, P, P)."""
+        return maps @ statistics @ maps.swapaxes(-1, -2)
+
+    def gram(self, maps):
+        """M M': (..., S, P, P) -> (..., S, P, P)."""
+        # A product of one array with its transpose takes half the flops of others.
+        return maps @ maps.swapaxes(-1, -2)
+
+    def average_cholesky(self, covariance_cholesky, shares):
+        """Lower factor of the average covariance by a QR decomposition: (S, P, P), (S,) -> (1, P, P)."""
+        if len(covariance_cholesky) == 1:
+            return covariance_cholesky
+        stacked = np.sqrt(shares)[:, None, None] * self.transposed(covariance_cholesky)
+        return np.linalg.qr(stacked.reshape(-1, self.n_features), mode="r").T[None]
+
+    def scale_divergences(self, roots):
+        """trace(R) - log|R| - P with R = M M' and M lower triangular: (S, P, P) -> (S,)."""
+        below = roots.copy()
+        self.diagonal(below)[...] = 0.0
+        return super().scale_divergences(roots) + np.einsum("spq,spq->s", below, below)
+
+    # Rows.
+
+    def whiten_into(self, whitener, center, block, rows):
+        """Write rows in one frame: (1, P, P), (P,), (P, n) into (P, n)."""
+        np.matmul(whitener[0], block, out=rows)
+        rows -= (whitener[0] @ center)[:, None]
+
+    def pulled_back(self, whiteners, whitened):
+        """W'y: (K, P, n) -> (K, n, P)."""
+        return whitened.transpose(0, 2, 1) @ whiteners
+
+    def squares_by_row(self, covariance_cholesky, vectors, noise):
+        """Trace of (L L')^-1 (v v' + noise): (n, P, P), (P, n), (P, P) -> (n,)."""
+        if not noise.any():
+            whitened = np.linalg.solve(covariance_cholesky, vectors.T[:, :, None])
+            return np.square(whitened).sum(axis=(1, 2))
+        whiteners = np.linalg.inv(covariance_cholesky)
+        squares = np.square(whiteners @ vectors.T[:, :, None]).sum(axis=(1, 2))
+        precisions = self.gram(self.transposed(whiteners))
+        return squares + np.einsum("npq,pq->n", precisions, noise)
+
+    # Features.
+
+    def quadratic_entries(self, whitened, origin, index):
+        """Some quadratic features of one component, without forming the others: int array (m,) -> (m, n)."""
+        row, column = (coordinates[index] for coordinates in upper_triangle(self.n_features))
+        products = whitened[row] * whitened[column] - origin[row, column, None]
+        products *= np.where(row == column, np.sqrt(0.5), 1.0)[:, None]
+        return products
+
+    def quadratic_kernel(self, whitened, others, inner_products, origin):
+        """Inner products of quadratic features: (P, n), (P, m), (n, m) -> (n, m)."""
+        kernel = np.square(inner_products)
+        kernel -= np.einsum("pn,pn->n", whitened, origin @ whitened)[:, None]
+        kernel -= np.einsum("pn,pn->n", others, origin @ others)
+        kernel += np.einsum("pq,pq->", origin, origin)
+        kernel *= 0.5
+        return kernel
+
+    def quadratic_products(self, whitened, others, origin):
+        """Inner products of quadratic features, row by row: (P, n), (P, n), (P, P) -> (n,)."""
+        products = np.square(np.einsum("pn,pn->n", whitened, others))
+        products -= np.einsum("pn,pn->n", whitened, origin @ whitened)
+        products -= np.einsum("pn,pn->n", others, origin @ others)
+        return 0.5 * (products + np.einsum("pq,pq->", origin, origin))
+
+    # Influence functions: values and gradients of a + b.y + y'B y.
+
+    def values(self, constant, linear, curvature):
+        """As in every structure; a few functions are computed from b + B y, which is smaller than y y'."""
+        n_functions, n_features = linear.shape
+        if n_functions * n_features >= self.n_quadratic:
+            return super().values(constant, linear, curvature)
+        slope_map = np.concatenate([linear[:, :, None], curvature], axis=2).reshape(-1, 1 + n_features)
+        coefficients = self.entry_coefficients(curvature)
+
+        def values(rows, spread=None):
+            with_one = np.concatenate([np.ones((1, rows.shape[1])), rows])
+            slopes = (slope_map @ with_one).reshape(n_functions, n_features, -1)
+            values = np.einsum("dpn,pn->dn", slopes, rows) + constant[:, None]
+            return values if spread is None else values + coefficients @ spread
+
+        return values
+
+    def gradients(self, whiteners, linear, curvature):
+        """Sums over components of weight W'(b + 2 B y), for many functions.
+
+        Parameters
+        ----------
+        linear : (d, K, P)
+        curvature : (d, S, P, P)
+
+        Returns
+        -------
+        callable, weights (K, n), whitened rows (K, P, n), written to (n, d, P)
+        """
+        n_functions, n_features = len(linear), self.n_features
+        back = self.transposed(whiteners)
+        slope = self.transformed(back, linear).transpose(1, 0, 2)  # (K, d, P)
+        bent = np.broadcast_to(
+            2.0 * back @ curvature, (n_functions, self.n_components, n_features, n_features)
+        ).transpose(1, 3, 0, 2)
+        gradient_map = np.concatenate([slope[:, None], bent], axis=1)
+        gradient_map = gradient_map.reshape(self.n_components * (1 + n_features), -1)
+
+        def gradients(weights, whitened, out):
+            stacked = np.empty((len(weights), 1 + n_features, len(out)))
+            stacked[:, 0] = weights
+            np.multiply(weights[:, None], whitened, out=stacked[:, 1:])
+            np.matmul(stacked.reshape(len(gradient_map), -1).T, gradient_map, out=out.reshape(len(out), -1))
+
+        return gradients
+
+    # Random numbers and names.
+
+    def draw(self, random_state, mean, covariance, n_rows):
+        """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P).
+
+        Where the columns' units differ so much that the eigenvectors of the covariance would lose the small
+        ones, those of the correlations are used instead.
+        """
+        correlations, scale = scaled_to_unit_diagonal(covariance)
+        if scale.max() < _MAX_RATIO_OF_UNITS * scale.min():
+            return random_state.multivariate_normal(mean, covariance, n_rows)
+        return mean + scale * random_state.multivariate_normal(np.zeros_like(mean), correlations, n_rows)
+
+    def entry_names(self, feature_names):
+        """Names such as "x1,x2"."""
+        rows, columns = upper_triangle(self.n_features)
+        return [f"{feature_names[p]},{feature_names[q]}" for p, q in zip(rows, columns, strict=True)]
+
+
+class FullCovariance(MatrixStructure):
+    """Every component has a precision matrix of its own."""
+
+    def whiten(self, whiteners, centred_means, block):
+        """Rows in every component's frame: (P, n) -> (K, P, n)."""
+        shifts = self.transformed(whiteners, centred_means)
+        if _are_far(shifts):
+            return whiteners @ (block - centred_means[:, :, None])
+        maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
+        with_one = np.concatenate([np.ones((1, block.shape[1])), block])
+        return (maps @ with_one).reshape(len(centred_means), self.n_features, -1)
+
+
+class TiedCovariance(MatrixStructure):
+    """All components share one precision matrix."""
+
+    shares_precision = True
+
+    def whiten(self, whiteners, centred_means, block):
+        """Rows in every component's frame: (P, n) -> (K, P, n)."""
+        shifts = self.transformed(whiteners, centred_means)
+        if _are_far(shifts):
+            return whiteners @ (block - centred_means[:, :, None])
+        return (whiteners[0] @ block)[None] - shifts[:, :, None]
+
+
+class ScaleStructure(CovarianceStructure):
+    """Precisions are numbers, Q of them for a component: one for every feature or one for all."""
+
+    random_factors_type = GammaFactors
+
+    @abstractmethod
+    def statistic(self, vectors):
+        """s(y) of rows: (..., P, n) -> (..., Q, n)."""
+
+    # Statistics, which are their own entries.
+
+    def entries(self, statistics):
+        """The statistics unchanged, (..., Q)."""
+        return statistics
+
+    def from_entries(self, entries):
+        """The entries unchanged, (..., Q)."""
+        return entries
+
+    def diagonal(self, statistics):
+        """The statistics unchanged, (..., Q)."""
+        return statistics
+
+    def write_entries(self, rows, entries):
+        """Write s(y): (P, n) into (Q, n)."""
+        entries[...] = self.statistic(rows)
+
+    def second_moments(self, whitened, weights):
+        """Sums of weight s(y), weights of any sign: (K, P, n), (K, n) -> (K, Q)."""
+        return np.matmul(self.statistic(whitened), weights[:, :, None])[:, :, 0]
+
+    def curvature_products(self, curvature, whitened):
+        """B.s(y): (K, Q), (K, P, n) -> (K, n)."""
+        return np.matmul(curvature[:, None, :], self.statistic(whitened))[:, 0]
+
+    # Maps, which scale the features.
+
+    def cholesky(self, covariances):
+        """Standard deviations, all NaN where one of the variances is not positive: (n, Q)."""
+        is_positive = np.all(covariances > 0, axis=-1, keepdims=True)
+        return np.sqrt(np.where(is_positive, covariances, np.nan))
+
+    def whiteners(self, covariance_cholesky):
+        """Reciprocals of the standard deviations, (n, Q)."""
+        return 1.0 / covariance_cholesky
+
+    def transposed(self, maps):
+        """The maps unchanged, (n, Q)."""
+        return maps
+
+    def composed(self, maps, others):
+        """Products of factors, (n, Q)."""
+        return maps * others
+
+    def transformed(self, maps, vectors):
+        """Every component's scaled vector: (K, Q), (..., K, P) -> (..., K, P)."""
+        return maps * vectors
+
+    def triangular(self, maps):
+        """The maps unchanged, (n, Q)."""
+        return maps
+
+    def congruence(self, maps, statistics):
+        """Statistics of scaled vectors: (K, Q), (..., K, Q) -> (..., K, Q)."""
+        return np.square(maps) * statistics
+
+    def average_cholesky(self, covariance_cholesky, shares):
+        """Square root of the average variance: (K, Q), (K,) -> (1, Q)."""
+        return np.sqrt(shares @ np.square(covariance_cholesky))[None]
+
+    # Rows.
+
+    def whiten(self, whiteners, centred_means, block):
+        """Rows in every component's frame: (P, n) -> (K, P, n)."""
+        whitened = block - centred_means[:, :, None]
+        whitened *= whiteners[:, :, None]
+        return whitened
+
+    def whiten_into(self, whitener, center, block, rows):
+        """Write rows in one frame: (1, Q), (P,), (P, n) into (P, n)."""
+        np.subtract(block, center[:, None], out=rows)
+        rows *= whitener[0][:, None]
+
+    def pulled_back(self, whiteners, whitened):
+        """W'y: (K, P, n) -> (K, n, P)."""
+        return np.multiply(whitened.transpose(0, 2, 1), whiteners[:, None, :], order="C")
+
+    def squares_by_row(self, covariance_cholesky, vectors, noise):
+        """Trace of (L L')^-1 (v v' + noise): (n, Q), (P, n), (Q,) -> (n,)."""
+        return ((self.statistic_by_row(vectors) + noise) / np.square(covariance_cholesky)).sum(axis=1)
+
+    def gradients(self, whiteners, linear, curvature):
+        """Sums over components of weight W'(b + 2 B y), for many functions.
+
+        Parameters
+        ----------
+        linear : (d, K, P)
+        curvature : (d, K, Q)
+
+        Returns
+        -------
+        callable, weights (K, n), whitened rows (K, P, n), written to (n, d, P)
+        """
+        slope = (whiteners * linear).transpose(2, 1, 0)  # (P, K, d)
+        bent = np.broadcast_to(2.0 * whiteners * curvature, linear.shape).transpose(2, 1, 0)
+        gradient_map = np.concatenate([slope, bent], axis=1)
+
+        def gradients(weights, whitened, out):
+            flat = np.broadcast_to(weights[:, None], whitened.shape)
+            stacked = np.concatenate([flat, weights[:, None] * whitened])
+            out[...] = np.matmul(stacked.transpose(1, 2, 0), gradient_map).transpose(1, 2, 0)
+
+        return gradients
+
+    # Random numbers.
+
+    def draw(self, random_state, mean, variance, n_rows):
+        """Rows of one component, by the same random numbers as scikit-learn: (n_rows, P)."""
+        return mean + random_state.standard_normal(size=(n_rows, self.n_features)) * np.sqrt(variance)
+
+
+class DiagonalCovariance(ScaleStructure):
+    """Every component has a precision for every feature; within a component, features are independent."""
+
+    def __init__(self, n_components, n_features):
+        super().__init__(
+            n_components,
+            n_features,
+            np.ones(n_features),
+            np.ones(n_features),
+            Wisharts(1, n_blocks=n_features, n_means=n_components if self.shares_precision else 1),
+        )
+
+    def statistic(self, vectors):
+        """s(y) = (y_p^2): (..., P, n) -> (..., P, n)."""
+        return np.square(vectors)
+
+    def scaled_frames(self, scale):
+        """The columns' standard deviations, (P,) -> (K, P)."""
+        return np.repeat(scale[None], self.n_components, axis=0)
+
+    def entry_names(self, feature_names):
+        """Names of the features."""
+        return list(feature_names)
+
+
+class SphericalCovariance(ScaleStructure):
+    """Every component has one precision, the same in every direction."""
+
+    def __init__(self, n_components, n_features):
+        super().__init__(
+            n_components,
+            n_features,
+            np.ones(1),
+            np.ones(1),
+            Wisharts(1, power=n_features, n_means=n_components if self.shares_precision else 1),
+        )
+        self.prior_shape = ()
+
+    def statistic(self, vectors):
+        """s(y) = |y|^2: (..., P, n) -> (..., 1, n)."""
+        return np.einsum("...pn,...pn->...n", vectors, vectors)[..., None, :]
+
+    def scaled_frames(self, scale):
+        """The columns' root mean variance, (P,) -> (K, 1)."""
+        return np.full((self.n_components, 1), np.sqrt(np.mean(np.square(scale))))
+
+    def entry_names(self, feature_names):
+        """One empty name: the entry belongs to no feature."""
+        return [""]
