@@ -121,7 +121,7 @@ _NO_COLUMNS = 10**9  # Where rows with holes have no columns: more than any solv
 # few rows or columns are slower than large ones; of a symmetric product, half is computed.
 _FLOPS_PER_ENTRY = 30
 _SLOWDOWN_OF_SMALL_PRODUCTS, _SLOWDOWN_OF_FULL_PAIRS, _SLOWDOWN_OF_MONOMIALS = 2.0, 1.2, 0.7
-_FLOPS_TO_COUNT_A_MONOMIAL, _FLOPS_PER_FEATURE_MAP = 40, 8e5
+_FLOPS_TO_COUNT_A_MONOMIAL, _FLOPS_TO_MAP_A_MONOMIAL, _FLOPS_PER_MAP = 40, 4e3, 5e6
 _FLOPS_PER_AMBIGUOUS_ROW, _FLOPS_PER_ROW_OF_PAIR = 12_000, 3000
 _FLOPS_PER_BLOCK, _FLOPS_PER_FULL_PAIR = 1e6, 8e6
 
@@ -216,5 +216,7 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
     if structure.prefers_common_frame:
         size = n_components * structure.n_monomials
         per_row = 2 * _SLOWDOWN_OF_MONOMIALS * size**2 + _FLOPS_TO_COUNT_A_MONOMIAL * size
-        costs[from_monomials] = in_cheaper + rows.n_samples * per_row + n_features * _FLOPS_PER_FEATURE_MAP
+        maps = _FLOPS_PER_MAP + _FLOPS_TO_MAP_A_MONOMIAL * n_features * size
+        maps += 2 * structure.n_coefficients * size * (structure.n_coefficients + size)
+        costs[from_monomials] = in_cheaper + rows.n_samples * per_row + maps
     return costs
