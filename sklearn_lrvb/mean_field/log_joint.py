@@ -58,8 +58,12 @@ class LogJoint:
             for argument in term.arguments:
                 self._terms_of[argument.factor].append((term, argument))
         self._monomials = Monomials(factors, short)
-        for name in factors:
-            if all(term.find(name) is None for term in terms):
+        self._check()
+
+    def _check(self):
+        """Raise ValueError where nothing keeps a factor proper, or weights do not belong together."""
+        for name in self.factors:
+            if all(term.find(name) is None for term in self.terms):
                 raise ValueError(
                     f"Factor {name!r} occurs in no term, so that nothing keeps it proper: add its prior."
                 )
