@@ -322,10 +322,11 @@ class ComponentDisplay:
             else:
                 self._draw_rows_in(panel, [column, row], styles, scatter_kw or {})
                 self._draw_ellipses(panel, [column, row], interval, styles, drawn)
-        parts = ({k: [of[i] for of in panels] for k, panels in drawn.items()} for i in range(3))
-        if not is_corner:
-            parts = ({k: only for k, (only,) in part.items()} for part in parts)
-        self.components_, self.credible_regions_, self.numbers_ = parts
+        kinds: list[dict[int, Any]] = [{}, {}, {}]
+        for k, panels in drawn.items():
+            for kind, artists in zip(kinds, zip(*panels, strict=True), strict=True):
+                kind[k] = list(artists) if is_corner else artists[0]
+        self.components_, self.credible_regions_, self.numbers_ = kinds
         self._label_panels()
         self.legend_ = self._draw_legend(shown, styles, interval)
         return self

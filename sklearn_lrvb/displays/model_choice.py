@@ -342,8 +342,7 @@ class ModelChoiceDisplay:
             row += ["" if np.isnan(score) else f"{score:.1f}" for score in numbers]
         if self.leave_one_out_std_error is not None:
             header.append("difference")
-            last = self.scores["leave_one_out"]
-            below = last - (np.nan if np.isnan(last).all() else np.nanmax(last))
+            below = self.scores["leave_one_out"] - np.fmax.reduce(self.scores["leave_one_out"])  # NaN if all.
             for row, number, error in zip(cells, below, self.leave_one_out_std_error, strict=True):
                 row.append("" if np.isnan(number) else f"{number:z.1f} \N{PLUS-MINUS SIGN} {error:.1f}")
         rows = []
