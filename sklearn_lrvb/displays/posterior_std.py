@@ -196,10 +196,7 @@ class PosteriorStdDisplay:
         x = self.lrvb_std if self.reference_std is None else self.reference_std
         each = np.stack([x, self.lrvb_std, self.mean_field_std])
         shown = np.all((each > 0) & np.isfinite(each), axis=0)
-        if ratio:
-            self._draw_line_of_one(x[shown])
-        else:
-            self._draw_diagonal(each[:, shown])
+        self._draw_line(x[shown] if ratio else each[:, shown], ratio)
         for target in dict.fromkeys(self.targets[shown].tolist()):
             own = shown & (self.targets == target)
             unit = x[own] if ratio else 1.0
@@ -222,18 +219,17 @@ class PosteriorStdDisplay:
         methods = ["LRVB", "mean field", *["a reference"] * (self.reference_std is not None)]
         return f"{type(self).__name__}: standard deviations of {in_words(counts)} by {in_words(methods)}"
 
-    def _draw_diagonal(self, values):
-        """Set equal logarithmic axes around the values, and draw the diagonal."""
+    def _draw_line(self, values, ratio):
+        """Set logarithmic axes around the values, and draw the line on which methods agree."""
         limits = _limits(values) if values.size else (0.1, 10.0)
+        if ratio:
+            self.ax_.set(xscale="log", xlim=limits)
+            self.diagonal_ = self.ax_.axhline(1.0, color="0.4", linewidth=1, zorder=0)
+            return
         self.ax_.set(xscale="log", yscale="log", xlim=limits, ylim=limits, aspect="equal")
         if limits[1] < _PLAIN_TICKS_BELOW * limits[0]:
             _label_short_axes(self.ax_)
         (self.diagonal_,) = self.ax_.plot(limits, limits, color="0.4", linewidth=1, zorder=0)
-
-    def _draw_line_of_one(self, x):
-        """Set a logarithmic x axis around the values, and draw the line at which ratios are one."""
-        self.ax_.set(xscale="log", xlim=_limits(x) if x.size else (0.1, 10.0))
-        self.diagonal_ = self.ax_.axhline(1.0, color="0.4", linewidth=1, zorder=0)
 
     def _draw_target(self, target, x, lrvb_std, mean_field_std, kwargs):
         """The points of one kind of parameters."""

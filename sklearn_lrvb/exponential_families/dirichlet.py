@@ -219,18 +219,13 @@ class Dirichlet(ExponentialFamily):
 
     def sample(self, natural: ArrayLike, n_draws: int, random_state: Seed = None) -> NDArray:
         """Draws of pi: natural parameters (..., K) -> (n_draws, ..., K)."""
-        log_draws = self._sample_log(natural, n_draws, random_state)
-        return np.exp(log_draws)
-
-    def _sample_log(self, natural, n_draws, random_state):
-        """Draws of log pi, which do not underflow where a concentration is small."""
-        random_state = check_random_state(random_state)
-        concentration = self._concentration(natural)
+        rng, concentration = check_random_state(random_state), self._concentration(natural)
         shape = (n_draws, *concentration.shape)
-        # A gamma variable of shape a is one of shape a + 1 times u^(1/a), with u uniform.
-        log_gamma = np.log(random_state.standard_gamma(np.broadcast_to(concentration + 1.0, shape)))
-        log_gamma += np.log(random_state.uniform(size=shape)) / concentration
-        return log_gamma - logsumexp(log_gamma, axis=-1, keepdims=True)
+        # A gamma variable of shape a is one of shape a + 1 times u^(1/a), with u uniform. Its log does not
+        # underflow where a is small.
+        log_gamma = np.log(rng.standard_gamma(np.broadcast_to(concentration + 1.0, shape)))
+        log_gamma += np.log(rng.uniform(size=shape)) / concentration
+        return np.exp(log_gamma - logsumexp(log_gamma, axis=-1, keepdims=True))
 
     def statistics_of(self, value: ArrayLike) -> NDArray[np.float64]:
         """log pi: (..., K) -> (..., K)."""
