@@ -221,17 +221,19 @@ class MeanFieldPosterior:
         require_count("n_draws", n_draws)
         names = self._factors_to_draw(names, method)
         rng, natural = check_random_state(random_state), self.natural_parameters
-        if method == "lrvb":
-            quantities = [coordinates(name, self.factors[name], natural[name]) for name in names]
-            covariance = self._covariance(quantities, method)
-            flat = [of.name for of in quantities if self._linear_response.is_flat([of]).any()]
-            if flat:
-                raise ValueError(
-                    f"{flat[0]!r} changes along a flat direction of the log joint (see flat_directions), and "
-                    "has no finite variance. Leave it out of names, or add a prior that fixes the direction."
-                )
         draws = {name: self.factors[name].family.sample(natural[name], n_draws, rng) for name in names}
-        return draws if method == "mean_field" else correlated_draws(quantities, natural, draws, covariance)
+        if method == "mean_field":
+            return draws
+        quantities = [coordinates(name, self.factors[name], natural[name]) for name in names]
+        covariance = self._covariance(quantities, method)
+        for quantity in quantities:
+            if self._linear_response.is_flat([quantity]).any():
+                raise ValueError(
+                    f"{quantity.name!r} changes along a flat direction of the log joint (see "
+                    "flat_directions), and has no finite variance. Leave it out of names, or add a prior "
+                    "that fixes the direction."
+                )
+        return correlated_draws(quantities, natural, draws, covariance)
 
     def to_arviz(
         self,
