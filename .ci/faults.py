@@ -115,6 +115,8 @@ gm/uncertainty/influence.py : gm/uncertainty/test_influence_functions.py gm/test
   moved *= -r[:, :, None] => moved *= r[:, :, None]
   np.outer(sums, sums) / rows.total_weight => np.outer(sums, sums) / rows.n_samples
   slopes -= hidden.onto(slopes) => pass
+gm/uncertainty/uncertainty.py : gm/test_fitted.py
+  array.flags.writeable = False => array.flags.writeable = True
 gm/uncertainty/prior_sensitivity.py : gm/uncertainty/test_prior_sensitivity.py
   per_component(0.25 * excess / structure.power) => per_component(0.25 * excess)
   posterior.n_features / posterior.mean_precision**2 => posterior.n_features / posterior.mean_precision
@@ -139,7 +141,6 @@ row_blocks/blocks.py : row_blocks gm/test_sample_weight.py
   self.starts, place, side="right") => self.starts, place, side="left")
 gm/fitted.py : gm/test_fitted.py
   if given.get(name) is not value => if given.get(name, value) is not value
-  array.flags.writeable = False => array.flags.writeable = True
   arrays["mean_prior_"] - origin => arrays["mean_prior_"]
 gm/arguments.py : gm/test_estimator.py gm/fitting/test_degenerate_fits.py
   mean = given - rows.origin => mean = given

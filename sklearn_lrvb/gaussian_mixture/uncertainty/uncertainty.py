@@ -103,19 +103,21 @@ class PosteriorUncertainty:
         rows : CentredRows or None, the training rows; "sandwich" needs them
         """
         targets = [self.targets[name] for name in names]
-        if method != "sandwich":
-            n_coordinates = len(joint_coordinates(targets))
-            self.source.require_size(n_coordinates, "The posterior covariance")
-            of_lrvb = method == "lrvb"
-            information = self.source.information(n_coordinates, rows=rows) if of_lrvb else self.of_mean_field
+        if method == "sandwich":
+            size = sum(target.size for target in targets)
+            self.source.require_size(size, "The robust covariance")
+            information = self.source.information(size, rows=rows)
+            batches = (self.influence_functions(name, information=information) for name in names)
             with self.source.threads():
-                return covariance(targets, information)
-        size = sum(target.size for target in targets)
-        self.source.require_size(size, "The robust covariance")
-        information = self.source.information(size, rows=rows)
-        batches = (self.influence_functions(name, information=information) for name in names)
+                return robust_covariance(rows, self.fitted.posterior, itertools.chain(*batches), size)
+        n_coordinates = len(joint_coordinates(targets))
+        self.source.require_size(n_coordinates, "The posterior covariance")
+        if method == "lrvb":
+            information = self.source.information(n_coordinates, rows=rows)
+        else:
+            information = self.of_mean_field
         with self.source.threads():
-            return robust_covariance(rows, self.fitted.posterior, itertools.chain(*batches), size)
+            return covariance(targets, information)
 
     @property
     def of_mean_field(self):
@@ -142,9 +144,7 @@ class PosteriorUncertainty:
 
     def mean_covariances(self):
         """LRVB covariance of each component's mean by itself, (K, P, P)."""
-        means = self.targets["means"]
-        self.source.require_size(means.width, "The posterior covariance")
-        information = self.source.information(means.width)
+        means, information = self.targets["means"], self.information(["means"])
         covariances = means.excess_of_components()
         with self.source.threads():
             for k, units in enumerate(slices(means.n_units, 1)):
