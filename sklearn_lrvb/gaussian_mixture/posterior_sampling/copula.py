@@ -224,8 +224,9 @@ class PosteriorCopula:
     def draws(self, responses):
         """The draws of some responses, (n, n_responses) -> ParameterDraws."""
         logits, linear, changes = self.split(responses)
-        scaled_means = self.mean_scale * linear
-        return ParameterDraws(*self._sticks_of(logits), self.random_factors.factors(changes), scaled_means)
+        log_sticks = log_beta_quantile_pair(logits / self.logit_deviations, *self.beta_parameters)
+        factors = self.random_factors.factors(changes)
+        return ParameterDraws(*log_sticks, factors, self.mean_scale * linear)
 
     @cached_property
     def _deviations(self):
@@ -271,10 +272,6 @@ class PosteriorCopula:
         size = beta_size(stick, rest, np.square(self.logit_deviations))
         return size * stick, size * rest
 
-    def _sticks_of(self, logits):
-        """log v and log(1 - v) of logits, (n, B)."""
-        return log_beta_quantile_pair(logits / self.logit_deviations, *self.beta_parameters)
-
     # Precisions.
 
     @cached_property
@@ -301,6 +298,10 @@ class CopulaDensity:
     copula : PosteriorCopula
     posterior : VariationalPosterior
     covariance : (D, D), M^-1
+
+    Attributes
+    ----------
+    root : (n_responses, n_responses), lower Cholesky factor of Sigma_g
     """
 
     def __init__(self, copula, posterior, covariance):
@@ -325,10 +326,6 @@ class CopulaDensity:
         log_derivatives = self._log_derivatives(logits, draws).sum(axis=1)
         log_derivatives += self._copula.random_factors.log_derivatives(changes, draws.factors)
         return self._log_constant - 0.5 * squares - log_derivatives
-
-    def covariances_with(self, functionals):
-        """Sigma_g a of linear functionals a' g: (d, n_responses) -> (d, n_responses)."""
-        return (functionals @ self.root) @ self.root.T
 
     def inflations(self, deviations, n_directions):
         """Largest variances, in units of those of independent responses.

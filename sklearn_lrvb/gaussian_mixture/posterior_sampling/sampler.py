@@ -210,10 +210,7 @@ class PosteriorSampler:
         n_steps = n_gibbs_steps(self.inflations(1)[0][0], weights)
         with self._source.threads():
             parameters = gibbs_chains(rows, start, n_steps, generator, tracked)
-        return self._relabelled(parameters)
-
-    def _relabelled(self, parameters):
-        """The draws with components numbered as in the fit, and which of them are in another mode."""
+        # Components are numbered as in the fit.
         deviations = {name: self._uncertainty.flat_std(name) for name in ("log_weights", "means")}
         parameters = relabelled(parameters, departed(parameters, self._targets, deviations))
         return parameters, departed(parameters, self._targets, deviations)
@@ -395,13 +392,14 @@ def mean_shifts(sampler, rows, random_state, targets):
     shifts, errors : (d,), of the flat targets
     log_ratios : (2 pairs,), log p(X, theta) less the log density of the draws
     """
+    density, root = sampler.density, sampler.density.root
     normals = random_state.standard_normal((_N_PAIRS, sampler.copula.n_normals))
     half = sampler.copula.responses(normals)
     responses = np.concatenate([half, -half])
     draws = sampler.copula.draws(responses)
     log_joint, *slopes = log_joint_and_slopes(rows, sampler.parameters(draws))
-    log_ratios = log_joint - sampler.density.log_density(responses, draws)
-    slopes = sampler.density.slopes_of_log_ratio(responses, draws, *slopes)
-    by_pair = sampler.density.covariances_with(0.5 * (slopes[:_N_PAIRS] + slopes[_N_PAIRS:]))
-    scores = np.concatenate([sampler.density.scores(target, by_pair) for target in targets], axis=1)
+    log_ratios = log_joint - density.log_density(responses, draws)
+    slopes = density.slopes_of_log_ratio(responses, draws, *slopes)
+    by_pair = 0.5 * (slopes[:_N_PAIRS] + slopes[_N_PAIRS:]) @ root @ root.T  # as changes of the responses
+    scores = np.concatenate([density.scores(target, by_pair) for target in targets], axis=1)
     return scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(_N_PAIRS), log_ratios
