@@ -267,6 +267,23 @@ class Factor:
         return labels
 
 
+def named_factor(name, factors):
+    """The factor of this name. A ValueError where there is none."""
+    if not isinstance(name, str) or name not in factors:
+        raise ValueError(f"there is no factor {name!r}; the factors are {', '.join(factors)}.")
+    return factors[name]
+
+
+def named_entry(text, factors):
+    """The names in "factor.entry"; the entry of "factor" alone is the only statistic of its family, or none.
+
+    A ValueError where there is no such factor.
+    """
+    name, dot, entry = text.partition(".")
+    statistics = named_factor(name, factors).family.statistics
+    return name, next(iter(statistics)) if not dot and len(statistics) == 1 else entry
+
+
 def entry_label(name, index):
     """Label of one entry: "tau.value" for a scalar, "mu.value[0]" for an entry of an array."""
     return f"{name}[{','.join(map(str, index))}]" if index else name

@@ -17,7 +17,7 @@ from sklearn_lrvb.exponential_families import Categorical
 from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters, value_and_jacobian
-from sklearn_lrvb.mean_field.factor import Factor, entry_label
+from sklearn_lrvb.mean_field.factor import Factor, entry_label, named_factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.quantities import (
     Quantity,
@@ -750,9 +750,8 @@ class MeanFieldPosterior:
             without = Categorical if method == "lrvb" else ()
             names = [name for name, of in self.factors.items() if not isinstance(of.family, without)]
         names = list(dict.fromkeys([names] if isinstance(names, str) else names))
-        unknown = [name for name in names if name not in self.factors]
-        if unknown:
-            raise ValueError(f"there is no factor {unknown[0]!r}; the factors are {', '.join(self.factors)}.")
+        for name in names:
+            named_factor(name, self.factors)
         if not names:
             raise ValueError(
                 f"there is no factor to draw; name one or more of {', '.join(self.factors)}. Categories are "

@@ -13,7 +13,14 @@ from scipy import sparse
 from scipy.linalg import solve_triangular
 
 from sklearn_lrvb.exponential_families.special_functions import normal_quantile
-from sklearn_lrvb.mean_field.factor import Factor, covariance_of, covariance_product, entry_label, with_copies
+from sklearn_lrvb.mean_field.factor import (
+    Factor,
+    covariance_of,
+    covariance_product,
+    entry_label,
+    named_entry,
+    with_copies,
+)
 from sklearn_lrvb.row_blocks import batches
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 
@@ -204,14 +211,10 @@ def resolve_quantity(text, factors, single=False):
             "a statistic is named by a string, such as 'factor.statistic', and several by one argument each; "
             f"got {text!r}."
         )
-    name, dot, entry = text.partition(".")
-    if name not in factors:
-        raise ValueError(f"there is no factor {name!r}; the factors are {', '.join(factors)}.")
+    name, entry = named_entry(text, factors)
     factor, family = factors[name], factors[name].family
-    if not dot and not single:
+    if text == name and not single:
         return Quantity(name, factor, name, (factor.size,), np.arange(factor.size), family.n_statistics)
-    if not dot and len(family.statistics) == 1:
-        entry = next(iter(family.statistics))
     label = f"{name}.{entry}"
     if entry in family.statistics:
         shape, positions = factor.statistic_shape(entry), factor.positions(entry)

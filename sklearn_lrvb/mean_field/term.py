@@ -14,6 +14,7 @@ from scipy import sparse
 
 from sklearn_lrvb.mean_field.arguments import floats
 from sklearn_lrvb.mean_field.bound_term import Axis, BoundTerm, bound_argument
+from sklearn_lrvb.mean_field.factor import named_entry
 
 
 class Term:
@@ -237,17 +238,11 @@ def resolve_statistic(name, factors):
     """(factor, statistic) of "factor.statistic", or of "factor" where its family has one statistic."""
     if not isinstance(name, str):
         raise ValueError(f"a statistic is named by a string, such as 'factor.statistic'; got {name!r}.")
-    factor, dot, statistic = name.partition(".")
-    if factor not in factors:
-        raise ValueError(f"there is no factor {factor!r}; the factors are {', '.join(factors)}.")
-    known = list(factors[factor].family.statistics)
-    if not dot and len(known) == 1:
-        return factor, known[0]
-    if statistic not in known:
-        listed = ", ".join(f"{factor}.{name}" for name in known)
-        raise ValueError(
-            f"{name!r} names no statistic of {type(factors[factor].family).__name__}; it has {listed}."
-        )
+    factor, statistic = named_entry(name, factors)
+    family = factors[factor].family
+    if statistic not in family.statistics:
+        listed = ", ".join(f"{factor}.{known}" for known in family.statistics)
+        raise ValueError(f"{name!r} names no statistic of {type(family).__name__}; it has {listed}.")
     return factor, statistic
 
 

@@ -24,7 +24,7 @@ from sklearn_lrvb.exponential_families import (
     Wishart,
 )
 from sklearn_lrvb.mean_field.arguments import numbers
-from sklearn_lrvb.mean_field.factor import Factor, case_weights
+from sklearn_lrvb.mean_field.factor import Factor, case_weights, named_factor
 from sklearn_lrvb.mean_field.term import Term
 
 # Families of numbers that are special cases of families of vectors, with statistics of other names.
@@ -112,12 +112,11 @@ def _shown(argument):
 
 def required_factor(factors, name, *families):
     """A factor of one of these families. A ValueError where it is none."""
-    if not isinstance(name, str) or name not in factors:
-        raise ValueError(f"there is no factor {name!r}; the factors are {', '.join(factors)}.")
-    if not any(is_of(factors[name].family, family) for family in families):
+    factor = named_factor(name, factors)
+    if not any(is_of(factor.family, family) for family in families):
         wanted = " or ".join(family.__name__ for family in families)
-        raise ValueError(f"{name!r} is of the family {factors[name].family}, expected {wanted}.")
-    return factors[name]
+        raise ValueError(f"{name!r} is of the family {factor.family}, expected {wanted}.")
+    return factor
 
 
 def is_of(family, kind):
