@@ -34,7 +34,7 @@ gm/e_step/e_step.py : gm/e_step gm/test_sample_weight.py
   block.weighted(expectation.log_normalizer).sum() => expectation.log_normalizer.sum()
 gm/posterior/variational_posterior.py : gm/posterior gm/information/test_observed_information.py gm/fitting/test_ascent.py gm/fitting/test_degenerate_fits.py
   first = of_rows.first + self.prior => first = of_rows.first - self.prior
-  in_q = -self._log_determinants if prior.independent else expected => in_q = expected
+  in_q = -expected.log_det_covariances if prior.independent else expected => in_q = expected
   return self.reg_covar * self.structure.power * => return self.reg_covar *
   prior.degrees_of_freedom + structure.power * self.group_counts => prior.degrees_of_freedom + self.group_counts
   variance = 0.25 * structure.wisharts => variance = 0.5 * structure.wisharts

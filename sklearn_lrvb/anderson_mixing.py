@@ -25,10 +25,6 @@ class AndersonMixing:
 
     def __init__(self):
         self._pause = self._pause_left = 0
-        self.forget()
-
-    def forget(self):
-        """Discard the history of states."""
         self._points, self._residuals = [], []
 
     def step(self):
@@ -62,7 +58,7 @@ class AndersonMixing:
         """Discard the history after a proposal that was no improvement, and pause for some steps."""
         self._pause = min(2 * self._pause + 1, _MAX_PAUSE)
         self._pause_left = self._pause
-        self.forget()
+        self._points, self._residuals = [], []
 
     def accept(self):
         """Allow proposals at every step again, after one that was an improvement."""

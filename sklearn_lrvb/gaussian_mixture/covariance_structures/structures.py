@@ -399,8 +399,10 @@ class CovarianceStructure(ABC):
 
         All terms that are added are non-negative: close to the identity they keep their digits.
         """
-        squares = np.square(self.diagonal(roots))
-        return (squares - 1.0 - np.log(squares)).sum(axis=-1)
+        squares, below = np.square(self.diagonal(roots)), roots.copy()
+        self.diagonal(below)[...] = 0.0
+        of_rest = np.square(below).reshape(len(below), -1).sum(axis=1)
+        return (squares - 1.0 - np.log(squares)).sum(axis=-1) + of_rest
 
     def deviations(self, covariance_cholesky):
         """Standard deviations of the features, one each or one for all: (S, ...) -> (S, P or 1)."""
@@ -550,11 +552,6 @@ _MAX_RATIO_OF_UNITS = 1e4
 _FAR = 1000.0
 
 
-def _are_far(shifts):
-    """Whether some component is far from the origin, given W_k m_k, (K, P)."""
-    return np.linalg.norm(shifts) > _FAR
-
-
 class MatrixStructure(CovarianceStructure):
     """Precision matrices (P, P), or their restrictions to P of ``n_dimensions``."""
 
@@ -684,13 +681,18 @@ class MatrixStructure(CovarianceStructure):
         stacked = np.sqrt(shares)[:, None, None] * self.transposed(covariance_cholesky)
         return np.linalg.qr(stacked.reshape(-1, self.n_features), mode="r").T[None]
 
-    def scale_divergences(self, roots):
-        """trace(R) - log|R| - P with R = M M' and M lower triangular: (S, P, P) -> (S,)."""
-        below = roots.copy()
-        self.diagonal(below)[...] = 0.0
-        return super().scale_divergences(roots) + np.einsum("spq,spq->s", below, below)
-
     # Rows.
+
+    def whiten(self, whiteners, centred_means, block):
+        """Rows in every component's frame: (S, P, P), (K, P), (P, n) -> (K, P, n)."""
+        shifts = self.transformed(whiteners, centred_means)
+        if np.linalg.norm(shifts) > _FAR:
+            return whiteners @ (block - centred_means[:, :, None])
+        if self.shares_precision:
+            return (whiteners[0] @ block)[None] - shifts[:, :, None]
+        maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
+        with_one = np.concatenate([np.ones((1, block.shape[1])), block])
+        return (maps @ with_one).reshape(len(centred_means), self.n_features, -1)
 
     def whiten_into(self, whitener, center, block, rows):
         """Write rows in one frame: (1, P, P), (P,), (P, n) into (P, n)."""
@@ -805,27 +807,11 @@ class MatrixStructure(CovarianceStructure):
 class FullCovariance(MatrixStructure):
     """Every component has a precision matrix of its own."""
 
-    def whiten(self, whiteners, centred_means, block):
-        """Rows in every component's frame: (P, n) -> (K, P, n)."""
-        shifts = self.transformed(whiteners, centred_means)
-        if _are_far(shifts):
-            return whiteners @ (block - centred_means[:, :, None])
-        maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
-        with_one = np.concatenate([np.ones((1, block.shape[1])), block])
-        return (maps @ with_one).reshape(len(centred_means), self.n_features, -1)
-
 
 class TiedCovariance(MatrixStructure):
     """All components share one precision matrix."""
 
     shares_precision = True
-
-    def whiten(self, whiteners, centred_means, block):
-        """Rows in every component's frame: (P, n) -> (K, P, n)."""
-        shifts = self.transformed(whiteners, centred_means)
-        if _are_far(shifts):
-            return whiteners @ (block - centred_means[:, :, None])
-        return (whiteners[0] @ block)[None] - shifts[:, :, None]
 
 
 class ScaleStructure(CovarianceStructure):

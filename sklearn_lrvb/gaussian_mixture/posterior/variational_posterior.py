@@ -78,37 +78,39 @@ class Expectations:
     ----------
     log_weights : (K,), E log pi
     log_determinants : (S,), E log|Lambda|
+    log_det_covariances : (S,), log|E(Lambda)^-1|
     density_constants : (K,), rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x
     digamma, log_det_inverse_scale : (S,), as in `Wisharts.expected_log_determinant`
     """
 
     log_weights: np.ndarray
     log_determinants: np.ndarray
+    log_det_covariances: np.ndarray
     density_constants: np.ndarray
     digamma: np.ndarray
     log_det_inverse_scale: np.ndarray
 
     @classmethod
-    def of(cls, posterior, log_weights, log_determinants, precision_trace):
+    def of(cls, posterior, log_weights, log_det_covariances, precision_trace):
         """Expectations of q, or of arrays that were set by hand.
 
         Parameters
         ----------
         posterior : VariationalPosterior or HandSetDensities
         log_weights : (K,), E log pi
-        log_determinants : (S,), log|E(Lambda)^-1|
+        log_det_covariances : (S,), log|E(Lambda)^-1|
         precision_trace : (S,), trace E Lambda
         """
         structure = posterior.structure
         expected, digamma, log_det_inverse_scale = structure.wisharts.expected_log_determinant(
-            log_determinants, posterior.degrees_of_freedom
+            log_det_covariances, posterior.degrees_of_freedom
         )
         of_normal = log_normal_constant(expected, posterior.mean_precision, structure.n_dimensions)
         constants = log_weights + of_normal - 0.5 * (posterior.reg_covar * precision_trace)
-        return cls(log_weights, expected, constants, digamma, log_det_inverse_scale)
+        return cls(log_weights, expected, log_det_covariances, constants, digamma, log_det_inverse_scale)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Divergences:
     """KL(q || prior) in nats, by what contributes to it; a flat prior's density counts as 1.
 
@@ -123,9 +125,7 @@ class Divergences:
     weights: float
     means: np.ndarray
     precisions: np.ndarray
-
-    def __post_init__(self):
-        self.total = self.weights + self.means.sum() + self.precisions.sum()
+    total: float
 
 
 @dataclass(eq=False)
@@ -225,14 +225,6 @@ class VariationalPosterior:
         return inverse_scale / self.effective_degrees_of_freedom
 
     @cached_property
-    def _log_determinants(self):
-        """log|E(Lambda)^-1|, (S,)."""
-        own = self.structure.log_determinants(self.covariance_cholesky)
-        if not self.prior.is_projected:
-            return own
-        return own + self.prior.complement.log_determinant(self.complement_variance)
-
-    @cached_property
     def _of_weights(self):
         """E log pi, and the divergence of q(pi) from the prior."""
         return self.prior.weights.expectations(self.counts)
@@ -240,36 +232,38 @@ class VariationalPosterior:
     @cached_property
     def expectations(self):
         """Expectations of the weights and of the log densities: Expectations."""
+        log_det_covariances = self.structure.log_determinants(self.covariance_cholesky)
         precision_trace = self.structure.precision_trace(self.whiteners)
         if self.prior.is_projected:
+            log_det_covariances += self.prior.complement.log_determinant(self.complement_variance)
             precision_trace += self.prior.complement.precision_trace(self.complement_variance)
-        return Expectations.of(self, self._of_weights[0], self._log_determinants, precision_trace)
+        return Expectations.of(self, self._of_weights[0], log_det_covariances, precision_trace)
 
     @cached_property
     def divergences(self):
         """Divergences of weights, means and precisions from the prior: Divergences."""
         prior, structure, expected = self.prior, self.structure, self.expectations
         factors, n_dimensions = structure.wisharts, structure.n_dimensions
+        nu, nu_0 = self.degrees_of_freedom, prior.degrees_of_freedom
         # E log|.| of the precision of mu_k in q, without P log tau_k. Under a proper prior it is E
         # log|Lambda|.
-        in_q = -self._log_determinants if prior.independent else expected.log_determinants
+        in_q = -expected.log_det_covariances if prior.independent else expected.log_determinants
         if prior.flat:
             means = 0.5 * (n_dimensions * (np.log(self.mean_precision) - _LOG_2_PI - 1.0) + in_q)
             precisions = factors.expected_log_density(
-                self.degrees_of_freedom, expected.log_det_inverse_scale, expected.log_determinants
+                nu, expected.log_det_inverse_scale, expected.log_determinants
             )
-            return Divergences(self._of_weights[1], means, precisions)
-        ratio = self.mean_precision / prior.mean_precision
-        squared_distances = np.einsum("kp,kp->k", self.whitened_prior_mean, self.whitened_prior_mean)
-        means = n_dimensions / ratio + prior.mean_precision * squared_distances
-        means = 0.5 * (n_dimensions * (np.log(ratio) - 1.0) + (in_q - expected.log_determinants) + means)
-        of_scales = structure.scale_divergences(self.whitened_prior_root / np.sqrt(prior.degrees_of_freedom))
-        if prior.is_projected:
-            of_scales += prior.complement.scale_divergence(self.complement_variance, prior.degrees_of_freedom)
-        precisions = factors.kl_divergence(
-            self.degrees_of_freedom, expected.digamma, prior.degrees_of_freedom, of_scales
-        )
-        return Divergences(self._of_weights[1], means, precisions)
+        else:
+            ratio = self.mean_precision / prior.mean_precision
+            squared_distances = np.einsum("kp,kp->k", self.whitened_prior_mean, self.whitened_prior_mean)
+            means = n_dimensions / ratio + prior.mean_precision * squared_distances
+            means = 0.5 * (n_dimensions * (np.log(ratio) - 1.0) + (in_q - expected.log_determinants) + means)
+            of_scales = structure.scale_divergences(self.whitened_prior_root / np.sqrt(nu_0))
+            if prior.is_projected:
+                of_scales += prior.complement.scale_divergence(self.complement_variance, nu_0)
+            precisions = factors.kl_divergence(nu, expected.digamma, nu_0, of_scales)
+        of_weights = self._of_weights[1]
+        return Divergences(of_weights, means, precisions, of_weights + means.sum() + precisions.sum())
 
     # The covariance of the log densities' intercepts, V_pi + C.
 
