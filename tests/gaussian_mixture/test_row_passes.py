@@ -24,7 +24,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.row_blocks import ArrayRows
 
-VERBS = ("map", "total", "write", "concatenated")
+VERBS = ("map", "total", "each", "write")
 
 
 @pytest.fixture
