@@ -237,7 +237,7 @@ def _products_of_influence(block, influence):
     return weighted.sum(axis=1), weighted @ influence
 
 
-class RowStatistics:
+class BlockStatistics:
     """What rows of one block add to the sufficient statistics, where no other row's assignment responds.
 
     Parameters
@@ -273,14 +273,14 @@ class RowStatistics:
         return weights[l] * self._features(l, columns)[1:n_linear], quadratic
 
 
-class RowResponses(RowStatistics):
+class BlockResponses(BlockStatistics):
     """The same where all assignments respond, and the covariances of log densities.
 
     They follow from the images M^-1 h of the rows' features: from the inverse M^-1, or solved for one by one.
 
     Parameters
     ----------
-    posterior, whitened, used : as in `RowStatistics`
+    posterior, whitened, used : as in `BlockStatistics`
     information : ObservedInformation
     inverse : array (D, D) or None
     """
@@ -388,8 +388,8 @@ class ResponsesOfRows:
         return out
 
     def of_block(self, whitened, used):
-        """`RowResponses` of the rows of one block: OwnRows, bool array (K, n)."""
-        return RowResponses(self.posterior, whitened, used, self._information, self._inverse)
+        """`BlockResponses` of the rows of one block: OwnRows, bool array (K, n)."""
+        return BlockResponses(self.posterior, whitened, used, self._information, self._inverse)
 
     def covariances(self, whitened, used):
         """T of the rows of one block, zero for components to which a row does not belong: (K, K, n)."""

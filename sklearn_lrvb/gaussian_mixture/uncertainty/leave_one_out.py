@@ -31,7 +31,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     normalized,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
-from sklearn_lrvb.gaussian_mixture.uncertainty.influence import RowStatistics, expect_in_range
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import BlockStatistics, expect_in_range
 from sklearn_lrvb.row_blocks import batches
 
 # Variance of a direction in a component's covariance without the row, relative to that with it, below which
@@ -83,7 +83,7 @@ def one_steps(responses, block):
     system = np.eye(len(r)) + counts[:, None, None] * by_row[:, :, None] * (covariances - crossed[:, None, :])
     left_out = -counts * np.linalg.solve(system, by_row[:, :, None])[:, :, 0].T
     step = _scores_at(posterior, expectation, responding, left_out)
-    alone = _scores_at(posterior, expectation, RowStatistics(posterior, whitened, used), -counts * r)
+    alone = _scores_at(posterior, expectation, BlockStatistics(posterior, whitened, used), -counts * r)
     expected_counts = posterior.counts[:, None]
     shares = np.divide(r, expected_counts, out=np.zeros_like(r), where=expected_counts > 0)
     return np.stack([step, alone, counts * np.where(r > 0.5, shares, 0.0).max(axis=0)])
@@ -115,7 +115,7 @@ def _scores_at(posterior, expectation, statistics, left_out):
     Parameters
     ----------
     expectation : Expectation of the rows, with their log densities
-    statistics : RowStatistics or RowResponses of the rows
+    statistics : BlockStatistics or BlockResponses of the rows
     left_out : (K, n)
     """
     r, structure = expectation.responsibilities, posterior.structure
