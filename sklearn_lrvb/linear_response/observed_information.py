@@ -396,8 +396,11 @@ class SolverCosts:
 
         The solvers that form a matrix then need products with it: 600 D^2 (primal) or 600 m^2 (dual) more.
         """
-        costs, sizes = self.costs(n_targets=1), {"primal": self.n_coefficients, "dual": self.n_columns}
-        return {solver: cost + _SADDLE_FLOPS * sizes.get(solver, 0) ** 2 for solver, cost in costs.items()}
+        costs = self.costs(n_targets=1)
+        for solver, size in ("primal", self.n_coefficients), ("dual", self.n_columns):
+            if solver in costs:
+                costs[solver] += _SADDLE_FLOPS * size**2
+        return costs
 
     def cheapest(self, n_targets: int) -> str:
         """Name of the cheapest solver for a number of solutions: "primal", "dual" or "matrix_free"."""

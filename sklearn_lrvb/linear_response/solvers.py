@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, blas, eigh, lapack, solve, solve_triangular
+from scipy.linalg import LinAlgError, blas, cho_solve, eigh, lapack, solve, solve_triangular
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
@@ -115,9 +115,6 @@ class _FactoredInformation(ObservedInformation):
     def _solve_lower(self, right):
         return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
 
-    def _solve_upper(self, right):
-        return solve_triangular(self._cholesky, right, lower=True, trans="T") if len(right) else right
-
 
 class PrimalInformation(_FactoredInformation):
     """M from the matrix G.
@@ -204,10 +201,10 @@ class PrimalInformation(_FactoredInformation):
         return self._matrix
 
     def _solve_scaled(self, scaled):
-        return self._solve_upper(self._solve_lower(scaled))
+        return cho_solve((self._cholesky, True), scaled)
 
     def _inverse_root_times(self, scaled):
-        return self._solve_upper(scaled)
+        return solve_triangular(self._cholesky, scaled, lower=True, trans="T")
 
     def _sum_sweeps_scaled(self, scaled):
         return function_times_vector(self._matrix_product, scaled, sums_of_sweeps, _SADDLE_PRODUCTS)
@@ -317,7 +314,7 @@ class DualInformation(_FactoredInformation):
     def _solve_scaled(self, scaled):
         solution = scaled / self._share_roots
         if len(self._matrix):
-            weights = self._solve_upper(self._solve_lower(self._columns_times(solution)))
+            weights = cho_solve((self._cholesky, True), self._columns_times(solution))
             solution += self._times_columns(weights)
         return solution / self._share_roots
 

@@ -578,9 +578,7 @@ class MatrixStructure(CovarianceStructure):
 
     # Statistics.
 
-    def entries(self, statistics):
-        """Upper triangles, row by row: (..., P, P) -> (..., Q)."""
-        return unique_entries(statistics)
+    entries = staticmethod(unique_entries)  # Upper triangles, row by row.
 
     def from_entries(self, entries):
         """Inverse of `entries`: (..., Q) -> (..., P, P)."""
@@ -621,9 +619,7 @@ class MatrixStructure(CovarianceStructure):
 
     # Maps.
 
-    def cholesky(self, covariances):
-        """Lower Cholesky factors, NaN where a matrix is singular to working precision: (n, P, P)."""
-        return cholesky_factors(covariances)
+    cholesky = staticmethod(cholesky_factors)
 
     def scaled_frames(self, scale):
         """Diagonal matrices of the columns' scale, (P,) -> (S, P, P)."""

@@ -30,10 +30,9 @@ class TiedDiagonal(DiagonalCovariance):
 
 def spoilt(structure_class, name):
     """The class with one method whose results are off by a tenth."""
-    method = getattr(structure_class, name)
 
     def off(self, *arguments):
-        result = method(self, *arguments)
+        result = getattr(super(with_fault, self), name)(*arguments)
         if name == "gradients":
 
             def write(weights, whitened, out):
@@ -46,7 +45,8 @@ def spoilt(structure_class, name):
             return None
         return 1.1 * result
 
-    return type("Spoilt", (structure_class,), {name: off})
+    with_fault = type("Spoilt", (structure_class,), {name: off})
+    return with_fault
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
