@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import _num_features, validate_data
+from sklearn.utils.validation import validate_data
 
 from sklearn_lrvb.row_blocks.array_rows import has_holes, rows_of_array
 from sklearn_lrvb.row_blocks.parts import BatchRows, divided, first_batch
@@ -57,7 +57,7 @@ def given_rows(estimator, X, sample_weight=None, origin=None, reset=False, on_pa
 
         validate_data(estimator, template(X), skip_check_array=True, reset=reset)
         X = float_array(X)
-        weights, n_features = weight_array(sample_weight, X), X.shape[1]
+        weights = weight_array(sample_weight, X)
         rows = DaskRows(X, weights, origin, n_jobs, least_rows, on_pass)
     elif is_source(X):
         if sample_weight is not None:
@@ -65,38 +65,40 @@ def given_rows(estimator, X, sample_weight=None, origin=None, reset=False, on_pa
                 "sample_weight goes with the batches: let X yield pairs (rows, weights), and pass no "
                 "sample_weight."
             )
-        first = first_batch(X)
-        validate_data(estimator, first, skip_check_array=True, reset=reset)
-        rows, n_features = BatchRows(X, origin, n_jobs, least_rows, on_pass), _num_features(first)
+        validate_data(estimator, first_batch(X), skip_check_array=True, reset=reset)
+        rows = BatchRows(X, origin, n_jobs, least_rows, on_pass)  # Batches are checked as they come.
     else:
-        # The values are checked here, to learn by the same pass whether some are missing.
-        X = as_numbers(
-            X,
-            functools.partial(
-                validate_data,
-                estimator,
-                dtype=[np.float64, np.float32],
-                ensure_min_samples=least_rows,
-                ensure_all_finite=False,
-                reset=reset,
-            ),
-        )
-        with np.errstate(over="ignore", invalid="ignore"):
-            is_finite = np.isfinite(X.sum(dtype=np.float64))
-        if not is_finite:
-            name = type(estimator).__name__
-            assert_all_finite(X, allow_nan=True, estimator_name=name, input_name="X")
-        weights, n_features = checked_weights(sample_weight, X), X.shape[1]
-        measured_from = np.zeros(n_features) if origin is None else origin
-        is_holed = not is_finite and has_holes(X)
-        rows = rows_of_array(X, measured_from, n_jobs, weights, holes_known=is_holed)
+        rows = _rows_of_table(estimator, X, sample_weight, origin, least_rows, reset)
     # scikit-learn knows the number after a fit alone, and not where arrays were set by hand.
-    if origin is not None and n_features != len(origin):
+    if origin is not None and rows.n_features != len(origin):
         raise ValueError(
-            f"X has {n_features} features, but {type(estimator).__name__} is expecting {len(origin)} "
+            f"X has {rows.n_features} features, but {type(estimator).__name__} is expecting {len(origin)} "
             "features as input."
         )
     return rows
+
+
+def _rows_of_table(estimator, X, sample_weight, origin, least_rows, reset):
+    """The rows of a table in memory: ArrayRows.
+
+    Their values are checked here, to learn by the same pass whether some are missing.
+    """
+    check = functools.partial(
+        validate_data,
+        estimator,
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=least_rows,
+        ensure_all_finite=False,
+        reset=reset,
+    )
+    X = as_numbers(X, check)
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = np.isfinite(X.sum(dtype=np.float64))
+    if not is_finite:
+        assert_all_finite(X, allow_nan=True, estimator_name=type(estimator).__name__, input_name="X")
+    weights, is_holed = checked_weights(sample_weight, X), not is_finite and has_holes(X)
+    origin = np.zeros(X.shape[1]) if origin is None else origin
+    return rows_of_array(X, origin, estimator.n_jobs, weights, holes_known=is_holed)
 
 
 def require_table(X, owner):

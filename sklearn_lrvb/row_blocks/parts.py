@@ -485,14 +485,14 @@ class BatchRows(PartedRows):
 
     @property
     def n_features(self):
-        return len(self.survey.mean)
+        return len(self.survey.mean if self._given_origin is None else self._given_origin)
 
     def name_of_part(self, number):
         return f"batch {number}"
 
     def _batches(self):
         """Yield the rows of every batch, float64 or float32, and their weights or None; checked."""
-        n_features = names = None
+        n_features, names = None if self._given_origin is None else len(self._given_origin), None
         for number, batch in enumerate(_started(self.X)):
             X, weights = _checked(batch, number)
             own_names = _get_feature_names(divided(batch)[0])
@@ -503,8 +503,9 @@ class BatchRows(PartedRows):
                     f"{_first_of(names)}: all batches must have the same columns in the same order."
                 )
             if n_features not in (None, X.shape[1]):
+                other = "batch 0" if number else "the mixture"
                 raise ValueError(
-                    f"Batch {number} of X has {X.shape[1]} columns, but batch 0 has {n_features}: all "
+                    f"Batch {number} of X has {X.shape[1]} columns, but {other} has {n_features}: all "
                     "batches must have the same columns."
                 )
             n_features = X.shape[1]
