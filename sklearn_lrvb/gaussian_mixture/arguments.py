@@ -12,7 +12,6 @@ costs.
 an array of the responsibilities that a user passes to start from.
 """
 
-import functools
 from numbers import Integral, Real
 
 import numpy as np
@@ -26,7 +25,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS, target_class
-from sklearn_lrvb.row_blocks import is_dask
+from sklearn_lrvb.row_blocks import RowBlock, is_dask
 from sklearn_lrvb.row_blocks.tables import named, unmasked
 from sklearn_lrvb.symmetric_matrices import asymmetric_entry, symmetrized
 
@@ -339,13 +338,13 @@ def _empirical_covariance(rows, structure, reg_covar, completion):
             "that they count rows. (b) Pass a covariance_prior."
         )
     if completion is None:
-        covariance = rows.total(functools.partial(_scatter_of_block, structure)) / (rows.total_weight - 1)
+        covariance = rows.total(structure.scatter) / (rows.total_weight - 1)
     else:
         covariance = completion.covariance_in(structure)
     variances = structure.diagonal(covariance)
     check_smallest(rows, variances)
     # The variance that rounding alone gives to a constant column.
-    squares = structure.diagonal(structure.scatter(rows.origin[:, None], None))
+    squares = structure.diagonal(structure.scatter(RowBlock(rows.origin[:, None])))
     constant = np.flatnonzero(variances <= np.square(_ROUNDING) * squares)
     has_too_few_rows = structure.is_matrix and rows.n_samples <= rows.n_features
     if not (constant.size or has_too_few_rows) and structure.is_positive_definite(covariance):
@@ -363,11 +362,6 @@ def _empirical_covariance(rows, structure, reg_covar, completion):
         f"({reason}), and reg_covar={reg_covar:g} is too small to mend it. (a) Drop constant or "
         "duplicated columns. (b) Raise reg_covar. (c) Pass a positive definite covariance_prior."
     )
-
-
-def _scatter_of_block(structure, block):
-    """Sum of w x x' over a block's rows, in the structure's shape."""
-    return structure.scatter(block.rows, block.sample_weight)
 
 
 def resolve_moves(estimator):

@@ -105,8 +105,7 @@ class CovarianceStructure(ABC):
         self.prior_shape = identity.shape
         self.statistic_axes = (..., *[None] * identity.ndim)
         self._entry_counts, self.entry_weights = entry_counts, np.sqrt(entry_counts)
-        self._feature_norm = np.sqrt(2.0 * self.power)  # The norm a of the quadratic features.
-        self._feature_scale = self.entry_weights / self._feature_norm
+        self._feature_scale = self.entry_weights / np.sqrt(2.0 * self.power)  # From entries to features.
         self.n_groups = 1 if self.shares_precision else n_components
         self.n_quadratic = len(entry_counts)
         self.n_component_features = 1 + n_features + self.n_quadratic
@@ -333,10 +332,6 @@ class CovarianceStructure(ABC):
         """Vectors whose inner products are those of the statistics: (..., ...) -> (..., Q)."""
         return self.entries(statistics) * self.entry_weights
 
-    def unflattened(self, vectors):
-        """Inverse of `flattened`."""
-        return self.from_entries(vectors / self.entry_weights)
-
     def unique_entries(self, statistics):
         """Entries of all groups in one vector: (..., S, ...) -> (..., S Q)."""
         entries = self.entries(statistics)
@@ -368,10 +363,9 @@ class CovarianceStructure(ABC):
         """Sums of weight s(v) within the groups, weights >= 0: (K, P), (K,) -> (S, ...)."""
         return self.second_moments(vectors[:, :, None], weights[:, None])
 
-    def scatter(self, block, weights):
-        """Sum of weight x x' in the shape of a covariance: (P, n), (n,) or None -> (...)."""
-        weights = np.ones(block.shape[1]) if weights is None else weights
-        return self.second_moments(block[None], weights[None])[0] / self.power
+    def scatter(self, block):
+        """Sum of x x' over the rows of a `RowBlock`, in the shape of a covariance: (...)."""
+        return self.second_moments(block.rows[None], block.counts[None])[0] / self.power
 
     def outer_products(self, vectors, others):
         """The statistic of v w', not symmetric, summed in the groups: (..., K, P) twice -> (..., S, ...)."""
@@ -483,7 +477,7 @@ class CovarianceStructure(ABC):
     def polynomials(self, coefficients, origin):
         """beta . h as a + b.y + <B, s(y)>: (..., D) -> (..., K), (..., K, P), (..., S, ...)."""
         intercepts, linear, quadratic = self.split(coefficients)
-        curvature = self.unflattened(quadratic) / self._feature_norm
+        curvature = self.quadratic_sums(quadratic) / (2.0 * self.power)
         axes = tuple(range(-self.identity.ndim, 0))
         return intercepts - (curvature * origin).sum(axis=axes), linear, curvature
 
@@ -528,11 +522,11 @@ class CovarianceStructure(ABC):
     @property
     def own_precision_scale(self):
         """Size of the response of each entry of a precision to its coefficient, (Q,)."""
-        return self._feature_norm / self.power / self.entry_weights
+        return 1.0 / (self.power * self._feature_scale)
 
     def own_precision_response(self, quadratic):
         """d Lambda in its own frame, -a/power B: (..., S, Q) -> (..., S, ...)."""
-        return -self._feature_norm / self.power * self.unflattened(quadratic)
+        return -self.quadratic_sums(quadratic) / self.power
 
     def precision_response(self, quadratic, whiteners):
         """d Lambda = -a/power W' B W: (..., S, Q) -> (..., S, ...)."""
@@ -540,8 +534,7 @@ class CovarianceStructure(ABC):
 
     def covariance_response(self, quadratic, covariance_cholesky):
         """d Lambda^-1 = a/power W^-1 B W^-T: (..., S, Q) -> (..., S, ...)."""
-        scale = self._feature_norm / self.power
-        return scale * self.congruence(covariance_cholesky, self.unflattened(quadratic))
+        return self.congruence(covariance_cholesky, self.quadratic_sums(quadratic) / self.power)
 
 
 # Ratio of two columns' standard deviations below which the eigenvectors of a covariance keep all columns.

@@ -102,8 +102,8 @@ class PriorResponse:
         write = structure.gradients(posterior.whiteners, linear, curvature)
         write(n_prior_rows, posterior.whitened_prior_mean[:, :, None], of_mean)
         maps = structure.transposed(posterior.whiteners)
-        of_covariance = structure.flattened(structure.congruence(maps, curvature)).sum(axis=1)
-        of_covariance = structure.unflattened(of_covariance)  # symmetric to the last digit
+        of_covariance = structure.entries(structure.congruence(maps, curvature)).sum(axis=1)
+        of_covariance = structure.from_entries(of_covariance)  # symmetric to the last digit
         return of_mean[0], of_covariance.reshape(-1, *structure.prior_shape)
 
 
