@@ -116,9 +116,8 @@ class GaussianChain(NormalFamily):
 
     def _flat(self, lead, value, square, product):
         """Statistics of all copies (n, ...), the products with one fewer, as arrays (..., lead, D)."""
-        product = np.concatenate(
-            [product, product[-1:]]
-        )  # A product after every copy's last step is left out.
+        # A product after every copy's last step is left out.
+        product = np.concatenate([product, product[-1:]])
         parts = [np.moveaxis(part, 0, -1) for part in (value, square, product)]
         parts = [part.reshape(*part.shape[:-1], *lead, self.n_steps) for part in parts]
         return np.concatenate([*parts[:2], parts[2][..., :-1]], axis=-1)
