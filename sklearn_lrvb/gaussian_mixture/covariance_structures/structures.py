@@ -746,17 +746,7 @@ class MatrixStructure(CovarianceStructure):
         return values
 
     def gradients(self, whiteners, linear, curvature):
-        """Sums over components of weight W'(b + 2 B y), for many functions.
-
-        Parameters
-        ----------
-        linear : (d, K, P)
-        curvature : (d, S, P, P)
-
-        Returns
-        -------
-        callable, weights (K, n), whitened rows (K, P, n), written to (n, d, P)
-        """
+        """As of every structure: linear (d, K, P), curvature (d, S, P, P)."""
         n_functions, n_features = len(linear), self.n_features
         back = self.transposed(whiteners)
         slope = self.transformed(back, linear).transpose(1, 0, 2)  # (K, d, P)
@@ -895,17 +885,7 @@ class ScaleStructure(CovarianceStructure):
         return ((self.statistic_by_row(vectors) + noise) / np.square(covariance_cholesky)).sum(axis=1)
 
     def gradients(self, whiteners, linear, curvature):
-        """Sums over components of weight W'(b + 2 B y), for many functions.
-
-        Parameters
-        ----------
-        linear : (d, K, P)
-        curvature : (d, K, Q)
-
-        Returns
-        -------
-        callable, weights (K, n), whitened rows (K, P, n), written to (n, d, P)
-        """
+        """As of every structure: linear (d, K, P), curvature (d, K, Q)."""
         slope = (whiteners * linear).transpose(2, 1, 0)  # (P, K, d)
         bent = np.broadcast_to(2.0 * whiteners * curvature, linear.shape).transpose(2, 1, 0)
         gradient_map = np.concatenate([slope, bent], axis=1)

@@ -302,7 +302,7 @@ class VariationalPosterior:
         if not self.reg_covar:
             return moments
         n_rows = self.structure.per_group(moments.counts)[self.structure.statistic_axes]
-        return replace(moments, second=moments.second + n_rows * self.noise)
+        return Moments(moments.counts, moments.first, moments.second + n_rows * self.noise)
 
     @cached_property
     def second_moments_of_prior(self):
@@ -330,7 +330,8 @@ class VariationalPosterior:
         """
         counts, prior, structure = moments.counts, self.prior, self.structure
         _refuse(~(counts >= (_EMPTY_COUNT if prior.flat else 0.0)), empty_component_message, counts, prior)
-        after = replace(self, counts=counts)  # It gets frames and means of its own below.
+        # It gets means and frames of its own below.
+        after = VariationalPosterior(prior, counts, self.centred_means, self.covariance_cholesky)
         if prior.flat:
             nu = after.degrees_of_freedom
             is_proper = structure.wisharts.is_proper(after.effective_degrees_of_freedom, nu)
@@ -348,20 +349,12 @@ class VariationalPosterior:
         after.centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
         return after
 
-    @cached_property
-    def _second_moments(self):
-        """The second moments of q's own complete statistics, (S, ...)."""
-        scale = (self.effective_degrees_of_freedom / self.structure.power)[self.structure.statistic_axes]
-        return scale * self.structure.identity_statistic
-
     def residual(self, moments):
         """EM(s) - s, given the complete moments of the E-step at q: (D,)."""
-        return self.structure.feature_moments(
-            moments.counts - self.counts,
-            moments.first,
-            moments.second - self._second_moments,
-            self.structure.identity_statistic,
-        )
+        structure = self.structure
+        own = self.effective_degrees_of_freedom[structure.statistic_axes] * structure.identity
+        counts, second = moments.counts - self.counts, moments.second - own
+        return structure.feature_moments(counts, moments.first, second, structure.identity_statistic)
 
     def difference(self, other):
         """Statistics of another posterior less those of this one, in the frames of this one: (D,)."""
@@ -380,10 +373,10 @@ class VariationalPosterior:
         DegenerateComponentError
             Where there is no such posterior.
         """
-        counts, first, second = self.structure.moments(change)
-        return self.m_step(
-            Moments(np.maximum(self.counts + counts, 0.0), first, self._second_moments + second)
-        )
+        structure = self.structure
+        own = self.effective_degrees_of_freedom[structure.statistic_axes] * structure.identity
+        counts, first, second = structure.moments(change)
+        return self.m_step(Moments(np.maximum(self.counts + counts, 0.0), first, own + second))
 
     def deviation(self, change):
         """Length of a change of the statistics (D,), in mean-field standard deviations."""
