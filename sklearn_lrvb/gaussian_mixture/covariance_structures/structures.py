@@ -87,8 +87,8 @@ class CovarianceStructure(ABC):
         what s(u) has, or |u|^2 alone where all components share a precision.
     prefers_common_frame : bool
         Whether, for many rows, such a frame costs less than a frame for each component.
-    numbers_of_pattern : int
-        Largest number of numbers that belong to a pattern of holes: a matrix of each group, else nothing.
+    size_of_pattern : int
+        Largest size of what belongs to a pattern of holes: a matrix of each group, else nothing.
     coefficient_blocks : dict, str -> slice
         Slices of D with all intercepts, linear and quadratic coefficients, in this order. The linear ones are
         (K, P), the quadratic ones (S, Q).
@@ -115,7 +115,7 @@ class CovarianceStructure(ABC):
         has_own_matrices = self.is_matrix and self.has_own_precisions
         largest = _MAX_MONOMIALS_PER_COMPONENT * n_components
         self.prefers_common_frame = not has_own_matrices or self.n_monomials <= largest
-        self.numbers_of_pattern = self.n_groups * identity.size if self.is_matrix else 0
+        self.size_of_pattern = self.n_groups * identity.size if self.is_matrix else 0
         self.coefficient_blocks = {
             "intercept": slice(0, linear),
             "linear": slice(linear, quadratic),

@@ -104,8 +104,7 @@ class OwnFrames:
 
     def __init__(self, posterior):
         self.posterior = posterior
-        of_pattern = posterior.structure.numbers_of_pattern
-        self.workload = Workload(2 * posterior.centred_means.size, of_pattern)
+        self.workload = Workload(2 * posterior.centred_means.size, posterior.structure.size_of_pattern)
 
     def whiten(self, block):
         """OwnRows of a block."""

@@ -152,7 +152,7 @@ def in_own_frames(rows, posterior, hidden_values=True, pairs=()):
     # Some of a block's rows are ambiguous between two components: products of them want large blocks.
     workload = None
     if rows.has_holes:
-        workload = Workload(posterior.centred_means.size, structure.numbers_of_pattern)
+        workload = Workload(posterior.centred_means.size, structure.size_of_pattern)
     of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, workload)
     missing = np.zeros(2 * (structure.n_coefficients,)) if of_labels is None else of_labels
     if structure.has_own_precisions and of_labels is not None:

@@ -35,7 +35,7 @@ def workload_per_pattern_and_draw(posterior):
     """About how many numbers are made of a pattern of holes and a draw: maps by group, sums by component."""
     n_components, n_features = posterior.centred_means.shape
     sums = n_components * n_features**2 if posterior.structure.is_matrix else 1
-    return 2 * posterior.structure.numbers_of_pattern + sums
+    return 2 * posterior.structure.size_of_pattern + sums
 
 
 def noise_by_feature(posterior, draws):
