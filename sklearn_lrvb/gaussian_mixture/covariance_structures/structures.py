@@ -70,8 +70,8 @@ class CovarianceStructure(ABC):
     ----------
     shares_precision, has_own_precisions : bool
         Whether all components share one precision, or every component has its own.
-    is_matrix : bool
-        Whether the statistic keeps all products of features.
+    is_matrix, has_own_matrices : bool
+        Whether the statistic keeps all products of features; and every component has its own precision, too.
     power : int
         The power of the Wishart factors' determinants in that of a precision.
     identity_statistic : ndarray
@@ -112,9 +112,9 @@ class CovarianceStructure(ABC):
         linear, quadratic = n_components, n_components * (1 + n_features)
         self.n_coefficients = quadratic + self.n_groups * self.n_quadratic
         self.n_monomials = 1 + n_features + (self.n_quadratic if self.has_own_precisions else 1)
-        has_own_matrices = self.is_matrix and self.has_own_precisions
+        self.has_own_matrices = self.is_matrix and self.has_own_precisions
         largest = _MAX_MONOMIALS_PER_COMPONENT * n_components
-        self.prefers_common_frame = not has_own_matrices or self.n_monomials <= largest
+        self.prefers_common_frame = not self.has_own_matrices or self.n_monomials <= largest
         self.size_of_pattern = self.n_groups * identity.size if self.is_matrix else 0
         self.coefficient_blocks = {
             "intercept": slice(0, linear),

@@ -41,9 +41,8 @@ _FEW_NUMBERS = 15_000
 def frames_of(posterior, rows):
     """`CommonFrame` of a posterior where it is cheaper for the rows and accurate, else `OwnFrames`."""
     structure = posterior.structure
-    has_own_matrices = structure.is_matrix and structure.has_own_precisions
     n_numbers = rows.n_samples * structure.n_components * structure.n_features
-    has_few_rows = n_numbers < (_FEW_NUMBERS_OF_OWN_MATRICES if has_own_matrices else _FEW_NUMBERS)
+    has_few_rows = n_numbers < (_FEW_NUMBERS_OF_OWN_MATRICES if structure.has_own_matrices else _FEW_NUMBERS)
     if rows.has_holes or has_few_rows or not structure.prefers_common_frame:
         return OwnFrames(posterior)
     frame = CommonFrame(posterior)

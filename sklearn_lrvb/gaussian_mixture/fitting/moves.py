@@ -262,7 +262,7 @@ class MoveProposals:
             stages.append((gain, posterior, [group for group in groups.values() if len(group) > 1]))
         if not stages or max(gain for gain, _, _ in stages) <= LEAST_GAIN:
             return
-        merged = list(dict.fromkeys(group for _, _, groups in stages for group in groups))
+        merged = [groups[-1] for _, _, groups in stages]  # The one that is new.
         losses = assignment_sums(self._rows, self._fit.posterior, merged, ()).entropy_losses
         loss_of = dict(zip(merged, losses, strict=True))
         gains = [gain - sum(loss_of[group] for group in groups) for gain, _, groups in stages]

@@ -201,7 +201,7 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
         + n_pair_rows * (_SLOWDOWN_OF_SMALL_PRODUCTS * per_row + to_form + _FLOPS_PER_AMBIGUOUS_ROW)
         + n_pairs * _FLOPS_PER_BLOCK
     }
-    if structure.is_matrix and structure.has_own_precisions:
+    if structure.has_own_matrices:
         per_pair = _SLOWDOWN_OF_SMALL_PRODUCTS * 40 * n_features * structure.n_features**3
         per_pair += _FLOPS_PER_FULL_PAIR + 5 * _FLOPS_PER_ENTRY * n_features**2
         costs[by_pairs] = (

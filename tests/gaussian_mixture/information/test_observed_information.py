@@ -217,7 +217,7 @@ def ways(posterior):
     """Ways in which the missing information can be formed."""
     structure = posterior.structure
     formed = [(from_monomials, in_own_frames), (in_own_frames,)]
-    return [*formed, (by_pairs,)] if structure.is_matrix and structure.has_own_precisions else formed
+    return [*formed, (by_pairs,)] if structure.has_own_matrices else formed
 
 
 def missing_by_definition(posterior, rows, responsibilities):
