@@ -466,30 +466,30 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         """
         return self.fit(X, y, sample_weight).predict(X)
 
-    def _fit(self, X, sample_weight, y=None, start=None, reset=True):
-        """Fit, from a given start or from those that the arguments ask for.
+    def _fit(self, X, sample_weight, y=None, initial_posterior=None, reset=True):
+        """Fit, from a given posterior or from the starts that the arguments ask for.
 
         Only a finished fit changes the estimator, at once: after an error or an interrupt it is as it was.
 
         Parameters
         ----------
         X, sample_weight, y : as in `fit`
-        start : callable (rows, prior) -> VariationalPosterior, or None
+        initial_posterior : callable (rows, prior) -> VariationalPosterior, or None
         reset : bool, whether the number and names of the features are taken from X
         """
         warn_of_weights_as_y(y, sample_weight)
-        moves = resolve_moves(self) if start is None else None
-        seen = copy.copy(self)  # It gets the number and names of the features.
+        moves = resolve_moves(self) if initial_posterior is None else None
+        named = copy.copy(self)  # It gets the number and names of the features.
         on_pass = PassReport() if self.verbose > 1 else None
         with blas_threads(self.n_jobs):
-            given = given_rows(seen, X, sample_weight, reset=reset, on_pass=on_pass)
-            features = {name: vars(seen)[name] for name in _FEATURES if name in vars(seen)}
+            given = given_rows(named, X, sample_weight, reset=reset, on_pass=on_pass)
+            features = {name: vars(named)[name] for name in _FEATURES if name in vars(named)}
             counted = given.counted()
             check_rows(counted, features.get("feature_names_in_"), self.n_components)
             rows = counted.around_mean()
             completion = Completion(rows, needs_covariances(self)) if rows.has_holes else None
             prior = resolve_prior(self, rows, completion)
-            starts, once_more, are_drawn = self._starts(start, given, rows, prior, completion)
+            starts, once_more, are_drawn = self._starts(initial_posterior, given, rows, prior, completion)
             span = RowSpan.if_smaller(rows, prior, self.reg_covar if self.covariance_prior is None else None)
             if span is None:
                 ascent = Ascent(rows, self.tol, self.max_iter)
@@ -522,7 +522,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         if noise is not None:
             warn_caller(noise_warning(noise, prior, self._feature_names))
 
-    def _starts(self, start, given, rows, prior, completion):
+    def _starts(self, initial_posterior, given, rows, prior, completion):
         """The starts of a fit: callables (Ascent) -> Fit, the state before the first step.
 
         Distances in columns of very different scales are those in the largest one. Where unwanted noise shows
@@ -531,7 +531,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
         Parameters
         ----------
-        start : callable (rows, prior) -> VariationalPosterior, or None for what the arguments ask for
+        initial_posterior : callable (rows, prior) -> VariationalPosterior; None for what the arguments say
         given : rows as the user has passed them (`given_rows`)
         rows : CentredRows, the rows that count
         prior : MixturePrior
@@ -544,8 +544,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         are_drawn : bool, whether the starts are drawn at random
         """
         init_params, n_components = self.init_params, self.n_components
-        if start is not None:
-            return [lambda ascent: ascent.start(start(rows, prior))], None, False
+        if initial_posterior is not None:
+            return [lambda ascent: ascent.start(initial_posterior(rows, prior))], None, False
         if self.warm_start and hasattr(self, "converged_"):
             return [self._start_from_arrays(rows, prior)], None, False
         if not (isinstance(init_params, str) or callable(init_params)):
@@ -589,10 +589,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             )
         centred_means = posterior.centred_means + (last.origin - rows.origin)
         if last.path:
-            start = VariationalPosterior(
+            under_prior = VariationalPosterior(
                 prior, posterior.counts, centred_means, posterior.covariance_cholesky
             )
-            return lambda ascent: ascent.start(start, last.path)
+            return lambda ascent: ascent.start(under_prior, last.path)
         responsibilities = responsibilities_of_rows(rows, replace(posterior, centred_means=centred_means))
         return lambda ascent: ascent.start_from(responsibilities, prior)
 
@@ -627,8 +627,15 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     def _attributes_of(self, features, ascent, rows, are_drawn, fit):
         """Every fitted attribute at a state of the fit, by name: those of the features, and the others."""
         fit = ascent.ended(fit)
-        rules = self.max_iter, float(self.tol), self.solver
-        course = FitCourse(fit.n_iter, bool(fit.converged), *rules, are_drawn, fit.stopped)
+        course = FitCourse(
+            n_iter=fit.n_iter,
+            converged=bool(fit.converged),
+            max_iter=self.max_iter,
+            tol=float(self.tol),
+            solver=self.solver,
+            is_drawn=are_drawn,
+            stopped=fit.stopped,
+        )
         fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
         source = InformationSource.of_fit(fitted, fit, rows, course)
         return {
@@ -736,7 +743,12 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         for name in _FEATURES:
             if hasattr(bgm, name):
                 setattr(mixture, name, getattr(bgm, name))
-        mixture._fit(X, sample_weight, start=lambda rows, prior: posterior_of(bgm, rows, prior), reset=False)
+        mixture._fit(
+            X,
+            sample_weight,
+            initial_posterior=lambda rows, prior: posterior_of(bgm, rows, prior),
+            reset=False,
+        )
         return mixture
 
     def to_sklearn(self) -> BayesianGaussianMixture:

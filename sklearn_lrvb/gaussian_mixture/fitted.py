@@ -215,8 +215,9 @@ def mixture_of_arrays(estimator, model):
 class HandSetDensities:
     """Expected log densities from arrays that were set by hand, each used as it is.
 
-    They replace a `VariationalPosterior` in an E-step and have the same attributes. There are no counts,
-    because the arrays need not be those of any posterior.
+    They take the place of a `VariationalPosterior` where rows are predicted and scored, and have the
+    attributes that `OwnFrames` and `prediction` read. There are no counts, because the arrays need not be
+    those of any posterior.
 
     Parameters
     ----------

@@ -100,8 +100,8 @@ class InfluenceMethods(FittedAttributes):
         uncertainty = self._uncertainty
         rows = given_rows(self, X, origin=uncertainty.fitted.origin)
         check_perturbation(perturb)
-        parameters = uncertainty.targets[target]
-        entries = parameters.flat_indices()
+        of_target = uncertainty.targets[target]
+        entries = of_target.flat_indices()
         shape = (*entries.shape, self.n_features_in_) if perturb == "location" else entries.shape
         if out is not None and rows.is_lazy:
             raise ValueError(
@@ -118,8 +118,8 @@ class InfluenceMethods(FittedAttributes):
         out = np.empty(shape) if out is None else checked_output(out, shape, rows.X)
 
         def question(tracked):
-            if perturb == "weight" and rows.n_samples < parameters.size:
-                return weight_influence_of_few_rows(rows, uncertainty, parameters, entries, out, tracked)
+            if perturb == "weight" and rows.n_samples < of_target.size:
+                return weight_influence_of_few_rows(rows, uncertainty, of_target, entries, out, tracked)
             functions = uncertainty.influence_functions(target, tracked=tracked)
             return influence_of_rows(rows, functions, perturb, entries, out, tracked)
 
@@ -128,9 +128,9 @@ class InfluenceMethods(FittedAttributes):
     def _influence_on(self, X, target, index, perturb):
         """`influence` of rows in memory on the entry at one index of the attribute: (n_samples, ...)."""
         uncertainty = self._uncertainty
-        rows, parameters = given_rows(self, X, origin=uncertainty.fitted.origin), uncertainty.targets[target]
-        combination = np.zeros((1, parameters.size))
-        combination[0, parameters.flat_indices()[index]] = 1.0
+        rows, of_target = given_rows(self, X, origin=uncertainty.fitted.origin), uncertainty.targets[target]
+        combination = np.zeros((1, of_target.size))
+        combination[0, of_target.flat_indices()[index]] = 1.0
 
         def question(tracked):
             functions = uncertainty.influence_functions(target, combination, tracked=tracked)

@@ -1,12 +1,15 @@
 """Rows measured from an origin, wherever they are, and the rows of an array.
 
-All that is computed from rows is one of three verbs.
+Almost all that is computed from rows is one of three verbs.
 
 * A *total* adds up the small results of a function of a block of rows (`CentredRows.total`).
 * Results of a *map* are brought together from all blocks: few of them, such as ambiguous rows alone
   (`CentredRows.map`).
 * A result with a row for *each* row is computed where the rows are, by a function of a block
   (`CentredRows.each`) or by a function that makes passes over rows in memory (`CentredRows.by_array`).
+
+Rows of an array have two more: `ArrayRows.write` lets a function fill the caller's array block by block, and
+`ArrayRows.blocks` hands the blocks to the caller.
 
 The functions are pure and can be pickled without the rows: functions of a module, `functools.partial` of
 these over picklable arguments, or objects with ``__call__``; never closures over rows. They get everything
@@ -63,7 +66,9 @@ class CentredRows(ABC):
     origin : float64 array of shape (n_features,)
     X : the rows as they are given: array, source of batches, or Dask array
     n_samples, n_features : int
-    n_given : int, number of the rows with those that do not count
+    n_given : int
+        Number of rows in results with a row for each. Rows in parts include those that do not count even
+        after `counted`; rows of an array do not, so that it is ``n_samples``.
     total_weight : float, how many rows there are, each as often as it counts
     seen_weight : float or (n_features,), how many of these have a value in a column
     variances : (n_features,), of the columns around the origin
@@ -116,7 +121,7 @@ class CentredRows(ABC):
 
     @abstractmethod
     def by_array(self, function, shape=(), dtype=np.float64, tracked=untracked):
-        """The same of a function that makes passes over rows in memory itself.
+        """Like `each`, but the function gets `ArrayRows` and makes its own passes over them.
 
         Parameters
         ----------
@@ -126,11 +131,12 @@ class CentredRows(ABC):
 
     @abstractmethod
     def at(self, positions):
-        """The rows at some positions along the line on which every row is as long as it counts.
+        """The rows at given cumulative weights.
 
         Parameters
         ----------
         positions : float array (n,), ascending, at least zero and below ``total_weight``
+            Each picks the row at which the sum of the weights first exceeds it.
 
         Returns
         -------
@@ -236,9 +242,15 @@ class ArrayRows(CentredRows):
         return rows
 
     def selected(self, index, sample_weight=None):
-        """Some of the rows, (n,) int array or slice, with weights of their own: ArrayRows."""
-        holes_known = None if self.has_holes else False
-        return rows_of_array(self.X[index], self.origin, self.n_jobs, sample_weight, self.first, holes_known)
+        """Some of the rows, with weights of their own: ArrayRows.
+
+        Parameters
+        ----------
+        index : int array (n,) or bool array (n_samples,)
+        sample_weight : array (n,) or None
+        """
+        is_holed = None if self.has_holes else False  # Some rows of a table with holes may have none.
+        return rows_of_array(self.X[index], self.origin, self.n_jobs, sample_weight, self.first, is_holed)
 
     def at(self, positions):
         if self.sample_weight is None:
@@ -307,7 +319,10 @@ class ArrayRows(CentredRows):
         return RowBlock(centred, weights, start, self.first + index, holes, index)
 
     def _places(self, n_rows, per_pattern):
-        """Slices of the order with so many rows at most, and so many numbers for each of their patterns."""
+        """Slices of the order, of at most `n_rows` rows.
+
+        Their patterns are limited so that `per_pattern` numbers for each of them fit in a batch.
+        """
         if not self.has_holes:
             return slices(self.n_samples, n_rows)
         return self.patterns.places(n_rows, rows_in_batch(8 * max(per_pattern, 1)))
@@ -356,16 +371,17 @@ class ArrayRows(CentredRows):
         out[block.index] = part
 
 
-def rows_of_array(X, origin, n_jobs=None, sample_weight=None, first=0, holes_known=None):
+def rows_of_array(X, origin, n_jobs=None, sample_weight=None, first=0, is_holed=None):
     """The rows of an array, whether or not values are missing: ArrayRows.
 
     Parameters
     ----------
     X, origin, n_jobs, sample_weight, first : as in `ArrayRows`
-    holes_known : bool or None, default=None
-        Whether values are missing; None where that is not known.
+    is_holed : bool or None, default=None
+        Whether values are missing; None where the caller does not know, so that X is searched.
     """
-    is_holed = has_holes(X) if holes_known is None else holes_known
+    if is_holed is None:
+        is_holed = has_holes(X)
     return ArrayRows(X, origin, n_jobs, sample_weight, first, PatternOrder.of(X) if is_holed else None)
 
 

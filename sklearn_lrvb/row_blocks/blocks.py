@@ -61,7 +61,7 @@ class Workload(NamedTuple):
     Attributes
     ----------
     per_row : int, float64 numbers that it makes of a row
-    per_pattern : int, those of a pattern of holes; None for half as many for every feature as of a row
+    per_pattern : int, those of a pattern of holes; None: per_row * n_features // 2
     product : int, rows of the matrices whose products take most of its time; None for the number of features
     """
 

@@ -418,4 +418,4 @@ def _each_of_chunk(X, sample_weight=None, *, function, origin, shape, of_rows):
     has_holes = checked_for_holes(X, sample_weight, "a chunk of X")
     if not len(X):
         return np.empty((0, *shape), of_rows)
-    return function(rows_of_array(X, origin, 1, sample_weight, holes_known=has_holes), tracked=untracked)
+    return function(rows_of_array(X, origin, 1, sample_weight, is_holed=has_holes), tracked=untracked)

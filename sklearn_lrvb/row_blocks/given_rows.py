@@ -98,7 +98,7 @@ def _rows_of_table(estimator, X, sample_weight, origin, least_rows, reset):
         assert_all_finite(X, allow_nan=True, estimator_name=type(estimator).__name__, input_name="X")
     weights, is_holed = checked_weights(sample_weight, X), not is_finite and has_holes(X)
     origin = np.zeros(X.shape[1]) if origin is None else origin
-    return rows_of_array(X, origin, estimator.n_jobs, weights, holes_known=is_holed)
+    return rows_of_array(X, origin, estimator.n_jobs, weights, is_holed=is_holed)
 
 
 def require_table(X, owner):

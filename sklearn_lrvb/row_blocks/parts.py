@@ -563,7 +563,7 @@ class BatchRows(PartedRows):
         for number, (X, weights) in enumerate(self._batches()):
             has_holes = checked_for_holes(X, weights, self.name_of_part(number))
             if len(X):
-                rows = rows_of_array(X, self.origin, self.n_jobs, weights, holes_known=has_holes)
+                rows = rows_of_array(X, self.origin, self.n_jobs, weights, is_holed=has_holes)
                 yield function(rows, tracked=untracked)
 
 

@@ -112,7 +112,10 @@ class FullPair:
         self._quartic = _quartic_moments(1 + posterior.n_features)
 
     def moments(self, rows, weights):
-        """`QuarticMoments` of some rows, to be added over blocks: (P, n), (n,) -> list of arrays."""
+        """What `QuarticMoments.sums` makes of some rows, to be added over blocks.
+
+        (P, n), (n,) -> list of arrays
+        """
         extended = np.ones((1 + len(rows), rows.shape[1]))
         np.matmul(self._whitener, rows - self._center[:, None], out=extended[1:])
         extended *= weights**0.25  # Products of four of them have the weight.

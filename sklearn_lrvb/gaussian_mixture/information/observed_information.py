@@ -93,6 +93,7 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
 # on 77 models, from 150 to 20,000 rows, 1 to 300 features and 2 to 10 components.
 _FLOPS_PER_FEATURE = 150
 _FLOPS_PER_ROW = 200
+_SLOWDOWN_OF_OWN_FRAMES = 1.5
 
 # Cost of a pass in the common frame, for each row. Monomials are used once for each component.
 _FLOPS_TO_FORM_A_MONOMIAL = 100
@@ -124,16 +125,22 @@ _SLOWDOWN_OF_SMALL_PRODUCTS, _SLOWDOWN_OF_FULL_PAIRS, _SLOWDOWN_OF_MONOMIALS = 2
 _FLOPS_TO_COUNT_A_MONOMIAL, _FLOPS_TO_MAP_A_MONOMIAL, _FLOPS_PER_MAP = 40, 4e3, 5e6
 _FLOPS_PER_AMBIGUOUS_ROW, _FLOPS_PER_ROW_OF_PAIR = 12_000, 3000
 _FLOPS_PER_BLOCK, _FLOPS_PER_FULL_PAIR = 1e6, 8e6
+# For a pair's F features a component: flops that map monomials to features, in units of F P^3, and entries
+# that are formed on the way, in units of F^2.
+_FLOPS_TO_MAP_A_PAIR, _ENTRIES_OF_A_PAIR = 40, 5
 
 
 def _pass_costs(rows, structure):
-    """Costs of a pass over the rows: in the components' own frames, and in the cheaper ones."""
+    """Costs of a pass over the rows: in the components' own frames, and as `frames_of` is expected to choose.
+
+    The second is the cost in the common frame where the structure prefers it and no value is missing.
+    """
     n_components, n_features = structure.n_components, structure.n_features
     per_row = _FLOPS_PER_FEATURE * n_features + _FLOPS_PER_ROW
     if structure.is_matrix:
         n_products = 2 + 2 / n_components if structure.shares_precision else 4
         per_row += n_products * n_features**2
-    own = 1.5 * rows.n_samples * n_components * per_row
+    own = _SLOWDOWN_OF_OWN_FRAMES * rows.n_samples * n_components * per_row
     if rows.has_holes:
         own = _SLOWDOWN_BY_HOLES * own + _FLOPS_PER_PATTERN * rows.n_patterns * structure.n_groups
     own += _FLOPS_PER_PASS
@@ -202,8 +209,8 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
         + n_pairs * _FLOPS_PER_BLOCK
     }
     if structure.has_own_matrices:
-        per_pair = _SLOWDOWN_OF_SMALL_PRODUCTS * 40 * n_features * structure.n_features**3
-        per_pair += _FLOPS_PER_FULL_PAIR + 5 * _FLOPS_PER_ENTRY * n_features**2
+        per_pair = _SLOWDOWN_OF_SMALL_PRODUCTS * _FLOPS_TO_MAP_A_PAIR * n_features * structure.n_features**3
+        per_pair += _FLOPS_PER_FULL_PAIR + _ENTRIES_OF_A_PAIR * _FLOPS_PER_ENTRY * n_features**2
         costs[by_pairs] = (
             in_own
             + n_pair_rows * (_SLOWDOWN_OF_FULL_PAIRS * n_features**2 + to_form + _FLOPS_PER_ROW_OF_PAIR)

@@ -365,7 +365,7 @@ class ResponsesOfRows:
         self._inverse = information.inverse_for(n_rows * posterior.n_components)
         self._by_kernels = by_kernels and information.has_kernels and self._inverse is None
 
-    def of_rows(self, function, shape, rows, tracked=untracked):
+    def of_rows(self, rows, function, shape, tracked=untracked):
         """``function(responses, block)`` of all blocks of some rows in memory, as `ArrayRows.each`.
 
         Solving for rows may itself take passes over the training rows. It is then done here, for as many rows

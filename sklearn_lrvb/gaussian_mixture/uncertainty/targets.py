@@ -499,7 +499,8 @@ def variance(target, information):
     variances = []
     for units in target.unit_batches():
         root = information.covariance_root(target.coordinates(units))
-        batches = target.response_batches(root, units)
-        variances.append(sum(np.square(responses).sum(axis=0) for responses in batches))
+        variances.append(
+            sum(np.square(responses).sum(axis=0) for responses in target.response_batches(root, units))
+        )
     # The excess is a difference, which may round to less than zero where a weight is certain to all digits.
     return np.maximum(np.concatenate(variances) + target.excess_variance(), 0.0)

@@ -107,9 +107,11 @@ class PosteriorUncertainty:
             size = sum(target.size for target in targets)
             self.source.require_size(size, "The robust covariance")
             information = self.source.information(size, rows=rows)
-            batches = (self.influence_functions(name, information=information) for name in names)
+            functions = itertools.chain.from_iterable(
+                self.influence_functions(name, information=information) for name in names
+            )
             with self.source.threads():
-                return robust_covariance(rows, self.fitted.posterior, itertools.chain(*batches), size)
+                return robust_covariance(rows, self.fitted.posterior, functions, size)
         n_coordinates = len(joint_coordinates(targets))
         self.source.require_size(n_coordinates, "The posterior covariance")
         if method == "lrvb":
@@ -208,10 +210,10 @@ class PosteriorUncertainty:
             self.source.require_size(size, f"The posterior covariance for the {name}")
 
     def missing_shares(self, names, rows):
-        """Shares of the information on flat targets that are missing: list of (d,), (d,).
+        """Shares of the information on flat targets that are missing: list of arrays (2, d).
 
-        The first is 1 - V_c/V with V the posterior variance and V_c that if nothing were missing, the second
-        the part of it that missing values add to unknown labels. Both are zero where V is.
+        The first row is 1 - V_c/V with V the posterior variance and V_c that if nothing were missing, the
+        second the part of it that missing values add to unknown labels. Both are zero where V is.
 
         Parameters
         ----------
@@ -236,7 +238,7 @@ class PosteriorUncertainty:
     # Rows.
 
     def of_rows(self, rows, function, shape=(), tracked=untracked, by_kernels=True):
-        """``function(responses, block)`` of all blocks of some rows: (n_samples, *shape).
+        """``function(responses, block)`` of all blocks of some rows: (n_given, *shape).
 
         Parameters
         ----------
@@ -248,6 +250,7 @@ class PosteriorUncertainty:
             Whether the function asks for `ResponsesOfRows.covariances` only.
         """
         posterior, size = self.fitted.posterior, self.source.size
+        # Rows in parts are taken to be so many that the inverse pays: to count them may take a pass.
         n_rows = rows.n_samples if rows.is_in_memory else size
         information = self.source.information(min(size, n_rows * posterior.n_components))
         if rows.is_lazy and information.holds_rows:
@@ -258,7 +261,7 @@ class PosteriorUncertainty:
             )
         with self.source.threads():
             responses = ResponsesOfRows(information, posterior, n_rows, by_kernels)
-            of_array = functools.partial(responses.of_rows, function, shape)
+            of_array = functools.partial(responses.of_rows, function=function, shape=shape)
             return rows.by_array(of_array, shape, tracked=tracked)
 
     # Coefficients of influence functions.
