@@ -381,7 +381,7 @@ class Ascent:
         """
         if not fit.is_within(self.tol, fit.distance):
             return fit
-        fit = fit.with_information(self.rows)
+        fit = fit.with_information(self.rows_of(fit))
         if not fit.is_within(self.tol, fit.decrement):
             return fit
         fit = fit.probed()

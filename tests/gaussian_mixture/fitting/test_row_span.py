@@ -240,6 +240,15 @@ def test_a_converged_fit_is_continued_for_one_step(covariance_type, X, monkeypat
 
 
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_a_converged_fit_is_verified_where_no_step_is_allowed(covariance_type, X, monkeypatch):
+    mixture = model(covariance_type, "joint", "default", warm_start=True, moves=None).fit(X)
+    before = mixture.lower_bound_
+    one, other = spanned_and_whole(lambda: mixture.set_params(max_iter=0).fit(X).__copy__(), monkeypatch)
+    assert (one.n_iter_, one.converged_) == (other.n_iter_, other.converged_) == (0, True)
+    np.testing.assert_allclose(one.lower_bound_, before, rtol=1e-13)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
 def test_a_fit_of_scikit_learns_is_continued_as_in_all_dimensions(covariance_type, X, monkeypatch):
     theirs = BayesianGaussianMixture(
         n_components=2, covariance_type=covariance_type, reg_covar=2.0, random_state=0, tol=1e-9
