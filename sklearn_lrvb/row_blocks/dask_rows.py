@@ -278,11 +278,16 @@ class DaskRows(PartedRows):
     def by_array(self, function, shape=(), dtype=np.float64, tracked=untracked):
         axes = string.ascii_lowercase[1 : 1 + len(shape)]
         weights = [] if self._sample_weight is None else [self._sample_weight, "a"]
+        lengths = np.array(self.X.chunks[0], dtype=float)
+        # Of chunks of unknown length, rows are counted within the chunk.
+        first = np.nan_to_num(np.cumsum(lengths) - lengths).astype(np.intp)
         return da.blockwise(
             _each_of_chunk,
             "a" + axes,
             self.X,
             "az",
+            da.from_array(first, chunks=1),
+            "a",
             *weights,
             new_axes=dict(zip(axes, shape, strict=True)),
             concatenate=True,
@@ -414,8 +419,8 @@ def _results_of_group(described, function, chunks):
 
 
 @_steady_allocator()
-def _each_of_chunk(X, sample_weight=None, *, function, origin, shape, of_rows):
+def _each_of_chunk(X, first, sample_weight=None, *, function, origin, shape, of_rows):
     has_holes = checked_for_holes(X, sample_weight, "a chunk of X")
     if not len(X):
         return np.empty((0, *shape), of_rows)
-    return function(rows_of_array(X, origin, 1, sample_weight, is_holed=has_holes), tracked=untracked)
+    return function(rows_of_array(X, origin, 1, sample_weight, int(first[0]), has_holes), tracked=untracked)

@@ -560,11 +560,13 @@ class BatchRows(PartedRows):
 
     def _results(self, function):
         """Yield a function of the rows of every batch, rows of weight zero and all."""
+        first = 0
         for number, (X, weights) in enumerate(self._batches()):
             has_holes = checked_for_holes(X, weights, self.name_of_part(number))
             if len(X):
-                rows = rows_of_array(X, self.origin, self.n_jobs, weights, is_holed=has_holes)
+                rows = rows_of_array(X, self.origin, self.n_jobs, weights, first, has_holes)
                 yield function(rows, tracked=untracked)
+            first += len(X)
 
 
 def _checked(batch, number):

@@ -211,7 +211,7 @@ def test_a_stopped_fit_is_at_the_start_that_was_tried_where_the_others_failed():
         return random_state.dirichlet(np.ones(n_components), len(X)) if made[-1] == 1 else empty
 
     recorder = stopping_at("initialization", 2)  # At the failure of the third, before the second is run on.
-    with pytest.warns(ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning, match="A callback stopped the best"):
         estimator, _ = recorded(
             overlapping(), recorder, init_params=start, n_init=4, prior="flat", moves=None
         )

@@ -245,6 +245,16 @@ def test_parts_give_what_the_array_gives(covariance_type, prior, form, request):
     assert_same_answers(fit, reference, X, weights, given, keywords)
 
 
+@pytest.mark.filterwarnings("ignore:Best performing initialization did not converge")
+@pytest.mark.parametrize("form", ["array", "batches"])
+def test_random_starts_of_many_rows_with_holes(form, starts_from_samples):
+    X = three_blobs()
+    X[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
+    start = mixture({"init_params": "random", "max_iter": 0}, 3)
+    of_array, of_parts = (clone(start).fit(given).means_ for given in (X, rows_as(form, X)[0]))
+    np.testing.assert_allclose(of_parts, of_array, rtol=1e-12, atol=1e-12)
+
+
 # Rows without any value.
 
 EMPTY = np.r_[0, 101, 102, 103, 104, 200]  # The first one, all of three short chunks, and one in a long one.
@@ -531,6 +541,14 @@ def test_a_value_that_is_no_number_is_named_with_its_place(form, value, what):
     assert not hasattr(estimator, "n_features_in_")
     with pytest.raises(ValueError, match=f"{what} in column 1 at row 6 of"):
         np.asarray(fit.score_samples(given))
+
+
+@pytest.mark.parametrize("form", ["array", "batches"])
+def test_a_row_too_far_for_influence_is_named_with_its_place(form):
+    X = three_blobs()
+    X[260] = 1e75
+    with pytest.raises(ValueError, match=r"Row 260 of X is 1\.0e\+75 away"):
+        np.asarray(array_fit().influence(rows_as(form, X)[0]))
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])

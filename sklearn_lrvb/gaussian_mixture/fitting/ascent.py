@@ -148,8 +148,8 @@ class Race:
                 self._progress.drop(number, tried[number])
             else:
                 self._run(number, tried.pop(number), ends)
-        if not ends:
-            ends = tried  # A callback has stopped the fit before any of these was run on.
+        if not ends:  # A callback may have stopped the fit before any of the others was run on.
+            ends = {number: replace(fit, stopped=True) for number, fit in tried.items()}
         if not ends:
             raise self._failure
         return max(ends.values(), key=attrgetter("lower_bound"))

@@ -251,7 +251,8 @@ class SeedRows:
 class RandomResponsibilities:
     """Uniform random numbers, divided by their sum in every row.
 
-    They depend on the seed and the number of the row alone, because the generator can start anywhere.
+    They depend on the seed and the number of the row alone, because the generator can start anywhere. So they
+    are the same wherever the rows are, and in whatever order passes go through rows with holes.
 
     Parameters
     ----------
@@ -260,18 +261,28 @@ class RandomResponsibilities:
     """
 
     _NUMBERS_AT_ONCE = 4  # The generator makes so many at a time.
+    _LARGEST_GAP = 100  # Beyond more rows than this it starts anew, so that few numbers are made in vain.
 
     def __init__(self, seed, n_components):
         self._seed, self._n_components = seed, n_components
 
     def __call__(self, block):
-        before = block.start * self._n_components
-        generator = np.random.Philox(key=self._seed.view(np.uint64))
-        generator.advance(before // self._NUMBERS_AT_ONCE)
-        skipped = before % self._NUMBERS_AT_ONCE
-        numbers = np.random.Generator(generator).random(skipped + block.n_rows * self._n_components)
-        responsibilities = numbers[skipped:].reshape(block.n_rows, self._n_components)
+        responsibilities = np.empty((block.n_rows, self._n_components))
+        order = np.argsort(block.numbers)
+        is_far = np.diff(block.numbers[order]) > self._LARGEST_GAP
+        for rows in np.split(order, np.flatnonzero(is_far) + 1):
+            numbers = block.numbers[rows]
+            between = self._of_consecutive_rows(int(numbers[0]), int(numbers[-1]) + 1)
+            responsibilities[rows] = between[numbers - numbers[0]]
         return responsibilities / responsibilities.sum(axis=1, keepdims=True)
+
+    def _of_consecutive_rows(self, start, stop):
+        """Uniform random numbers of the rows of some numbers, (stop - start, K)."""
+        generator = np.random.Philox(key=self._seed.view(np.uint64))
+        generator.advance(start * self._n_components // self._NUMBERS_AT_ONCE)
+        skipped = start * self._n_components % self._NUMBERS_AT_ONCE
+        numbers = np.random.Generator(generator).random(skipped + (stop - start) * self._n_components)
+        return numbers[skipped:].reshape(stop - start, self._n_components)
 
 
 # Steps end where a sweep would gain less than about so many nats a row, and at the latest after so many.
