@@ -297,8 +297,7 @@ class DaskRows(PartedRows):
             # As a task of its own it travels once to every worker.
             function=delayed(function, pure=False, traverse=False),
             origin=self.origin,
-            shape=shape,
-            of_rows=np.dtype(dtype),
+            of_no_rows=np.empty((0, *shape), dtype),
         )
 
 
@@ -419,8 +418,8 @@ def _results_of_group(described, function, chunks):
 
 
 @_steady_allocator()
-def _each_of_chunk(X, first, sample_weight=None, *, function, origin, shape, of_rows):
+def _each_of_chunk(X, first, sample_weight=None, *, function, origin, of_no_rows):
     has_holes = checked_for_holes(X, sample_weight, "a chunk of X")
     if not len(X):
-        return np.empty((0, *shape), of_rows)
+        return of_no_rows
     return function(rows_of_array(X, origin, 1, sample_weight, int(first[0]), has_holes), tracked=untracked)
