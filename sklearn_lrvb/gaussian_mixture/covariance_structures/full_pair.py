@@ -19,8 +19,9 @@ from sklearn_lrvb.row_blocks import slices
 from sklearn_lrvb.symmetric_matrices import from_unique_entries, svec, unique_entries, upper_triangle
 
 _MATRIX_BYTES = 2**18  # Size of the matrices that are transformed at once, so that they stay in cache.
-# Most coordinates in a group of `QuarticMoments`: smaller groups repeat fewer moments in smaller products.
-_LARGEST_GROUP = 20
+# Number of coordinates up to which `QuarticMoments` has one group, and the largest size of one of several:
+# smaller groups repeat fewer moments, in products that are less efficient (measured from 5 to 100 features).
+_LARGEST_ALONE, _LARGEST_OF_SEVERAL = 26, 13
 
 
 class QuarticMoments:
@@ -37,30 +38,26 @@ class QuarticMoments:
     """
 
     def __init__(self, size):
-        n_groups = -(-size // _LARGEST_GROUP)
-        edges = [size * group // n_groups for group in range(n_groups + 1)]
-        groups = [slice(*both) for both in itertools.pairwise(edges)]
-        # Where the monomial u_i u_j stands, and where the moments of its row of a product start, at [i, j].
+        n_groups = 1 if size <= _LARGEST_ALONE else -(-size // _LARGEST_OF_SEVERAL)
+        group = np.arange(size) * n_groups // size
+        row, column = upper_triangle(size)
+        by_block = np.lexsort((group[column], group[row]))
+        row, column = row[by_block], column[by_block]
+        n_monomials, self._size = len(row), size
+        # Monomials of one u_i that stand together: i, the u_j, and their places.
+        runs = itertools.pairwise([*np.flatnonzero(np.diff(row, prepend=-1)), n_monomials])
+        self._runs = [(row[i], slice(column[i], column[j - 1] + 1), slice(i, j)) for i, j in runs]
+        # The place of u_i u_j, and where the moments of its row in a product start, at [i, j].
         self._places, self._starts = np.zeros((2, size, size), dtype=np.intp)
-        self._size, self._runs, self._products, blocks, n_monomials = size, [], [], [], 0
-        for one, other in itertools.combinations_with_replacement(groups, 2):
-            first = n_monomials
-            for i in range(one.start, one.stop):
-                partners = slice(max(i, other.start), other.stop)
-                run = slice(n_monomials, n_monomials + partners.stop - partners.start)
-                self._places[i, partners] = np.arange(run.start, run.stop)
-                self._runs.append((i, partners, run))
-                n_monomials = run.stop
-            blocks.append((one, other, slice(first, n_monomials)))
-        n_moments = 0
-        for one, other, block in blocks:
-            later = slice(self._places[other.start, other.start], n_monomials)
-            width = later.stop - later.start
-            self._starts[one, other] = (
-                n_moments + (self._places[one, other] - block.start) * width - later.start
-            )
-            self._products.append((block, later))
-            n_moments += (block.stop - block.start) * width
+        self._places[row, column] = np.arange(n_monomials)
+        self._products, n_moments = [], 0
+        first_of_block = np.flatnonzero(np.diff(group[row] * n_groups + group[column], prepend=-1))
+        for start, stop in itertools.pairwise([*first_of_block, n_monomials]):
+            block, first = slice(start, stop), np.searchsorted(group[row], group[column[start]])
+            starts = n_moments + (n_monomials - first) * np.arange(stop - start)
+            self._starts[row[block], column[block]] = starts - first
+            self._products.append((block, slice(first, n_monomials)))
+            n_moments += (stop - start) * (n_monomials - first)
 
     def sums(self, rows):
         """Products of blocks of monomials, to be added over blocks of rows: (size, n) -> list of arrays."""
@@ -71,6 +68,8 @@ class QuarticMoments:
 
     def gram(self, sums):
         """The monomials' Gram matrix, (F, F), in the order of `upper_triangle`."""
+        if len(sums) == 1:  # One block has this order.
+            return sums[0]
         moments = np.concatenate([products.ravel() for products in sums])
         row, column = upper_triangle(self._size)
         gram = np.empty(2 * (len(row),))
