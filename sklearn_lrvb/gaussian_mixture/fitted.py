@@ -131,6 +131,7 @@ class FittedMixture:
             "counts": posterior.counts,
             "centred_means": posterior.centred_means,
             "covariance_cholesky": posterior.covariance_cholesky,
+            "resolution": posterior.prior.resolution,
             "path": np.array(self.path),
             "arrays": {name: self.arrays[name] for name in self.replaced_in(estimator)},
         }
@@ -153,7 +154,7 @@ class FittedMixture:
             covariance=np.reshape(arrays["covariance_prior_"], structure.identity.shape),
             independent=model["factorization"] == "independent",
             reg_covar=float(model["reg_covar"]),
-            resolution=np.zeros_like(origin),  # Only the M-step uses it.
+            resolution=state["resolution"],
         )
         posterior = VariationalPosterior(
             prior, state["counts"], state["centred_means"], state["covariance_cholesky"]

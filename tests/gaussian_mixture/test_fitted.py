@@ -303,6 +303,20 @@ def test_a_warm_start_after_a_pickle_is_that_of_the_original():
     assert twin.lower_bounds_ == pytest.approx(estimator.lower_bounds_, rel=1e-12)
 
 
+def test_refits_after_a_pickle_notice_variances_that_collapse():
+    """Without the first row, a column of its component varies by rounding alone."""
+    rng, labels = np.random.default_rng(0), np.arange(20) % 2
+    rows = rng.normal(size=(20, 3)) + [[3.0, 0.0, 0.0]] * (1 - labels[:, None])
+    rows[labels == 0, 1] = np.spacing(1e8) * rng.integers(0, 2, 10)
+    rows[0, 1] += 1.0
+    model = {"prior": "flat", "reg_covar": 0.0, "moves": None}
+    estimator = mixture(model, 2, init_params=np.eye(2)[labels]).fit(rows + 1e8)
+    twin = pickle.loads(pickle.dumps(estimator))
+    for one in (estimator, twin):
+        with pytest.warns(UserWarning, match=r"1 of 20 rows move the fit .*the first is row 0"):
+            one.loo_score_samples(rows + 1e8)
+
+
 # Error bars are about the fit.
 
 ASKED = {
