@@ -54,7 +54,7 @@ gm/covariance_structures/structures.py : gm/covariance_structures gm/information
   monomials[quadratic:] += spread => monomials[quadratic:] -= spread
 gm/covariance_structures/wisharts.py : gm/covariance_structures gm/fitting/test_component_statistics.py gm/posterior
   self.freedom_of_means = self.power * self.n_means => self.freedom_of_means = self.n_means
-  log_det_scaled = log_determinants + self._size => log_det_scaled = log_determinants - self._size
+  log_det_scaled = log_det_scatter + self._size => log_det_scaled = log_det_scatter - self._size
 gm/covariance_structures/full_pair.py : gm/covariance_structures/test_full_pair.py gm/information
   own -= monomials[some, :1] * scaled_origin => own += monomials[some, :1] * scaled_origin
 gm/covariance_structures/random_factors.py : gm/posterior_sampling/test_densities.py gm/posterior_sampling/test_copula.py gm/posterior_sampling/test_exact_posterior.py

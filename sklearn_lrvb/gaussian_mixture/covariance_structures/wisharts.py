@@ -50,7 +50,7 @@ class Wisharts:
         """Whether the Wishart factors exist, given c and nu: array of bool."""
         return (effective_degrees_of_freedom > 0) & (degrees_of_freedom > self.block_size - 1)
 
-    def expected_log_determinant(self, log_determinants, degrees_of_freedom):
+    def expected_log_determinant(self, log_det_covariances, degrees_of_freedom):
         """E log|Lambda|, given log|E(Lambda)^-1| and nu.
 
         Returns
@@ -60,7 +60,7 @@ class Wisharts:
         log_det_inverse_scale : (S,), sum of log|A| over the blocks
         """
         digamma = wishart.multivariate_digamma(degrees_of_freedom, self.block_size)
-        log_det_inverse_scale = log_determinants / self.power + self._size * np.log(degrees_of_freedom)
+        log_det_inverse_scale = log_det_covariances / self.power + self._size * np.log(degrees_of_freedom)
         expected = self.power * (self.n_blocks * digamma + self._size * _LOG_2 - log_det_inverse_scale)
         return expected, digamma, log_det_inverse_scale
 
@@ -105,7 +105,7 @@ class Wisharts:
             self.block_size,
         )
 
-    def log_evidence(self, effective_degrees_of_freedom, log_determinants, independent):
+    def log_evidence(self, effective_degrees_of_freedom, log_det_scatter, independent):
         """Contribution of the precisions to the lower bound, maximized over q.
 
         It is given up to constants that depend on the sum of c alone. For independent factors it includes the
@@ -114,12 +114,12 @@ class Wisharts:
         Parameters
         ----------
         effective_degrees_of_freedom : array, c
-        log_determinants : array, log|A| summed over the blocks
+        log_det_scatter : array, log|A| summed over the blocks, with A = c E(Lambda)^-1
         independent : bool, q(mu) q(Lambda) instead of q(mu, Lambda)
         """
         degrees_of_freedom = effective_degrees_of_freedom + (self.freedom_of_means if independent else 0)
         # The inverse scale of the Wishart factor is A nu/c, so that its mean is E Lambda = c A^-1.
-        log_det_scaled = log_determinants + self._size * np.log(
+        log_det_scaled = log_det_scatter + self._size * np.log(
             degrees_of_freedom / effective_degrees_of_freedom
         )
         log_evidence = self.n_blocks * wishart.log_partition(
@@ -127,7 +127,7 @@ class Wisharts:
         )
         if not independent:
             return log_evidence
-        of_means = log_determinants - self._size * np.log(effective_degrees_of_freedom)
+        of_means = log_det_scatter - self._size * np.log(effective_degrees_of_freedom)
         return log_evidence + 0.5 * self.freedom_of_means * of_means
 
     def mean_excess_factor(self, effective_degrees_of_freedom):

@@ -416,13 +416,13 @@ class ComponentStatistics:
     def _log_evidence_of_precisions(self, scatter, effective_degrees_of_freedom):
         """log Z(c, A), NaN where A is singular to working precision: (n, ...), (n,) -> (n,)."""
         structure, complement = self._structure, self._prior.complement
-        log_determinants = structure.log_determinants(structure.cholesky(scatter)) / structure.power
+        log_det_scatter = structure.log_determinants(structure.cholesky(scatter)) / structure.power
         counts = (effective_degrees_of_freedom - self._prior.degrees_of_freedom) / structure.power
-        log_determinants += complement.log_determinant(
+        log_det_scatter += complement.log_determinant(
             complement.inverse_scale(counts) / complement.prior_variance
         )
         return structure.wisharts.log_evidence(
-            effective_degrees_of_freedom, log_determinants, self._prior.independent
+            effective_degrees_of_freedom, log_det_scatter, self._prior.independent
         )
 
     def _merged(self, pairs):
@@ -460,8 +460,8 @@ class ComponentStatistics:
         else:
             scatter = self._scatter + self._between(pairs).sum(axis=0)
             freedom = posterior.effective_degrees_of_freedom
-        whitened = structure.cholesky(scatter / freedom[structure.statistic_axes])
-        merged = structure.composed(prior.covariance_cholesky, whitened)
+        in_units_of_prior = structure.cholesky(scatter / freedom[structure.statistic_axes])
+        merged = structure.composed(prior.covariance_cholesky, in_units_of_prior)
         if structure.has_own_precisions:
             covariance_cholesky = posterior.covariance_cholesky.copy()
             covariance_cholesky[first] = merged

@@ -33,9 +33,9 @@ class HiddenMatrixInformation:
         position = structure.from_entries(np.arange(structure.n_quadratic, dtype=float)).astype(np.intp)
         self._position = position  # Of entry (p, q) in the triangle, (P, P).
 
-    def of_block(self, whitened, counted):
+    def of_block(self, framed, counted):
         """Sums over a block: of n Pi (K, Q), Pi s' (K, Q, P) and, by group, Pi (4 S + 2 n Pi)' (S, Q, Q)."""
-        structure, hidden = self._structure, whitened.hidden
+        structure, hidden = self._structure, framed.hidden
         holes, n_entries = hidden.holes, structure.n_quadratic
         linear = np.empty((len(counted), n_entries))
         mixed = np.empty((len(counted), n_entries, structure.n_features))
@@ -43,7 +43,7 @@ class HiddenMatrixInformation:
         for group, turns in enumerate(hidden.projections):  # (Q, g)
             twice = np.zeros_like(turns)
             for k in structure.components_sharing_precision(group):
-                rows, weights = whitened.values[k], counted[k]
+                rows, weights = framed.values[k], counted[k]
                 counts = holes.sums(weights)
                 np.matmul(turns, counts, out=linear[k])
                 np.matmul(turns, holes.sums(rows * weights).T, out=mixed[k])
@@ -88,9 +88,9 @@ class HiddenScaleInformation:
     def __init__(self, structure):
         self._structure = structure
 
-    def of_block(self, whitened, counted):
+    def of_block(self, framed, counted):
         """Sums over a block of the diagonals of C: (K, P) and (K, Q)."""
-        hidden = whitened.hidden
+        hidden = framed.hidden
         counts = hidden.holes.sums(counted)
         return counts @ hidden.holes.hidden, counts @ hidden.projections[0].T / self._structure.power
 

@@ -195,13 +195,13 @@ def newton_price(rows, structure, e_step_result):
 
 def _costs_of_matrix(rows, structure, n_pair_rows, passes):
     """Costs of the ways to form the missing information: dict by function. ``passes`` are `_pass_costs`."""
-    n_components, n_features = structure.n_components, structure.n_component_features
+    n_components, n_component_features = structure.n_components, structure.n_component_features
     n_pairs = n_components * (n_components - 1) // 2
     if structure.shares_precision:
-        per_row = 2 * (n_features + 1 + structure.n_features) ** 2
+        per_row = 2 * (n_component_features + 1 + structure.n_features) ** 2
     else:  # A block of two components, and its part of the blocks of each.
-        per_row = 2 * (1 + 1 / max(1, n_components - 1)) * n_features**2
-    to_form = 2 * _FLOPS_PER_ENTRY * n_features
+        per_row = 2 * (1 + 1 / max(1, n_components - 1)) * n_component_features**2
+    to_form = 2 * _FLOPS_PER_ENTRY * n_component_features
     in_own, in_cheaper = passes
     costs = {
         in_own_frames: in_own
@@ -209,13 +209,11 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
         + n_pairs * _FLOPS_PER_BLOCK
     }
     if structure.has_own_matrices:
-        per_pair = _SLOWDOWN_OF_SMALL_PRODUCTS * _FLOPS_TO_MAP_A_PAIR * n_features * structure.n_features**3
-        per_pair += _FLOPS_PER_FULL_PAIR + _ENTRIES_OF_A_PAIR * _FLOPS_PER_ENTRY * n_features**2
-        costs[by_pairs] = (
-            in_own
-            + n_pair_rows * (_SLOWDOWN_OF_FULL_PAIRS * n_features**2 + to_form + _FLOPS_PER_ROW_OF_PAIR)
-            + n_pairs * per_pair
-        )
+        to_map = _FLOPS_TO_MAP_A_PAIR * n_component_features * structure.n_features**3
+        per_pair = _FLOPS_PER_FULL_PAIR + _SLOWDOWN_OF_SMALL_PRODUCTS * to_map
+        per_pair += _ENTRIES_OF_A_PAIR * _FLOPS_PER_ENTRY * n_component_features**2
+        per_pair_row = _SLOWDOWN_OF_FULL_PAIRS * n_component_features**2 + to_form + _FLOPS_PER_ROW_OF_PAIR
+        costs[by_pairs] = in_own + n_pair_rows * per_pair_row + n_pairs * per_pair
     if rows.has_holes:
         n_curved = structure.n_quadratic**2 if structure.is_matrix else 0
         of_patterns = 2 * rows.n_patterns * structure.n_groups * n_curved
@@ -223,7 +221,7 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
     if structure.prefers_common_frame:
         size = n_components * structure.n_monomials
         per_row = 2 * _SLOWDOWN_OF_MONOMIALS * size**2 + _FLOPS_TO_COUNT_A_MONOMIAL * size
-        maps = _FLOPS_PER_MAP + _FLOPS_TO_MAP_A_MONOMIAL * n_features * size
+        maps = _FLOPS_PER_MAP + _FLOPS_TO_MAP_A_MONOMIAL * n_component_features * size
         maps += 2 * structure.n_coefficients * size * (structure.n_coefficients + size)
         costs[from_monomials] = in_cheaper + rows.n_samples * per_row + maps
     return costs

@@ -63,10 +63,10 @@ def _means_of_block(posterior, frames, block):
     )
 
 
-def _coordinates(posterior, whitened):
+def _coordinates(posterior, framed):
     """xhat of every component, measured from the posterior's origin: OwnRows -> (K, P, n)."""
     roots = posterior.structure.whiteners(posterior.whiteners)
-    return whitened.hidden.mapped(roots, whitened.values) + posterior.centred_means[:, :, None]
+    return framed.hidden.mapped(roots, framed.values) + posterior.centred_means[:, :, None]
 
 
 def imputation_deviations(responses, block):
@@ -101,26 +101,26 @@ def variances_and_sources(frames, block, row, feature):
     used, pattern = np.unique(block.holes.pattern[row], return_inverse=True)
     holes = Holes(block.holes.hidden[used], pattern)
     expectation = expect_in_range(frames, RowBlock(block.rows[:, row], None, 0, block.numbers[row], holes))
-    r, whitened, each = expectation.responsibilities, expectation.whitened, np.arange(len(row))
-    coordinates = _coordinates(posterior, whitened)[:, feature, each]
+    r, framed, each = expectation.responsibilities, expectation.whitened, np.arange(len(row))
+    coordinates = _coordinates(posterior, framed)[:, feature, each]
     gaps = coordinates - np.einsum("km,km->m", r, coordinates)
     # Pi W^-T e of every value's coordinate e.
-    unit_vectors = np.zeros(whitened.values.shape)
+    unit_vectors = np.zeros(framed.values.shape)
     unit_vectors[:, feature, each] = 1.0
     roots = structure.transposed(structure.whiteners(posterior.whiteners))
-    directions = whitened.hidden.onto(whitened.hidden.mapped(roots, unit_vectors))
+    directions = framed.hidden.onto(framed.hidden.mapped(roots, unit_vectors))
     # The variance at the mean precision, times the ratio of the mean of the variance to it. That of n hidden
     # of P features is the inverse of the (n, n) block of a Wishart matrix of nu degrees of freedom, with mean
     # nu/(nu - n - 1) in units of that at its mean.
     freedom = structure.per_component(posterior.degrees_of_freedom)[:, None]
-    n_hidden = whitened.hidden.n_hidden[whitened.pattern] if structure.is_matrix else 1.0
+    n_hidden = framed.hidden.n_hidden[framed.pattern] if structure.is_matrix else 1.0
     ratios = freedom / np.maximum(freedom - 1.0 - n_hidden, freedom / _LARGEST_RATIO)
     squares = ratios * np.einsum("kpm,kpm->km", directions, directions) + np.square(gaps)
     variances = (r * squares).sum(axis=0)
     sources = np.zeros((structure.n_coefficients, len(row)))
     for k, responsibilities in enumerate(r):
-        covariances = gaps[k] * expected_features(posterior, whitened, k)
+        covariances = gaps[k] * expected_features(posterior, framed, k)
         covariances[1 : 1 + structure.n_features] += directions[k]
-        covariances[1 + structure.n_features :] += structure.mixed_features(whitened.values[k], directions[k])
+        covariances[1 + structure.n_features :] += structure.mixed_features(framed.values[k], directions[k])
         sources[structure.coefficient_index[k]] += responsibilities * covariances
     return variances, sources

@@ -16,13 +16,13 @@ this way.
 *Responses of rows.* rho_k(x) is the expected log density of a row at x in component k, and H (D, K) has the
 columns h_k. Then
 
-    T = H' M^-1 H            (K, K): the LRVB covariance of rho_1(x), ..., rho_K(x),
+    V_rho = H' M^-1 H        (K, K): the LRVB covariance of rho_1(x), ..., rho_K(x),
     R^-1 M^-1 H q            (D,): the change of the sufficient statistics when a row of weight q_k is added
                              to component k, and all other assignments respond.
 
-An entry of T costs 2 F^2 flops and the second quantity 2 (K F)^2, with F features a component. Where few rows
-are ambiguous (`DualInformation`) both need kernels with these rows alone, and no feature is formed for T.
-Components to which a row does not belong are skipped (``used``). `leave_one_out` uses both.
+An entry of V_rho costs 2 F^2 flops and the second quantity 2 (K F)^2, with F features a component. Where few
+rows are ambiguous (`DualInformation`) both need kernels with these rows alone, and no feature is formed for
+V_rho. Components to which a row does not belong are skipped (``used``). `leave_one_out` uses both.
 """
 
 import functools
@@ -86,41 +86,41 @@ class InfluenceFunctions:
     def gradients(self, block, out):
         """Location influence of a block of n rows, written to (n, d, P); NaN where a value is missing."""
         expectation = expect_in_range(self._frames, block)
-        r, whitened = expectation.responsibilities, expectation.whitened
-        if whitened.hidden is None:
-            self._write_gradients(r, whitened.values, out)
+        r, framed = expectation.responsibilities, expectation.whitened
+        if framed.hidden is None:
+            self._write_gradients(r, framed.values, out)
         else:
-            self._write_gradients_of_seen(r, whitened, out)
+            self._write_gradients_of_seen(r, framed, out)
         ambiguous = np.flatnonzero(np.count_nonzero(r > LEAST_RESPONSIVE_RESPONSIBILITY, axis=0) > 1)
         if ambiguous.size == len(out):  # Without copies: half of the time in two dimensions.
-            self._add_reassignment(r, whitened, out)
+            self._add_reassignment(r, framed, out)
         elif ambiguous.size:
             part = out[ambiguous]
-            self._add_reassignment(r[:, ambiguous], whitened.selected(ambiguous), part)
+            self._add_reassignment(r[:, ambiguous], framed.selected(ambiguous), part)
             out[ambiguous] = part
-        if whitened.hidden is not None:
+        if framed.hidden is not None:
             out[np.broadcast_to((block.seen == 0).T[:, None], out.shape)] = np.nan
 
-    def _write_gradients_of_seen(self, r, whitened, out):
+    def _write_gradients_of_seen(self, r, framed, out):
         """Sums over components of r W'(I - Pi)(b + 2 B y) of rows with holes, written to (n, d, P).
 
         Only what is seen moves the expectation of y, along the directions that no hidden value makes up for.
         """
-        posterior, hidden = self._posterior, whitened.hidden
+        posterior, hidden = self._posterior, framed.hidden
         for number, (linear, curvature) in enumerate(zip(self._linear, self._curvature, strict=True)):
-            slopes = linear[:, :, None] + 2.0 * hidden.mapped(curvature, whitened.values)
+            slopes = linear[:, :, None] + 2.0 * hidden.mapped(curvature, framed.values)
             slopes -= hidden.onto(slopes)
             slopes *= r[:, None]
             out[:, number] = posterior.structure.pulled_back(posterior.whiteners, slopes).sum(axis=0)
 
-    def _add_reassignment(self, r, whitened, out):
+    def _add_reassignment(self, r, framed, out):
         """Add sum_k p_jk dr_k/dx, with dr_k/dx = r_k (d rho_k - sum_l r_l d rho_l), d rho_k/dx = -W'y_k."""
         posterior = self._posterior
-        moved = centred_on_average(posterior.structure.pulled_back(posterior.whiteners, whitened.values), r)
+        moved = centred_on_average(posterior.structure.pulled_back(posterior.whiteners, framed.values), r)
         moved *= -r[:, :, None]
-        values = np.empty((len(r), whitened.n_rows, self.n_functions))
+        values = np.empty((len(r), framed.n_rows, self.n_functions))
         for k, polynomials in enumerate(self._polynomials):
-            values[k] = polynomials(whitened.values[k], whitened.spread(k)).T
+            values[k] = polynomials(framed.values[k], framed.spread(k)).T
         moved, values = moved.transpose(1, 0, 2), values.transpose(1, 2, 0)
         # The products of few rows at a time stay in cache.
         for few in slices(len(out), rows_in_cache(2 * out[0].size, least=1)):
@@ -243,19 +243,19 @@ class BlockStatistics:
     Parameters
     ----------
     posterior : VariationalPosterior
-    whitened : OwnRows
+    framed : OwnRows
     used : bool array (K, n), whether a row belongs to a component at all
     """
 
-    def __init__(self, posterior, whitened, used):
+    def __init__(self, posterior, framed, used):
         self._posterior, self._structure = posterior, posterior.structure
-        self._whitened, self._used = whitened, used
+        self._framed, self._used = framed, used
         self._kept = {}
 
     def _features(self, k, columns):
         """h_k of some of the rows, (F, n); not to be written to."""
         if k not in self._kept:
-            self._kept[k] = expected_features(self._posterior, self._whitened, k)
+            self._kept[k] = expected_features(self._posterior, self._framed, k)
         features = self._kept[k]
         return features if len(columns) == features.shape[1] else features.take(columns, axis=1)
 
@@ -280,13 +280,13 @@ class BlockResponses(BlockStatistics):
 
     Parameters
     ----------
-    posterior, whitened, used : as in `BlockStatistics`
+    posterior, framed, used : as in `BlockStatistics`
     information : ObservedInformation
     inverse : array (D, D) or None
     """
 
-    def __init__(self, posterior, whitened, used, information, inverse):
-        super().__init__(posterior, whitened, used)
+    def __init__(self, posterior, framed, used, information, inverse):
+        super().__init__(posterior, framed, used)
         self._inverse = inverse
         if inverse is None:
             self._solutions = np.zeros((len(used), len(information), used.shape[1]))
@@ -304,7 +304,7 @@ class BlockResponses(BlockStatistics):
         return self._inverse[np.ix_(coordinates, own)] @ self._features(k, columns)
 
     def covariances(self):
-        """T, zero for components to which a row does not belong: (K, K, n)."""
+        """V_rho, zero for components to which a row does not belong: (K, K, n)."""
         covariances = np.zeros((len(self._used), *self._used.shape))
         for k, used in enumerate(self._used):
             for l in range(k + 1):
@@ -342,8 +342,8 @@ class ResponsesOfRows:
     """Responses of many rows, block by block, computed in the cheapest way.
 
     For as many rows as unknowns the inverse M^-1 is formed. Of fewer, one system is solved for every row and
-    component; but where M has the dual form, T needs kernels of the rows with the columns of B only. In 300
-    features these take a hundredth of the time.
+    component; but where M has the dual form, V_rho needs kernels of the rows with the columns of B only. In
+    300 features these take a hundredth of the time.
 
     Parameters
     ----------
@@ -375,7 +375,7 @@ class ResponsesOfRows:
         structure, n_components = self.posterior.structure, self.posterior.n_components
         if self._inverse is not None:
             # Only the rows of a block that two components share take part in the products.
-            n_features = 1 + structure.n_features + structure.n_quadratic
+            n_features = structure.n_component_features
             workload = Workload(2 * n_features, product=n_features // 2)
             return rows.each(function, shape, workload=workload, tracked=tracked)
         if self._by_kernels and not rows.has_holes:
@@ -387,31 +387,31 @@ class ResponsesOfRows:
             out[block.index] = function(block).T
         return out
 
-    def of_block(self, whitened, used):
+    def of_block(self, framed, used):
         """`BlockResponses` of the rows of one block: OwnRows, bool array (K, n)."""
-        return BlockResponses(self.posterior, whitened, used, self._information, self._inverse)
+        return BlockResponses(self.posterior, framed, used, self._information, self._inverse)
 
-    def covariances(self, whitened, used):
-        """T of the rows of one block, zero for components to which a row does not belong: (K, K, n)."""
+    def covariances(self, framed, used):
+        """V_rho of the rows of one block, zero for components to which a row does not belong: (K, K, n)."""
         information, posterior, structure = self._information, self.posterior, self.posterior.structure
         # Kernels are of rows, not of what is expected of rows with holes.
-        if not self._by_kernels or whitened.hidden is not None:
-            return self.of_block(whitened, used).covariances()
+        if not self._by_kernels or framed.hidden is not None:
+            return self.of_block(framed, used).covariances()
         # M^-1 = R + R B (I - B' R B)^-1 B' R.
         halves = np.zeros((len(used), len(information.factor), used.shape[1]))
         for k, columns in enumerate(map(np.flatnonzero, used)):
             if columns.size:
-                kernels = information.factor.responses_to_rows(k, whitened.values[k][:, columns])
+                kernels = information.factor.responses_to_rows(k, framed.values[k][:, columns])
                 halves[k][:, columns] = information.half(kernels)
         covariances = np.einsum("kmn,lmn->kln", halves, halves)
         covariances += (posterior.intercept_root @ posterior.intercept_root.T)[:, :, None]
-        for k, rows in enumerate(whitened.values):
+        for k, rows in enumerate(framed.values):
             covariances[k, k] += np.einsum("pn,pn->n", rows, rows) / posterior.mean_precision[k]
             group = structure.precision_group(k)
             variance = structure.power / posterior.effective_degrees_of_freedom[group]
             for l in structure.components_sharing_precision(k):
                 origin = posterior.second_moment_origin[group]
-                covariances[k, l] += variance * structure.quadratic_products(rows, whitened.values[l], origin)
+                covariances[k, l] += variance * structure.quadratic_products(rows, framed.values[l], origin)
         return covariances * (used[:, None] & used)
 
     def variances(self, sources):

@@ -1,14 +1,14 @@
 """Scores of rows: how uncertain they are, and what they are without the row itself, without refitting.
 
 *Leverage.* The score log sum_k exp rho_k of a row has the gradient r in its log densities rho, whose LRVB
-covariance is T (`influence`). So its variance is r' T r, the leverage. Responsibility k has the gradient
-r_k (e_k - r).
+covariance is V_rho (`influence`). So its variance is r' V_rho r, the leverage. Responsibility k has the
+gradient r_k (e_k - r).
 
 *Leave-one-out scores.* Leaving out row n, of weight w, subtracts w r h from the sufficient statistics, and
 the row's share from the missing information, so that M becomes M + w H (diag r - r r') H'. One Newton step
 for the other rows therefore moves the statistics by (Woodbury's identity)
 
-    R^-1 M^-1 H q,        q = -w (I + w (diag r - r r') T)^-1 r,        T = H' M^-1 H,
+    R^-1 M^-1 H q,        q = -w (I + w (diag r - r r') V_rho)^-1 r,        V_rho = H' M^-1 H,
 
 and the row is scored exactly at the posterior with these statistics. The step is of first order in the
 statistics, in which the lower bound is close to a quadratic. The score is far from linear in them (x' A^-1 x,
@@ -72,18 +72,18 @@ def one_steps(responses, block):
     """
     posterior = responses.posterior
     expectation = expect_in_range(responses.frames, block)
-    whitened, r, counts = expectation.whitened, expectation.responsibilities, block.counts
+    framed, r, counts = expectation.whitened, expectation.responsibilities, block.counts
     used = r > LEAST_RESPONSIBILITY_IN_SCORE
     if posterior.structure.shares_precision:  # A row changes the scatter of all components.
         used[...] = used.any(axis=0)
-    responding = responses.of_block(whitened, used)
-    # q = -w (I + w (diag r - r r') T)^-1 r
+    responding = responses.of_block(framed, used)
+    # q = -w (I + w (diag r - r r') V_rho)^-1 r
     by_row, covariances = r.T, responding.covariances().transpose(2, 0, 1)
     crossed = np.einsum("nk,nkl->nl", by_row, covariances)
     system = np.eye(len(r)) + counts[:, None, None] * by_row[:, :, None] * (covariances - crossed[:, None, :])
     left_out = -counts * np.linalg.solve(system, by_row[:, :, None])[:, :, 0].T
     step = _scores_at(posterior, expectation, responding, left_out)
-    alone = _scores_at(posterior, expectation, BlockStatistics(posterior, whitened, used), -counts * r)
+    alone = _scores_at(posterior, expectation, BlockStatistics(posterior, framed, used), -counts * r)
     expected_counts = posterior.counts[:, None]
     shares = np.divide(r, expected_counts, out=np.zeros_like(r), where=expected_counts > 0)
     return np.stack([step, alone, counts * np.where(r > 0.5, shares, 0.0).max(axis=0)])
@@ -136,12 +136,12 @@ def _scores_at(posterior, expectation, statistics, left_out):
     return normalized(changed)[1]
 
 
-def _log_densities(posterior, group, whitened, counts, sums):
+def _log_densities(posterior, group, framed, counts, sums):
     """Expected log densities without log weights, in a group with statistics for every row: (L, n).
 
     Parameters
     ----------
-    whitened : OwnRows
+    framed : OwnRows
     counts : (K, n), changed expected counts
     sums : dict, component of the group -> changes of its other statistics (P, n), (Q, n)
     """
@@ -167,22 +167,22 @@ def _log_densities(posterior, group, whitened, counts, sums):
     relative = structure.log_determinants(covariance_cholesky)
     pivots = np.square(structure.diagonal(covariance_cholesky))
     relative[pivots.min(axis=1) < _LEAST_VARIANCE] = np.nan
-    log_determinants = relative + structure.log_determinants(posterior.covariance_cholesky)[group]
-    expected_log_determinant = factors.expected_log_determinant(log_determinants, degrees_of_freedom)[0]
+    log_det_covariances = relative + structure.log_determinants(posterior.covariance_cholesky)[group]
+    expected_log_determinant = factors.expected_log_determinant(log_det_covariances, degrees_of_freedom)[0]
     noise = posterior.noise[group]
     components = list(shifts)
     constants = log_normal_constant(
         expected_log_determinant, mean_precision[components], structure.n_features
     )
-    if whitened.hidden is not None:
-        return constants + whitened.hidden.changed_log_densities(
+    if framed.hidden is not None:
+        return constants + framed.hidden.changed_log_densities(
             group,
-            whitened.pattern,
+            framed.pattern,
             covariance_cholesky,
-            [whitened.values[l] - shift for l, shift in shifts.items()],
+            [framed.values[l] - shift for l, shift in shifts.items()],
         )
     squares = [
-        structure.squares_by_row(covariance_cholesky, whitened.values[l] - shift, noise)
+        structure.squares_by_row(covariance_cholesky, framed.values[l] - shift, noise)
         for l, shift in shifts.items()
     ]
     return constants - 0.5 * np.array(squares)
