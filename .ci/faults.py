@@ -3,6 +3,7 @@
     python .ci/faults.py             # all faults, two at a time; some minutes
     python .ci/faults.py 0 7 12      # some of them, by number
     python .ci/faults.py --wide 12   # with all tests of the mixture, of linear response and of rows
+    python .ci/faults.py --check     # none: only whether the list follows the code
 
 Every fault replaces a piece of code that occurs once in its file: the run stops where it does not, so that
 the list follows the code. The tests named with a file are run in a copy of the tree with one fault in it.
@@ -77,7 +78,7 @@ gm/information/observed_information.py : gm/information gm/test_missing_values.p
 gm/fitting/acceleration.py : gm/fitting/test_acceleration.py gm/fitting/test_ascent.py
   2.0 * min(recent) > recent[0] => 2.0 * min(recent) > recent[-1]
 gm/fitting/ascent.py : gm/fitting/test_ascent.py gm/fitting/test_restarts.py gm/fitting/test_degenerate_fits.py gm/test_callbacks.py
-  ends = tried  # A callback => pass  # A callback
+  ends = {number: replace(fit, stopped=True) for number, fit in tried.items()} => pass
   self.information.definiteness("probe") is Definiteness.INDEFINITE => False
   away = self._escaped(fit) if fit.is_indefinite else None => away = None
   after_step(0.5**halving * step) => after_step(step)
@@ -192,6 +193,8 @@ def is_noticed(path, piece, faulty, tests):
 def main(arguments):
     """Run some faults, or all of them, and print which were noticed."""
     faults, is_wide = table(), "--wide" in arguments
+    if "--check" in arguments:
+        return False
     numbers = [int(word) for word in arguments if word != "--wide"] or range(len(faults))
 
     def run(number):
