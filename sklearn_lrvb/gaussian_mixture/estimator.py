@@ -83,9 +83,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         variance for every feature; 'spherical': each has one variance.
 
     tol : float, default=1e-3
-        The fit stops when the lower bound still to be gained is below `tol`, in nats (units of natural
-        log probability), after steps that leave next to nothing of it. With ``solver="coordinate_ascent"``,
-        when the last sweep gained less.
+        The fit stops when no more than `tol` of the lower bound is still to be gained, in nats (units of
+        natural log probability); its last steps mostly leave far less. With ``solver="coordinate_ascent"`` it
+        stops when the last sweep gained less than `tol`.
 
     reg_covar : float, default=1e-6
         Variance of known noise on every coordinate, non-negative, in squared units of X. A fit warns where
@@ -101,7 +101,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             (n_samples, n_components) or callable, default='kmeans'
         How the first responsibilities (probabilities of the components, by row) are made. An array is taken
         for them: non-negative, with rows that sum to one. A callable makes them from
-        ``(X, n_components, random_state)``, where X is without the rows of weight zero, and completed.
+        ``(X, n_components, random_state)``, where X has no rows of weight zero, and missing values are filled
+        in.
 
     weight_concentration_prior_type : {'dirichlet_process', 'dirichlet_distribution'}, \
             default='dirichlet_process'
@@ -135,7 +136,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Whether to start from the fitted attributes, where there are some; `n_init` is then ignored.
 
     verbose : int, default=0
-        1 prints starts, steps and the progress of long questions; 2 also gains and times.
+        1 prints starts, steps and the progress of methods that take long; 2 also gains and times.
 
     verbose_interval : int, default=10
         Steps, or blocks of rows, between prints.
@@ -886,8 +887,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     def score_samples(
         self, X: ArrayLike, return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Log-likelihood of every row: the log normaliser of the E-step, as in scikit-learn.
+        """Log-likelihood of every row under the fit, as in scikit-learn.
 
+        It is the logarithm of the sum over the components of exp(expected log weight + expected log density).
         Of rows with missing values it is that of the values that are there.
 
         Parameters

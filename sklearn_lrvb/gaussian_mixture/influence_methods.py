@@ -149,11 +149,11 @@ class InfluenceMethods(FittedAttributes):
         Returns
         -------
         leverage : ndarray or Dask array of shape (n_samples,)
-            In nats, non-negative: the derivative of the row's score in its weight, (r h)' M^-1 (r h). Over
-            training rows it sums to about the number of parameters that the data determine. Cook's distance
-            is leverage over the number of parameters. ``score_samples(X) - leverage(X)`` is, to first order,
-            the leave-one-out score (:meth:`loo_score_samples` is closer). It is also the posterior variance
-            of the row's score. The theory page "Influence" derives all of this.
+            In nats, non-negative: the derivative of the row's score (:meth:`score_samples`) in its weight.
+            Over training rows it sums to about the number of parameters that the data determine. Cook's
+            distance is leverage over the number of parameters. ``score_samples(X) - leverage(X)`` is, to
+            first order, the leave-one-out score (:meth:`loo_score_samples` is closer). Leverage is also the
+            posterior variance of the row's score. The theory page "Influence" derives all of this.
 
         Raises
         ------
@@ -190,8 +190,9 @@ class InfluenceMethods(FittedAttributes):
         """Score of every training row under the fit to all other rows.
 
         The mean is the leave-one-out cross-validated score, a guard against too many components. The priors
-        are held fixed, also where their defaults came from X. One step leads to most scores. Rows without
-        which the fit moves further are refitted, except where X is a Dask collection: where clusters overlap
+        are held fixed, also where their defaults came from X. For most rows one step from the fit to that
+        without the row is enough. Where leaving a row out moves the fit further than one step can tell, the
+        mixture is fitted again without the row, except where X is a Dask collection: where clusters overlap
         in a few hundred rows, that takes up to some seconds.
 
         Parameters
@@ -206,8 +207,8 @@ class InfluenceMethods(FittedAttributes):
         Returns
         -------
         log_likelihood : ndarray or Dask array of shape (n_samples,)
-            In nats. One Newton step for the other rows, from the information matrix without the row, and an
-            exact score at its end: exact for one component without missing values. (Theory page "Influence",
+            In nats. The one step is Newton's, towards the optimum of the fit to the other rows, and the row
+            is scored where it ends: exact for one component without missing values. (Theory page "Influence",
             leave-one-out scores.)
 
         Raises

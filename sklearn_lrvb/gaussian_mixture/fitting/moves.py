@@ -272,12 +272,13 @@ class MoveProposals:
             yield Move(f"merged components {names}", posterior)
 
     def order(self):
-        """Yield the best order of the components if it gains enough."""
+        """Yield the posterior with its components in their best order if that gains enough."""
         posterior = self._fit.next_posterior
         weights, counts = posterior.prior.weights, posterior.counts
-        gain = weights.log_evidence(counts[weights.best_order(counts)]) - weights.log_evidence(counts)
+        order = weights.best_order(counts)
+        gain = weights.log_evidence(counts[order]) - weights.log_evidence(counts)
         if gain > _LEAST_GAIN_OF_ORDER:
-            yield Move("sorted the components by their counts", posterior)
+            yield Move("sorted the components by their counts", posterior.reordered(order))
 
 
 @dataclass(frozen=True)
