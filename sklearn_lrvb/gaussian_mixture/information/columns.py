@@ -70,8 +70,8 @@ class RowColumns:
         if rows.has_holes:
             spread, shares = np.concatenate(spread, axis=2), np.ones(posterior.structure.n_coefficients)
             if hidden_values:
-                hidden = HiddenScaleInformation(posterior.structure)
-                taken = hidden.diagonal(functools.reduce(added, sums))[posterior.n_components :]
+                information = HiddenScaleInformation(posterior.structure)
+                taken = information.diagonal(functools.reduce(added, sums))[posterior.n_components :]
                 shares[posterior.n_components :] -= taken / _complete_information(posterior)
         return cls(
             posterior,
@@ -132,9 +132,9 @@ class RowColumns:
 
     def _features(self, k):
         """Batches of the rows and their features in component k, (F, n) each. One batch is kept."""
-        n_features = self._posterior.n_components * self._posterior.structure.n_component_features
+        n_numbers = self._posterior.n_components * self._posterior.structure.n_component_features
         # Up to three temporary arrays of the same size are needed to form them.
-        some = batches(self._whitened.shape[2], 4 * 8 * n_features) or [slice(0, 0)]
+        some = batches(self._whitened.shape[2], 4 * 8 * n_numbers) or [slice(0, 0)]
         if len(some) == 1:
             return [(some[0], self._kept_features[k])]
         return ((batch, self._features_of(k, batch)) for batch in some)
@@ -251,10 +251,10 @@ def _columns_of_block(frames, has_holes, negligible, block):
     sums : of `HiddenScaleInformation`, or None for complete rows
     """
     expectation, posterior = expect(frames, block), frames.posterior
-    seen, r, structure = expectation.whitened, expectation.responsibilities, posterior.structure
+    framed, r, structure = expectation.whitened, expectation.responsibilities, posterior.structure
     # Intercepts and shared precisions correlate. So the squared norm of a row's features is bounded by K
     # times the sum of the squared norms in the K components.
-    bound = posterior.n_components * information_of_rows(posterior, seen.squares())
+    bound = posterior.n_components * information_of_rows(posterior, framed.squares())
     information = block.weighted(bound)
     ambiguous = np.flatnonzero(np.einsum("kn,kn->n", r * complements(r), information) > negligible)
     weights = _assignment_cholesky(r[:, ambiguous])
@@ -262,12 +262,12 @@ def _columns_of_block(frames, has_holes, negligible, block):
     column, row = np.nonzero(trace > negligible)
     kept, row_of_column = np.unique(row, return_inverse=True)
     weights = weights[:, column, row] * np.sqrt(block.counts[ambiguous])[row]
-    some, spread, sums = seen.selected(ambiguous[kept]), None, None
+    some, spread, sums = framed.selected(ambiguous[kept]), None, None
     if has_holes:
         spread = np.zeros((posterior.n_components, structure.n_quadratic, len(kept)))
         if block.holes is not None:
             spread[...] = [some.spread(k) for k in range(posterior.n_components)]
-            sums = HiddenScaleInformation(structure).of_block(seen, block.weighted(r))
+            sums = HiddenScaleInformation(structure).of_block(framed, block.weighted(r))
     return some.values, spread, row_of_column, weights, sums
 
 

@@ -109,8 +109,8 @@ def missing_information(rows, posterior, ways, hidden_values=True):
 def from_monomials(rows, posterior, hidden_values=True):
     """G from the monomials m of complete rows in a frame that all components share; None if digits get lost.
 
-    The features of a component are linear in m, h_k = T_k m, so that G is made of the sums of r_k r_l m m'.
-    These are all that is needed: r_k (1 - r_k) is the sum of r_k r_l over the other components.
+    The features h_k of a component are linear in m, so that G is made of the sums of r_k r_l m m'. These are
+    all that is needed: r_k (1 - r_k) is the sum of r_k r_l over the other components.
     """
     frame = CommonFrame(posterior)
     # Products of features have up to twice the degree of log densities, and amplify rounding as much more.
@@ -127,7 +127,7 @@ def from_monomials(rows, posterior, hidden_values=True):
     by_component = missing.reshape(n_components, n_monomials, n_components, n_monomials)
     by_component[each, :, each] = 0.0
     by_component[each, :, each] = -by_component.sum(axis=2)
-    # T_k for all k, (D, K, F): the same coefficient of every component at a time.
+    # The maps from m to the h_k, (D, K, F), by coefficients one at a time: the same one of every component.
     index = structure.coefficient_index.T
     units = np.zeros((len(index), structure.n_coefficients))
     units[np.arange(len(index))[:, None], index] = 1.0
@@ -164,7 +164,7 @@ def in_own_frames(rows, posterior, hidden_values=True, pairs=()):
         if moments is not None:
             pair.add_to(missing, moments)
     if hidden_values and of_hidden_values is not None:
-        sums.hidden.add_to(missing, of_hidden_values)
+        sums.hidden_information.add_to(missing, of_hidden_values)
     return missing
 
 
@@ -193,7 +193,8 @@ class _SumsInOwnFrames:
         self._components = list(itertools.combinations(range(posterior.n_components), 2))
         # All that is left out is negligible together.
         self._negligible = NEGLIGIBLE_INFORMATION / (n_samples * max(1, len(self._components)))
-        self.hidden = (HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation)(structure)
+        kind = HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation
+        self.hidden_information = kind(structure)
 
     def of_block(self, block):
         """Sums for unknown labels, moments of each of the pairs, and sums for hidden values; or None.
@@ -201,9 +202,9 @@ class _SumsInOwnFrames:
         Sums for labels are (D, D), or by blocks of components with a precision each, (K, K, F, F).
         """
         expectation = expect(self._frames, block)
-        whitened, r = expectation.whitened, expectation.responsibilities
+        framed, r = expectation.whitened, expectation.responsibilities
         counted = block.weighted(r)
-        information = information_of_rows(self._posterior, whitened.squares())
+        information = information_of_rows(self._posterior, framed.squares())
         pairs = []
         for k, l in self._components:
             weights = counted[k] * r[l]
@@ -217,18 +218,17 @@ class _SumsInOwnFrames:
             return None, moments, None
         sums = self._by_differences if self._posterior.structure.shares_precision else self._by_blocks
         pairs = [pair for pair in pairs if pair[2].size]
-        of_labels = sums(whitened, pairs) if pairs else None
-        return of_labels, None, None if block.holes is None else self.hidden.of_block(whitened, counted)
+        of_labels = sums(framed, pairs) if pairs else None
+        if block.holes is None:
+            return of_labels, None, None
+        return of_labels, None, self.hidden_information.of_block(framed, counted)
 
-    def _by_blocks(self, whitened, pairs):
+    def _by_blocks(self, framed, pairs):
         """G of some rows by its blocks of components, for own precisions: (K, K, F, F)."""
-        n_components, n_features = (
-            self._posterior.n_components,
-            self._posterior.structure.n_component_features,
-        )
-        blocks = np.zeros((n_components, n_components, n_features, n_features))
+        n_components, size = self._posterior.n_components, self._posterior.structure.n_component_features
+        blocks = np.zeros((n_components, n_components, size, size))
         ambiguous = np.unique(np.concatenate([some for _, _, some, _ in pairs]))
-        rows = whitened.selected(ambiguous)
+        rows = framed.selected(ambiguous)
         # Row by row, (n, F), so that picking some rows reads memory in order.
         features = [
             np.ascontiguousarray(expected_features(self._posterior, rows, k).T) for k in range(n_components)
@@ -246,12 +246,12 @@ class _SumsInOwnFrames:
             np.matmul(rooted.T, rooted, out=blocks[k, k])
         return blocks
 
-    def _by_differences(self, whitened, pairs):
+    def _by_differences(self, framed, pairs):
         """G, (D, D), of some rows by pairs of components, for one precision of all."""
         structure, n_linear = self._posterior.structure, 1 + self._posterior.n_features
         missing = np.zeros(2 * (structure.n_coefficients,))
         for k, l, some, weights in pairs:
-            rows = whitened.selected(some)
+            rows = framed.selected(some)
             own, other = (expected_features(self._posterior, rows, component) for component in (k, l))
             own[n_linear:] -= other[n_linear:]
             difference = np.concatenate([own, -other[:n_linear]])
@@ -263,7 +263,7 @@ class _SumsInOwnFrames:
 
 
 def information_of_rows(posterior, squared):
-    """An upper bound of |T' h_nk|^2, a row's features in units of the complete information: (K, n).
+    """An upper bound of h_nk' R h_nk, a row's squared features in units of the complete information: (K, n).
 
     Parameters
     ----------

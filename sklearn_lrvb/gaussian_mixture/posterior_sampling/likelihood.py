@@ -186,14 +186,14 @@ class LikelihoodOfDraws:
         rows : RowsUnderDraws
         log_densities : (K, n_draws in the batch, n)
         """
-        whitened = self._frames.whiten(block)
-        monomials = self._monomials(whitened.values)
+        framed = self._frames.whiten(block)
+        monomials = self._monomials(framed.values)
         at_once = self.draws_at_once if block.holes is None else self._draws_with_holes
         for batch in slices(self._coefficients.shape[1], at_once):
             hidden = None
             log_densities = np.matmul(self._coefficients[:, batch], monomials)
             if block.holes is not None:
-                hidden = hidden_values(self._posterior, self._draws[batch], whitened, self._noise[:, batch])
+                hidden = hidden_values(self._posterior, self._draws[batch], framed, self._noise[:, batch])
                 hidden.add_log_densities(log_densities)
             yield batch, RowsUnderDraws(monomials, hidden), log_densities
 
