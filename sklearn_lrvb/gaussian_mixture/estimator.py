@@ -491,7 +491,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             completion = Completion(rows, needs_covariances(self)) if rows.has_holes else None
             prior = resolve_prior(self, rows, completion)
             starts, once_more, are_drawn = self._starts(initial_posterior, given, rows, prior, completion)
-            span = RowSpan.if_smaller(rows, prior, self.reg_covar if self.covariance_prior is None else None)
+            span = RowSpan.if_smaller(rows, prior)
             if span is None:
                 ascent = Ascent(rows, self.tol, self.max_iter)
             else:

@@ -55,7 +55,7 @@ class RowSpan:
     whole_prior: MixturePrior
 
     @classmethod
-    def if_smaller(cls, rows, prior, ridge=None):
+    def if_smaller(cls, rows, prior):
         """The span of the rows, or None.
 
         There is none where they outnumber their features or have holes, or where the prior does not allow it.
@@ -65,8 +65,6 @@ class RowSpan:
         ----------
         rows : CentredRows; no more rows than features are in memory
         prior : MixturePrior
-        ridge : float or None, default=None
-            Where C0 is the rows' covariance plus a multiple of the identity, that multiple.
         """
         n_samples, with_mean = rows.n_samples, bool(prior.mean.any())
         size = n_samples + with_mean
@@ -79,14 +77,15 @@ class RowSpan:
         basis, coordinates = qr(columns, mode="economic", overwrite_a=True, check_finite=False)
         projected = np.ascontiguousarray(coordinates[:, :n_samples].T)
         projected_rows = replace(rows, X=projected, origin=np.zeros(size))
-        if ridge is None:
-            in_span, ridge = _divided_covariance(prior.covariance, basis)
-            if in_span is None:
-                return None
-        else:
+        if prior.ridge:  # C0 is the covariance of the rows plus this multiple of the identity.
+            ridge = prior.ridge
             weighted = projected if rows.sample_weight is None else rows.sample_weight[:, None] * projected
             in_span = projected.T @ weighted / (rows.total_weight - 1.0)
             in_span[np.diag_indices_from(in_span)] += ridge
+        else:
+            in_span, ridge = _divided_covariance(prior.covariance, basis)
+            if in_span is None:
+                return None
         # A coordinate combines all features, each with its own rounding.
         variances_of_rounding = round_off(rows.n_features) * (rows.variances @ np.square(basis))
         projected_prior = replace(
@@ -184,9 +183,9 @@ class AscentInSpan(Ascent):
         responsibilities : array or sparse array (n_samples, n_components)
         prior : MixturePrior in P dimensions; that of the span takes its place
         """
-        prior = self.span.prior
-        frames = np.repeat(prior.covariance_cholesky, prior.structure.n_groups, axis=0)
-        return self.start(posterior_from_responsibilities(self.rows, prior, responsibilities, frames))
+        in_span = self.span.prior
+        frames = np.repeat(in_span.covariance_cholesky, in_span.structure.n_groups, axis=0)
+        return self.start(posterior_from_responsibilities(self.rows, in_span, responsibilities, frames))
 
     def start(self, posterior, path=()):
         """The state before the first step.

@@ -355,7 +355,7 @@ def test_it_is_the_same_in_the_span_of_the_rows(n_samples, within, beyond, covar
         mean_prior=mean_prior if within else None,
     )
     posterior, rows = posterior_of(quiet(estimator, X)), rows_around_mean(X)
-    span = RowSpan.if_smaller(rows, posterior.prior, 1e-3 if covariance_prior is None else None)
+    span = RowSpan.if_smaller(rows, posterior.prior)
     projected = span.projected(posterior)
     whole, in_span = (_directions(*pair).costs.sum() for pair in ((rows, posterior), (span.rows, projected)))
     assert in_span == pytest.approx(whole, rel=1e-6)

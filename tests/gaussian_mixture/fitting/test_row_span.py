@@ -134,8 +134,7 @@ def states(covariance_type, factorization, prior, X, rng, responsibilities=None)
     mixture = model(covariance_type, factorization, prior)
     rows = rows_around_mean(X)
     whole_prior = resolve_prior(mixture, rows)
-    ridge = mixture.reg_covar if mixture.covariance_prior is None else None
-    span = RowSpan.if_smaller(rows, whole_prior, ridge)
+    span = RowSpan.if_smaller(rows, whole_prior)
     if responsibilities is None:
         responsibilities = rng.dirichlet(np.ones(3), size=len(X))
     ascents = AscentInSpan(span.rows, 1e-9, 1, span=span), Ascent(rows, 1e-9, 1)
@@ -289,7 +288,7 @@ def test_there_is_no_span_for_other_models(parameters, X):
 def test_with_more_rows_than_features_there_is_no_span(rng):
     rows = rows_around_mean(rng.normal(size=(N_FEATURES + 1, N_FEATURES)))
     prior = resolve_prior(LRVBGaussianMixture(), rows)
-    assert RowSpan.if_smaller(rows, prior, 1e-6) is None
+    assert RowSpan.if_smaller(rows, prior) is None
 
 
 @pytest.mark.parametrize("n_samples", [6, N_FEATURES])
@@ -300,7 +299,7 @@ def test_the_way_back_keeps_digits(covariance_type, n_samples, rng):
     X[0] = X[1]
     mixture = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type)
     rows = rows_around_mean(X)
-    span = RowSpan.if_smaller(rows, resolve_prior(mixture, rows), mixture.reg_covar)
+    span = RowSpan.if_smaller(rows, resolve_prior(mixture, rows))
     responsibilities = rng.dirichlet([1.0, 1.0], size=n_samples)
     inside = posterior_from_responsibilities(span.rows, span.prior, responsibilities)
     inside = inside.m_step(e_step(span.rows, inside).moments)
