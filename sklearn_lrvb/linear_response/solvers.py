@@ -36,7 +36,7 @@ from sklearn_lrvb.symmetric_matrices import (
 _LANCZOS_FROM_SIZE = 1000
 _EIGENVALUE_RESTARTS = 50
 _EIGENVALUE_TOLERANCE = 1e-6  # Relative tolerance of the smallest eigenvalue by Lanczos' method.
-_REMAINING = "remaining"  # Name of the shares among the arrays of a dual information.
+REMAINING = "remaining"  # Name of the shares among the arrays of a dual information.
 # Growth of the fastest direction in one step from a saddle. Of 1,880 fits 47 ended below plain sweeps; with
 # the inverse of |S| in place of `sums_of_sweeps`, 89 did.
 _SADDLE_GROWTH = 3.0
@@ -50,7 +50,10 @@ _LEAST_CURVATURE = 1e-3
 _INVERSE_FROM_SHARE = 1 / 4
 _LEAST_ROOT_BLOCK = 128  # Coordinates of the dual solver's root that are eliminated at once, at least.
 _COLUMN_BYTES = 2**26  # Size of the right-hand sides that share their products.
-# Relative residual of a random direction at which a negative eigenvalue would have been detected.
+# Relative residuals at which conjugate gradients end: of a solution, of a Newton step, and of a random
+# direction, at which a negative eigenvalue would have been detected.
+_SOLUTION_TOLERANCE = 1e-11
+_STEP_TOLERANCE = 1e-2
 _PROBE_TOLERANCE = 1e-2
 _REMEDY = "The observed information is close to singular: use the primal or the dual solver."
 
@@ -287,7 +290,7 @@ class DualInformation(_FactoredInformation):
         size, arrays = len(self), self.factor.to_arrays()
         if 8 * size * (size + 1) // 2 < sum(array.nbytes for array in arrays.values()):
             return super().to_arrays()
-        return arrays if self._remaining is None else arrays | {_REMAINING: self._remaining}
+        return arrays if self._remaining is None else arrays | {REMAINING: self._remaining}
 
     def _scaled_system(self):
         root = self._times_columns(np.eye(len(self._matrix)))
@@ -403,8 +406,6 @@ class MatrixFreeInformation(ObservedInformation):
     missing_product : callable, ndarray (D, m) -> ndarray (D, m)
         Product of G with the columns of an array. The data that it uses, such as training rows, must stay in
         memory.
-    tolerance : float, default=1e-11
-        Relative residual of a solution.
     max_products : int, default=1000
         Products that a solution may take.
     max_step_products : int, default=50
@@ -418,13 +419,11 @@ class MatrixFreeInformation(ObservedInformation):
         self,
         complete: CompleteInformation,
         missing_product: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        tolerance: float = 1e-11,
         max_products: int = 1000,
         max_step_products: int = 50,
     ) -> None:
         super().__init__(complete)
         self._missing_product = missing_product
-        self._tolerance = tolerance
         self._max_products = max_products
         self._max_step_products = max_step_products
 
@@ -471,8 +470,8 @@ class MatrixFreeInformation(ObservedInformation):
             return Definiteness.INDEFINITE
         return Definiteness.POSITIVE_DEFINITE if residual <= _PROBE_TOLERANCE else Definiteness.UNDECIDED
 
-    def newton_step(self, gradient: NDArray[np.float64], tolerance: float = 1e-2) -> NewtonStep:
-        """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, to a relative residual.
+    def newton_step(self, gradient: NDArray[np.float64]) -> NewtonStep:
+        """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, to a relative residual of 1e-2.
 
         At negative curvature the iteration stops and returns its present step, always a direction of ascent:
         at least the gradient, which is a plain sweep. The decrement is then a lower bound. The definiteness
@@ -480,7 +479,7 @@ class MatrixFreeInformation(ObservedInformation):
         """
         scaled = self.complete.times_root_transposed(gradient[:, None])
         step, _, is_convex = conjugate_gradients(
-            self._scaled_product, scaled, tolerance, self._max_step_products
+            self._scaled_product, scaled, _STEP_TOLERANCE, self._max_step_products
         )
         shown = Definiteness.UNDECIDED if is_convex else Definiteness.INDEFINITE
         return self._as_newton_step(scaled, step, shown)
@@ -497,7 +496,7 @@ class MatrixFreeInformation(ObservedInformation):
 
     def _solve_scaled(self, scaled):
         solution, residual, is_convex = conjugate_gradients(
-            self._scaled_product, scaled, self._tolerance, self._max_products
+            self._scaled_product, scaled, _SOLUTION_TOLERANCE, self._max_products
         )
         if not is_convex:
             self._refuse()
@@ -505,10 +504,10 @@ class MatrixFreeInformation(ObservedInformation):
         return solution
 
     def _require_convergence(self, residual):
-        if residual > self._tolerance:
+        if residual > _SOLUTION_TOLERANCE:
             raise LinAlgError(
                 f"The iteration left a relative residual of {residual:.1e} after {self._max_products} "
-                f"products, tolerance {self._tolerance:.1e}. {_REMEDY}"
+                f"products, tolerance {_SOLUTION_TOLERANCE:.1e}. {_REMEDY}"
             )
 
     def _covariance_root(self, index):
@@ -519,13 +518,11 @@ class MatrixFreeInformation(ObservedInformation):
         return gram_root(gram)
 
     def _inverse_root_times(self, scaled):
-        roots, changes = zip(
-            *(
-                inverse_square_root_product(self._scaled_product, column, self._tolerance, self._max_products)
-                for column in scaled.T
-            ),
-            strict=True,
-        )
+        product, most = self._scaled_product, self._max_products
+        pairs = [
+            inverse_square_root_product(product, column, _SOLUTION_TOLERANCE, most) for column in scaled.T
+        ]
+        roots, changes = zip(*pairs, strict=True)
         self._require_convergence(max(changes))
         return np.stack(roots, axis=1)
 
@@ -559,7 +556,7 @@ def information_from_arrays(
             f"The arrays {', '.join(arrays)} are those of a dual information's factor: pass "
             "factor_from_arrays, a callable that rebuilds the factor from them."
         )
-    return DualInformation(complete, factor_from_arrays(arrays), arrays.get(_REMAINING))
+    return DualInformation(complete, factor_from_arrays(arrays), arrays.get(REMAINING))
 
 
 def smallest_eigenpair(product, size, max_restarts):

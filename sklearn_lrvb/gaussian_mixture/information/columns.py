@@ -19,6 +19,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
 )
 from sklearn_lrvb.gaussian_mixture.information.hidden_information import HiddenScaleInformation
 from sklearn_lrvb.gaussian_mixture.information.missing_information import information_of_rows
+from sklearn_lrvb.linear_response.solvers import REMAINING
 from sklearn_lrvb.row_blocks import added, batches, slices
 
 # Rows of the kernel that are formed at once: enough for a fast product, and few enough to stay in cache.
@@ -98,9 +99,9 @@ class RowColumns:
 
     @classmethod
     def from_arrays(cls, posterior, arrays):
-        """Inverse of `to_arrays`, given the posterior and the shares, if any, as "remaining"."""
+        """Inverse of `to_arrays`, given the posterior; the shares, if any, are there under `REMAINING`."""
         own = (arrays[name] for name in ("whitened", "row", "weights"))
-        return cls(posterior, *own, arrays.get("spread"), arrays.get("remaining"))
+        return cls(posterior, *own, arrays.get("spread"), arrays.get(REMAINING))
 
     # Products, from the features of the rows.
 

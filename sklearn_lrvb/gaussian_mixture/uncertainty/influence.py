@@ -244,13 +244,11 @@ class BlockStatistics:
     ----------
     posterior : VariationalPosterior
     framed : OwnRows
-    used : bool array (K, n), whether a row belongs to a component at all
     """
 
-    def __init__(self, posterior, framed, used):
+    def __init__(self, posterior, framed):
         self._posterior, self._structure = posterior, posterior.structure
-        self._framed, self._used = framed, used
-        self._kept = {}
+        self._framed, self._kept = framed, {}
 
     def _features(self, k, columns):
         """h_k of some of the rows, (F, n); not to be written to."""
@@ -280,14 +278,15 @@ class BlockResponses(BlockStatistics):
 
     Parameters
     ----------
-    posterior, framed, used : as in `BlockStatistics`
+    posterior, framed : as in `BlockStatistics`
+    used : bool array (K, n), whether a row belongs to a component at all
     information : ObservedInformation
     inverse : array (D, D) or None
     """
 
     def __init__(self, posterior, framed, used, information, inverse):
-        super().__init__(posterior, framed, used)
-        self._inverse = inverse
+        super().__init__(posterior, framed)
+        self._used, self._inverse = used, inverse
         if inverse is None:
             self._solutions = np.zeros((len(used), len(information), used.shape[1]))
             for k, columns in enumerate(map(np.flatnonzero, used)):

@@ -83,7 +83,7 @@ def one_steps(responses, block):
     system = np.eye(len(r)) + counts[:, None, None] * by_row[:, :, None] * (covariances - crossed[:, None, :])
     left_out = -counts * np.linalg.solve(system, by_row[:, :, None])[:, :, 0].T
     step = _scores_at(posterior, expectation, responding, left_out)
-    alone = _scores_at(posterior, expectation, BlockStatistics(posterior, framed, used), -counts * r)
+    alone = _scores_at(posterior, expectation, BlockStatistics(posterior, framed), -counts * r)
     expected_counts = posterior.counts[:, None]
     shares = np.divide(r, expected_counts, out=np.zeros_like(r), where=expected_counts > 0)
     return np.stack([step, alone, counts * np.where(r > 0.5, shares, 0.0).max(axis=0)])
