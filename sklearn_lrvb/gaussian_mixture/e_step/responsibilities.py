@@ -34,6 +34,10 @@ LEAST_RESPONSIVE_RESPONSIBILITY = 1e-30
 # trace than this, in units of the complete information: a bound of every posterior variance's relative error.
 NEGLIGIBLE_INFORMATION = 1e-11
 
+# Least log-likelihood of rows that error bars and influence are asked of. They grow by its square, which is
+# then still a number, with a margin for the factors before it.
+_LEAST_SCORE = -1e140
+
 
 @dataclass(frozen=True)
 class Expectation:
@@ -67,6 +71,33 @@ def expect(frames, block, without=None):
     if without is not None:
         log_densities[without] = -np.inf
     return Expectation(whitened, *normalized(log_densities), log_densities)
+
+
+def expect_in_range(frames, block):
+    """The E-step of one block of which error bars or influence are asked: `Expectation`.
+
+    Parameters
+    ----------
+    frames : OwnFrames
+    block : RowBlock
+
+    Raises
+    ------
+    ValueError
+        A row is so far from all components that squares of its log-likelihood overflow.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        expectation = expect(frames, block)
+    beyond = np.flatnonzero(~(expectation.log_normalizer > _LEAST_SCORE))
+    if beyond.size:
+        largest = np.abs(block.rows[:, beyond[0]]).max()
+        raise ValueError(
+            f"Row {block.numbers[beyond[0]]} of X is {largest:.1e} away from the centre of the fit in one of "
+            f"its features, and its log-likelihood is below {_LEAST_SCORE:.0e}: error bars and influence, "
+            "which grow by the square of that, cannot be computed. (a) Correct the value. (b) Leave the row "
+            "out; predict, predict_proba and score_samples without return_std take it."
+        )
+    return expectation
 
 
 def normalized(log_densities):

@@ -19,8 +19,7 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, expected_features
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.uncertainty.influence import expect_in_range
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, expect_in_range
 from sklearn_lrvb.row_blocks import Holes, RowBlock, batches, untracked
 
 # Largest ratio of the mean of a conditional variance to the conditional variance at the mean precision. It is

@@ -34,13 +34,9 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, expected_feat
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     LEAST_RESPONSIVE_RESPONSIBILITY,
     centred_on_average,
-    expect,
+    expect_in_range,
 )
 from sklearn_lrvb.row_blocks import Workload, rows_in_cache, slices, untracked
-
-# Least log-likelihood of such rows. Their uncertainty grows by its square, which is then still a number, with
-# a margin for the factors before it.
-_LEAST_SCORE = -1e140
 
 
 class InfluenceFunctions:
@@ -417,30 +413,3 @@ class ResponsesOfRows:
         """Posterior variances of linear functions J beta of the coefficients, given J' (D, n): (n,)."""
         images = self._information.solve(sources) if self._inverse is None else self._inverse @ sources
         return np.einsum("dn,dn->n", sources, images)
-
-
-def expect_in_range(frames, block):
-    """The E-step of one block, `Expectation`.
-
-    Parameters
-    ----------
-    frames : OwnFrames
-    block : RowBlock
-
-    Raises
-    ------
-    ValueError
-        A row is so far from all components that squares of its log-likelihood overflow.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        expectation = expect(frames, block)
-    beyond = np.flatnonzero(~(expectation.log_normalizer > _LEAST_SCORE))
-    if beyond.size:
-        largest = np.abs(block.rows[:, beyond[0]]).max()
-        raise ValueError(
-            f"Row {block.numbers[beyond[0]]} of X is {largest:.1e} away from the centre of the fit in one of "
-            f"its features, and its log-likelihood is below {_LEAST_SCORE:.0e}: error bars and influence, "
-            "which grow by the square of that, cannot be computed. (a) Correct the value. (b) Leave the row "
-            "out; predict, predict_proba and score_samples without return_std take it."
-        )
-    return expectation

@@ -28,10 +28,11 @@ from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     LEAST_RESPONSIBILITY_IN_SCORE,
     LEAST_RESPONSIVE_RESPONSIBILITY,
     complements,
+    expect_in_range,
     normalized,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import log_normal_constant
-from sklearn_lrvb.gaussian_mixture.uncertainty.influence import BlockStatistics, expect_in_range
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import BlockStatistics
 from sklearn_lrvb.row_blocks import batches
 
 # Variance of a direction in a component's covariance without the row, relative to that with it, below which

@@ -474,9 +474,15 @@ def joint_coordinates(targets):
     return np.unique(np.concatenate([target.coordinates() for target in targets]))
 
 
-def covariance(targets, information):
-    """Joint covariance of the flat entries of all targets, in their order: (d, d), exactly symmetric."""
-    coordinates = joint_coordinates(targets)
+def covariance(targets, coordinates, information):
+    """Joint covariance of the flat entries of all targets, in their order: (d, d), exactly symmetric.
+
+    Parameters
+    ----------
+    targets : sequence of Target
+    coordinates : int array, their `joint_coordinates`
+    information : ObservedInformation or CompleteInformation
+    """
     root = information.covariance_root(coordinates)
     columns = [np.searchsorted(coordinates, target.coordinates()) for target in targets]
     parts = [target.unit_responses(root[:, some]) for target, some in zip(targets, columns, strict=True)]

@@ -112,14 +112,14 @@ class PosteriorUncertainty:
             )
             with self.source.threads():
                 return robust_covariance(rows, self.fitted.posterior, functions, size)
-        n_coordinates = len(joint_coordinates(targets))
-        self.source.require_size(n_coordinates, "The posterior covariance")
+        coordinates = joint_coordinates(targets)
+        self.source.require_size(len(coordinates), "The posterior covariance")
         if method == "lrvb":
-            information = self.source.information(n_coordinates, rows=rows)
+            information = self.source.information(len(coordinates), rows=rows)
         else:
             information = self.of_mean_field
         with self.source.threads():
-            return covariance(targets, information)
+            return covariance(targets, coordinates, information)
 
     @property
     def of_mean_field(self):

@@ -27,6 +27,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
     Targets,
     WeightTarget,
     covariance,
+    joint_coordinates,
     target_class,
     variance,
 )
@@ -225,7 +226,7 @@ def test_covariance_is_that_of_the_jacobian_plus_the_excess(model):
             if np.any(excess):
                 assert first.block == second.block != "quadratic"
                 expected[stops[i] : stops[i + 1], stops[j] : stops[j + 1]] += excess
-    found = covariance(chosen, information)
+    found = covariance(chosen, joint_coordinates(chosen), information)
     sd = np.sqrt(np.diag(expected))
     np.testing.assert_allclose(found / np.outer(sd, sd), expected / np.outer(sd, sd), atol=1e-10)
     np.testing.assert_array_equal(found, found.T)
@@ -240,7 +241,7 @@ def test_variance_is_the_diagonal_of_the_covariance_in_batches_too(model, monkey
     for sizes in ({}, {"coordinates_at_once": 1}):
         set_sizes(monkeypatch, **sizes)
         for target in at_fit(estimator)[0]:
-            expected = np.diag(covariance([target], information))
+            expected = np.diag(covariance([target], joint_coordinates([target]), information))
             np.testing.assert_allclose(variance(target, information), expected, rtol=1e-12)
 
 
@@ -252,7 +253,7 @@ def test_mean_field_covariance_of_weights_is_qs_own_by_the_delta_method(model):
     jacobians = np.concatenate([target.log_weight_jacobian for target in of_weights])
     expected = jacobians @ posterior.log_weight_covariance @ jacobians.T
     mean_field = complete_information(posterior, posterior.degrees_of_freedom)
-    found = covariance(of_weights, mean_field)
+    found = covariance(of_weights, joint_coordinates(of_weights), mean_field)
     np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
     for target in of_weights:
         through_logs = target.log_weight_jacobian @ posterior.log_weight_covariance
