@@ -1,8 +1,8 @@
 """Responsibilities, most probable components and scores of given rows under a posterior.
 
 The estimator's ``predict_proba``, ``predict`` and ``score_samples`` return them. They are always computed in
-the components' own frames (`OwnFrames`), so that a row's results do not depend on how many others are asked of,
-and keep their digits however far away the row is.
+the components' own frames (`OwnFrames`), so that a row's results do not depend on how many others are asked
+of, and keep their digits however far away the row is.
 """
 
 import functools
