@@ -208,6 +208,12 @@ class ArrayRows(CentredRows):
     def seen_weight(self):
         return self.total(sum_of_seen) if self.has_holes else self.total_weight
 
+    @property
+    def means(self):
+        """Means of the columns' values, measured from the origin: by a pass, (n_features,)."""
+        sums, seen = self.total(sum_of_rows), self.seen_weight
+        return np.divide(sums, seen, out=np.zeros_like(sums), where=np.greater(seen, 0))
+
     @functools.cached_property
     def variances(self):
         return self.total(sum_of_squares) / self.seen_weight
@@ -231,12 +237,10 @@ class ArrayRows(CentredRows):
 
     def around_mean(self):
         rows = replace(self, origin=np.nan_to_num(self.X[0].astype(np.float64)))
-        seen = rows.seen_weight
         for _ in range(2):  # The second pass removes the rounding of the first one's sums.
-            sums = rows.total(sum_of_rows)
-            means = np.divide(sums, seen, out=np.zeros_like(sums), where=np.greater(seen, 0))
-            rows = replace(rows, origin=rows.origin + means)
-        rows.seen_weight = seen  # It takes a pass where values are missing, and is the same from any origin.
+            seen = rows.seen_weight  # With holes it takes a pass, and is the same from any origin.
+            rows = replace(rows, origin=rows.origin + rows.means)
+            rows.seen_weight = seen
         return rows
 
     def selected(self, index, sample_weight=None):

@@ -81,6 +81,7 @@ def test_means_variances_and_ranges_are_those_of_the_values():
         rows.variances, np.nansum(np.square(X - means) * weights[:, None], axis=0) / seen.sum(axis=0)
     )
     np.testing.assert_array_equal(rows.ranges(), [np.nanmin(X, axis=0), np.nanmax(X, axis=0)])
+    np.testing.assert_allclose(rows.means, 0.0, atol=1e-12)
 
 
 def test_some_rows_have_holes_only_where_values_are_missing():
