@@ -60,8 +60,9 @@ def _sums_of_block(frames, without, block):
     """Moments, sum of the log normalizers, and numbers of alternatives and ambiguous pairs of a block."""
     expectation = expect(frames, block, without)
     r = expectation.responsibilities
-    moments = frames.moments(expectation.whitened, block.weighted(r))
-    # With wider numbers these counts, which serve the cost model alone, would take a tenth of a sweep.
+    moments = frames.moments(expectation.framed, block.weighted(r))
+    # The counts are rough figures: with wider numbers they would take a tenth of a sweep. They serve the cost
+    # model, and where no row has an alternative a fixed point is taken for an optimum (`ascent`).
     is_possible = (r > LEAST_POSSIBLE_RESPONSIBILITY).view(np.uint8)
     possible = is_possible.sum(axis=0, dtype=np.min_scalar_type(len(r))).astype(np.float32)
     n_possible = float(possible.sum())

@@ -1,14 +1,17 @@
-"""Frames in which rows are seen: every component's own, or one that all components share.
+"""Frames in which rows are represented: every component's own, or one that all components share.
 
-A block of rows is represented in frames before anything is computed from it. Both kinds have
+A block of rows is represented in frames before anything is computed from it: it is *framed*. Both kinds of
+frames have
 
-* ``whiten``: the representation of a `RowBlock`, what the block is seen as;
-* ``log_densities`` of what is seen, rho (K, n);
-* ``moments``: sums of weight times what is seen, for weights (K, n) of any sign, to be added over blocks, and
+* ``whiten``: a `RowBlock` as framed rows, `OwnRows` or monomials;
+* ``log_densities`` of framed rows, rho (K, n);
+* ``moments``: sums of weight times framed rows, for weights (K, n) of any sign, to be added over blocks, and
   ``in_own_frames``: the same sums as `Moments` in the components' own frames;
-* ``polynomials``: a + b.y + B.s(y) in the components' own frames as coefficients of what is seen, and
+* ``polynomials``: a + b.y + B.s(y) in the components' own frames as coefficients of framed rows, and
   ``changes``: the values (K, n) of such polynomials, up to a term that all components share;
-* ``workload``: the size of the representation and of the temporary arrays made from it.
+* ``workload``: the size of framed rows and of the temporary arrays made from them.
+
+`OwnFrames` have their ``posterior`` and ``hidden_moments``, for rows with holes, besides.
 
 In the components' own frames, y = W_k (x - m_k), each of them is the standard normal. They are accurate
 whatever the components look like, and take (K, P, n) numbers a block. They alone represent rows with holes,
@@ -69,7 +72,7 @@ class OwnRows:
         return self.values.shape[2]
 
     def spread(self, k):
-        """The entries of E in component k, (Q, n); None where the rows are complete."""
+        """Entries of the hidden values' spread in component k, (Q, n); None where the rows are complete."""
         if self.hidden is None:
             return None
         group = self.hidden.structure.precision_group(k)
@@ -86,15 +89,15 @@ class OwnRows:
         return squares if self.hidden is None else squares + self.hidden.n_hidden[self.pattern]
 
 
-def expected_features(posterior, seen, k):
+def expected_features(posterior, framed, k):
     """The features h of `OwnRows` in component k, or what is expected of them: (F, n)."""
     structure = posterior.structure
     origin = posterior.second_moment_origin[structure.precision_group(k)]
-    return structure.component_features(seen.values[k], origin, seen.spread(k))
+    return structure.component_features(framed.values[k], origin, framed.spread(k))
 
 
 class OwnFrames:
-    """Every component's own frame, in which rows are seen as `OwnRows`.
+    """Every component's own frame, in which rows are `OwnRows`.
 
     Parameters
     ----------
@@ -120,21 +123,21 @@ class OwnFrames:
         values -= hidden.onto(values)
         return OwnRows(values, hidden, block.holes.pattern)
 
-    def log_densities(self, seen):
+    def log_densities(self, framed):
         """rho, (K, n)."""
-        densities = np.einsum("kpn,kpn->kn", seen.values, seen.values)
+        densities = np.einsum("kpn,kpn->kn", framed.values, framed.values)
         densities *= -0.5
         densities += self.posterior.expectations.density_constants[:, None]
-        if seen.hidden is not None:
-            densities += np.take(seen.hidden.log_densities, seen.pattern, axis=1)
+        if framed.hidden is not None:
+            densities += np.take(framed.hidden.log_densities, framed.pattern, axis=1)
         return densities
 
-    def moments(self, seen, weights):
-        """Sums of weight (1, y, s(y)), of hidden values with E added: weights (K, n) -> Moments."""
-        first = np.matmul(seen.values, weights[:, :, None])[:, :, 0]
-        second = self.posterior.structure.second_moments(seen.values, weights)
-        if seen.hidden is not None:
-            second = second + seen.hidden.spread_sums(seen.hidden.by_group(weights))
+    def moments(self, framed, weights):
+        """Sums of weight (1, y, s(y)), with the spread of hidden values: weights (K, n) -> Moments."""
+        first = np.matmul(framed.values, weights[:, :, None])[:, :, 0]
+        second = self.posterior.structure.second_moments(framed.values, weights)
+        if framed.hidden is not None:
+            second = second + framed.hidden.spread_sums(framed.hidden.by_group(weights))
         return Moments(weights.sum(axis=1), first, second)
 
     def in_own_frames(self, moments):
@@ -145,28 +148,28 @@ class OwnFrames:
         """The coefficients (K,), (K, P), (S, ...) unchanged."""
         return constant, linear, curvature
 
-    def changes(self, seen, polynomials):
+    def changes(self, framed, polynomials):
         """a + b.y + B.s(y), (K, n)."""
         constant, linear, curvature = polynomials
-        values = self.posterior.structure.curvature_products(curvature, seen.values)
-        values += np.einsum("kp,kpn->kn", linear, seen.values)
+        values = self.posterior.structure.curvature_products(curvature, framed.values)
+        values += np.einsum("kp,kpn->kn", linear, framed.values)
         values += constant[:, None]
-        if seen.hidden is not None:
-            values += np.take(seen.hidden.values_of_spread(curvature), seen.pattern, axis=1)
+        if framed.hidden is not None:
+            values += np.take(framed.hidden.values_of_spread(curvature), framed.pattern, axis=1)
         return values
 
-    def hidden_moments(self, seen, polynomials, weights):
+    def hidden_moments(self, framed, polynomials, weights):
         """Changes of the moments of rows with holes, as the distributions of their hidden values change.
 
         It is the covariance of (y, s(y)) with a + b.y + B.s(y) given the component, times weights (K, n).
         """
         _, linear, curvature = polynomials
-        sums = seen.hidden.covariance_sums(seen.values, linear, curvature, weights)
+        sums = framed.hidden.covariance_sums(framed.values, linear, curvature, weights)
         return Moments(np.zeros(len(weights)), *sums)
 
 
 class CommonFrame:
-    """One frame for all components, in which complete rows are seen as their monomials, (F, n).
+    """One frame for all components, in which complete rows are their monomials, (F, n).
 
     Where every component has a precision of its own the monomials of degree two are the entries of s(u).
     Where all share one, it is the identity in the frame, and |u|^2 is all that log densities need.

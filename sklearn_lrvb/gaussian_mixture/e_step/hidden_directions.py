@@ -11,7 +11,7 @@ Pi on the span of W_m:
 and the expected statistic is s((I - Pi) y) + s(Pi). The known noise `reg_covar` is on what is seen. Since the
 sums over all rows have it added for whole rows (`VariationalPosterior.with_prior`), incomplete rows add
 
-    E = s(Pi) - reg_covar s(W_m W_m')     to s,          reg_covar/2 trace(W_m W_m')     to rho.
+    spread = s(Pi) - reg_covar s(W_m W_m')     to s,     reg_covar/2 trace(W_m W_m')     to rho.
 
 *Conventions.* g patterns among the rows of a block (`row_blocks.Holes`), K components, S precision groups, Q
 entries of a statistic. Arrays by pattern have the patterns on their last axis.
@@ -87,7 +87,7 @@ class HiddenDirections(ABC):
     @property
     @abstractmethod
     def _squares(self):
-        """Squared lengths of the columns of W, (S, P) or (S, 1)."""
+        """Squared lengths of the columns of W, (S, P)."""
 
     @property
     @abstractmethod
@@ -110,11 +110,11 @@ class HiddenDirections(ABC):
     @property
     @abstractmethod
     def spread(self):
-        """The entries of E, (S, Q, g)."""
+        """The entries of the spread, what hidden values add to s: (S, Q, g)."""
 
     @abstractmethod
     def spread_sums(self, weights):
-        """Sum over the patterns of weight E: (S, g) -> (S, ...)."""
+        """Sum over the patterns of weight times spread: (S, g) -> (S, ...)."""
 
     @abstractmethod
     def noise_sums(self, weights):
@@ -122,7 +122,7 @@ class HiddenDirections(ABC):
 
     @abstractmethod
     def values_of_spread(self, curvature):
-        """<B, E>: (S, ...) -> (S, g)."""
+        """<B, spread>: (S, ...) -> (S, g)."""
 
     @abstractmethod
     def covariance_sums(self, values, linear, curvature, weights):

@@ -45,13 +45,13 @@ class Expectation:
 
     Attributes
     ----------
-    whitened : the representation of the rows in the frames; `OwnRows` in `OwnFrames`
+    framed : the rows in the frames: `OwnRows` of `OwnFrames`, monomials (F, n) of a `CommonFrame`
     responsibilities : (K, n)
     log_normalizer : (n,), log sum_k exp(rho_nk), which `score_samples` reports
     log_densities : (K, n), rho
     """
 
-    whitened: object
+    framed: object
     responsibilities: np.ndarray
     log_normalizer: np.ndarray
     log_densities: np.ndarray
@@ -66,11 +66,11 @@ def expect(frames, block, without=None):
     block : RowBlock
     without : int or None, a component that no row may belong to
     """
-    whitened = frames.whiten(block)
-    log_densities = frames.log_densities(whitened)
+    framed = frames.whiten(block)
+    log_densities = frames.log_densities(framed)
     if without is not None:
         log_densities[without] = -np.inf
-    return Expectation(whitened, *normalized(log_densities), log_densities)
+    return Expectation(framed, *normalized(log_densities), log_densities)
 
 
 def expect_in_range(frames, block):

@@ -245,4 +245,4 @@ def _directions(rows, posterior):
 def _moments_of_block(frames, block):
     """Moments of a block's rows in the components' own frames, without noise and prior."""
     expectation = expect(frames, block)
-    return frames.moments(expectation.whitened, block.weighted(expectation.responsibilities))
+    return frames.moments(expectation.framed, block.weighted(expectation.responsibilities))

@@ -39,7 +39,7 @@ class RowColumns:
     whitened : (K, P, n), ambiguous rows in every component's frame
     row : int array (m,), the row of every column
     weights : (K, m), the vector a of every column
-    spread : (K, Q, n), the entries of the hidden values' E in every component; None for complete rows
+    spread : (K, Q, n), the entries of the hidden values' spread in every component; None for complete rows
     shares : (D,), shares of R^-1 that hidden values leave; None for all
     """
 
@@ -252,7 +252,7 @@ def _columns_of_block(frames, has_holes, negligible, block):
     sums : of `HiddenScaleInformation`, or None for complete rows
     """
     expectation, posterior = expect(frames, block), frames.posterior
-    framed, r, structure = expectation.whitened, expectation.responsibilities, posterior.structure
+    framed, r, structure = expectation.framed, expectation.responsibilities, posterior.structure
     # Intercepts and shared precisions correlate. So the squared norm of a row's features is bounded by K
     # times the sum of the squared norms in the K components.
     bound = posterior.n_components * information_of_rows(posterior, framed.squares())

@@ -75,11 +75,11 @@ def _products_of_block(frames, changes, hidden_values, block):
     moments = []
     for change in changes:
         # With d rho = beta . h, the responsibilities change by d r = V_z d rho; its moments are returned.
-        changed = centred_on_average(frames.changes(expectation.whitened, change), r)
+        changed = centred_on_average(frames.changes(expectation.framed, change), r)
         changed *= counted
-        own = frames.moments(expectation.whitened, changed)
+        own = frames.moments(expectation.framed, changed)
         if hidden_values and block.holes is not None:
-            own = own + frames.hidden_moments(expectation.whitened, change, counted)
+            own = own + frames.hidden_moments(expectation.framed, change, counted)
         moments.append(own)
     return moments
 
@@ -140,7 +140,7 @@ def from_monomials(rows, posterior, hidden_values=True):
 def _products_of_monomials(frame, block):
     """Sums of r_k r_l m m' over a block, (K F, K F)."""
     expectation = expect(frame, block)
-    monomials, r = expectation.whitened, expectation.responsibilities * np.sqrt(block.counts)
+    monomials, r = expectation.framed, expectation.responsibilities * np.sqrt(block.counts)
     products = (r[:, None] * monomials).reshape(-1, monomials.shape[1])
     return products @ products.T
 
@@ -202,7 +202,7 @@ class _SumsInOwnFrames:
         Sums for labels are (D, D), or by blocks of components with a precision each, (K, K, F, F).
         """
         expectation = expect(self._frames, block)
-        framed, r = expectation.whitened, expectation.responsibilities
+        framed, r = expectation.framed, expectation.responsibilities
         counted = block.weighted(r)
         information = information_of_rows(self._posterior, framed.squares())
         pairs = []

@@ -57,9 +57,7 @@ def _means_of_block(posterior, frames, block):
     if block.holes is None:
         return block.rows
     expectation = expect(frames, block)
-    return np.einsum(
-        "kn,kpn->pn", expectation.responsibilities, _coordinates(posterior, expectation.whitened)
-    )
+    return np.einsum("kn,kpn->pn", expectation.responsibilities, _coordinates(posterior, expectation.framed))
 
 
 def _coordinates(posterior, framed):
@@ -100,7 +98,7 @@ def variances_and_sources(frames, block, row, feature):
     used, pattern = np.unique(block.holes.pattern[row], return_inverse=True)
     holes = Holes(block.holes.hidden[used], pattern)
     expectation = expect_in_range(frames, RowBlock(block.rows[:, row], None, 0, block.numbers[row], holes))
-    r, framed, each = expectation.responsibilities, expectation.whitened, np.arange(len(row))
+    r, framed, each = expectation.responsibilities, expectation.framed, np.arange(len(row))
     coordinates = _coordinates(posterior, framed)[:, feature, each]
     gaps = coordinates - np.einsum("km,km->m", r, coordinates)
     # Pi W^-T e of every value's coordinate e.

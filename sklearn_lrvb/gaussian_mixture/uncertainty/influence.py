@@ -72,7 +72,7 @@ class InfluenceFunctions:
         """Weight influence of a block of n rows, written to (n, d)."""
         expectation = expect_in_range(self._frames, block)
         total = np.zeros((self.n_functions, len(out)))
-        rows = expectation.whitened
+        rows = expectation.framed
         for k, (polynomials, r) in enumerate(
             zip(self._polynomials, expectation.responsibilities, strict=True)
         ):
@@ -82,7 +82,7 @@ class InfluenceFunctions:
     def gradients(self, block, out):
         """Location influence of a block of n rows, written to (n, d, P); NaN where a value is missing."""
         expectation = expect_in_range(self._frames, block)
-        r, framed = expectation.responsibilities, expectation.whitened
+        r, framed = expectation.responsibilities, expectation.framed
         if framed.hidden is None:
             self._write_gradients(r, framed.values, out)
         else:
@@ -190,7 +190,7 @@ def _sources_of_weights(posterior, block):
     expectation = expect_in_range(OwnFrames(posterior), block)
     sources = np.zeros((structure.n_coefficients, block.n_rows))
     for k, r in enumerate(expectation.responsibilities):
-        features = expected_features(posterior, expectation.whitened, k)
+        features = expected_features(posterior, expectation.framed, k)
         sources[structure.coefficient_index[k]] += r * features
     return sources
 

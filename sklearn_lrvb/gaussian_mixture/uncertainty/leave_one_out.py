@@ -48,7 +48,7 @@ def leverages(responses, block):
     """(r h)' M^-1 (r h) of every row of a block, the derivative of its score in its own weight: (n,)."""
     expectation = expect_in_range(responses.frames, block)
     r = expectation.responsibilities
-    covariances = responses.covariances(expectation.whitened, r > LEAST_RESPONSIBILITY_IN_SCORE)
+    covariances = responses.covariances(expectation.framed, r > LEAST_RESPONSIBILITY_IN_SCORE)
     return np.maximum(np.einsum("kn,kln,ln->n", r, covariances, r), 0.0)
 
 
@@ -56,7 +56,7 @@ def responsibility_deviations(responses, block):
     """Posterior standard deviations of the responsibilities of a block, (K, n)."""
     expectation = expect_in_range(responses.frames, block)
     r = expectation.responsibilities
-    covariances = responses.covariances(expectation.whitened, r > LEAST_RESPONSIVE_RESPONSIBILITY)
+    covariances = responses.covariances(expectation.framed, r > LEAST_RESPONSIVE_RESPONSIBILITY)
     # Row k is e_k - r, whose diagonal would cancel in a subtraction.
     gradients = np.repeat(-r.T[:, None, :], len(r), axis=1)
     np.einsum("nkk->nk", gradients)[...] = complements(r).T
@@ -73,7 +73,7 @@ def one_steps(responses, block):
     """
     posterior = responses.posterior
     expectation = expect_in_range(responses.frames, block)
-    framed, r, counts = expectation.whitened, expectation.responsibilities, block.counts
+    framed, r, counts = expectation.framed, expectation.responsibilities, block.counts
     used = r > LEAST_RESPONSIBILITY_IN_SCORE
     if posterior.structure.shares_precision:  # A row changes the scatter of all components.
         used[...] = used.any(axis=0)
@@ -131,7 +131,7 @@ def _scores_at(posterior, expectation, statistics, left_out):
         for batch in batches(columns.size, 8 * structure.identity.size):
             some = columns[batch]
             sums = {l: statistics.moments(l, left_out[:, some], some) for l in components}
-            index, rows = np.ix_(components, some), expectation.whitened.selected(some)
+            index, rows = np.ix_(components, some), expectation.framed.selected(some)
             log_densities = _log_densities(posterior, group, rows, counts[:, some], sums)
             changed[index] = log_weights[index] + log_densities
     return normalized(changed)[1]

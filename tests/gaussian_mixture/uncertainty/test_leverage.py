@@ -52,7 +52,7 @@ def dense_covariances(estimator, rows):
     posterior = uncertainty.targets.posterior
     block = RowBlock((rows - uncertainty.targets.origin).T.copy())
     expectation = expect(OwnFrames(posterior), block)
-    features = dense_features(posterior, expectation.whitened.values)
+    features = dense_features(posterior, expectation.framed.values)
     return (
         expectation,
         features,
@@ -107,8 +107,8 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
     for n_rows in (1, 10_000) if solver == "primal" else (1,):
         responses = ResponsesOfRows(information, posterior, n_rows)
         used = np.ones(r.shape, dtype=bool)
-        own = responses.of_block(expectation.whitened, used)
-        for found in (own.covariances(), responses.covariances(expectation.whitened, used)):
+        own = responses.of_block(expectation.framed, used)
+        for found in (own.covariances(), responses.covariances(expectation.framed, used)):
             np.testing.assert_allclose(found, covariances, rtol=1e-7, atol=1e-10)
         scale = np.abs(moved).max()
         counts = own.counts(q[:, columns], columns)
