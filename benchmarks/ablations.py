@@ -61,7 +61,7 @@ ABLATIONS = (
     Ablation(
         "Newton steps before the sweeps arrive",
         PROBLEMS["plane-unequal"],
-        {f"{_MIXTURE}.fitting.acceleration.Acceleration.outlasts": lambda *arguments: False},
+        {f"{_MIXTURE}.fitting.acceleration.Acceleration.newton_pays": lambda *arguments: False},
     ),
     Ablation(
         "a frame that all components share",

@@ -226,11 +226,11 @@ class _Check:
             structure.triangular(maps), structure.cholesky(squares), "triangular is a Cholesky factor"
         )
         scale = np.exp(self._rng.normal(size=self._n_features))
-        frames = structure.dense(structure.congruence(structure.scaled_frames(scale), structure.identity))
+        frames = structure.dense(structure.congruence(structure.diagonal_factors(scale), structure.identity))
         self._agree(
             np.trace(frames, axis1=1, axis2=2),
             np.full(self._n_components, np.square(scale).sum()),
-            "scaled_frames has the columns' variances",
+            "diagonal_factors has the columns' variances",
         )
 
     def rows(self):

@@ -546,7 +546,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         """
         init_params, n_components = self.init_params, self.n_components
         if initial_posterior is not None:
-            return [lambda ascent: ascent.start(initial_posterior(rows, prior))], None, False
+            return [lambda ascent: ascent.start_at(initial_posterior(rows, prior))], None, False
         if self.warm_start and hasattr(self, "converged_"):
             return [self._start_from_arrays(rows, prior)], None, False
         if not (isinstance(init_params, str) or callable(init_params)):
@@ -593,7 +593,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             under_prior = VariationalPosterior(
                 prior, posterior.counts, centred_means, posterior.covariance_cholesky
             )
-            return lambda ascent: ascent.start(under_prior, last.path)
+            return lambda ascent: ascent.start_at(under_prior, last.path)
         responsibilities = responsibilities_of_rows(rows, replace(posterior, centred_means=centred_means))
         return lambda ascent: ascent.start_from(responsibilities, prior)
 

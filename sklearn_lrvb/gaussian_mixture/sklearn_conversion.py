@@ -152,7 +152,7 @@ def _wishart_degrees_of_freedom(posterior):
     structure, n_features = posterior.structure, posterior.n_features
     if structure.wisharts.block_size == n_features:
         return posterior.degrees_of_freedom.copy()
-    wanted = posterior.expectations.log_determinants - structure.log_determinants(posterior.whiteners)
+    wanted = posterior.expectations.log_det_precisions - structure.log_determinants(posterior.whiteners)
 
     def excess(log_beyond, target):
         nu = n_features - 1.0 + np.exp(log_beyond)

@@ -54,7 +54,7 @@ def log_densities(estimator, X):
     precisions = np.array([np.atleast_2d(p) for p in dense(model, estimator.precisions_, n_components)])
     if estimator.covariance_type == "spherical":
         precisions = estimator.precisions_[:, None, None] * np.eye(n_features)
-    log_determinants = posterior.structure.per_component(posterior.expectations.log_determinants)
+    log_determinants = posterior.structure.per_component(posterior.expectations.log_det_precisions)
     found = np.empty((len(X), n_components))
     for k, (mean, precision) in enumerate(zip(estimator.means_, precisions, strict=True)):
         constant = posterior.expectations.log_weights[k] - 0.5 * n_features / posterior.mean_precision[k]

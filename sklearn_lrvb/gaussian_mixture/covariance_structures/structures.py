@@ -224,7 +224,10 @@ class CovarianceStructure(ABC):
 
     @abstractmethod
     def second_moments(self, whitened, weights):
-        """Sums of weight s(y) in every group, weights of any sign: (K, P, n), (K, n) -> (S, ...)."""
+        """Sums of weight s(y) in every group, weights of any sign.
+
+        (K, P, n), (K, n) -> (S, ...); of rows in one frame, (1, P, n), (1, n) -> (1, ...).
+        """
 
     @abstractmethod
     def curvature_products(self, curvature, whitened):
@@ -237,7 +240,7 @@ class CovarianceStructure(ABC):
         """Factors L with L L' = covariance, NaN where it is singular to working precision, (n, ...)."""
 
     @abstractmethod
-    def scaled_frames(self, scale):
+    def diagonal_factors(self, scale):
         """Factors of diagonal covariances, from the columns' standard deviations: (P,) -> (S, ...)."""
 
     @abstractmethod
@@ -497,7 +500,7 @@ class CovarianceStructure(ABC):
         polynomials = np.hstack([constant[:, None], linear, self.entry_coefficients(curvature)])
         quadratic = 1 + self.n_features
 
-        def values(rows, spread=None):
+        def values_of_rows(rows, spread=None):
             monomials = np.empty((polynomials.shape[1], rows.shape[1]))
             monomials[0] = 1.0
             monomials[1:quadratic] = rows
@@ -506,7 +509,7 @@ class CovarianceStructure(ABC):
                 monomials[quadratic:] += spread
             return polynomials @ monomials
 
-        return values
+        return values_of_rows
 
     def complete_information(self, mean_precision, effective_degrees_of_freedom):
         """Diagonal of R^-1 after the intercepts: tau on y, c/power on the quadratic features, (D - K,)."""
@@ -540,8 +543,9 @@ class CovarianceStructure(ABC):
 # Ratio of two columns' standard deviations below which the eigenvectors of a covariance keep all columns.
 _MAX_RATIO_OF_UNITS = 1e4
 
-# Distance of a component from the origin, in its own standard deviations, from which its mean is subtracted
-# from the rows before they are whitened: a difference of whitened vectors would lose more than three digits.
+# Distance of the components from the origin, of all together and in their own standard deviations, from which
+# means are subtracted from the rows before these are whitened: a difference of whitened vectors would lose
+# more than three digits.
 _FAR = 1000.0
 
 
@@ -614,7 +618,7 @@ class MatrixStructure(CovarianceStructure):
 
     cholesky = staticmethod(cholesky_factors)
 
-    def scaled_frames(self, scale):
+    def diagonal_factors(self, scale):
         """Diagonal matrices of the columns' scale, (P,) -> (S, P, P)."""
         return np.repeat(np.diag(scale)[None], self.n_groups, axis=0)
 
@@ -737,13 +741,13 @@ class MatrixStructure(CovarianceStructure):
         slope_map = np.concatenate([linear[:, :, None], curvature], axis=2).reshape(-1, 1 + n_features)
         coefficients = self.entry_coefficients(curvature)
 
-        def values(rows, spread=None):
+        def values_of_rows(rows, spread=None):
             with_one = np.concatenate([np.ones((1, rows.shape[1])), rows])
             slopes = (slope_map @ with_one).reshape(n_functions, n_features, -1)
-            values = np.einsum("dpn,pn->dn", slopes, rows) + constant[:, None]
-            return values if spread is None else values + coefficients @ spread
+            at_rows = np.einsum("dpn,pn->dn", slopes, rows) + constant[:, None]
+            return at_rows if spread is None else at_rows + coefficients @ spread
 
-        return values
+        return values_of_rows
 
     def gradients(self, whiteners, linear, curvature):
         """As of every structure: linear (d, K, P), curvature (d, S, P, P)."""
@@ -920,7 +924,7 @@ class DiagonalCovariance(ScaleStructure):
         """s(y) = (y_p^2): (..., P, n) -> (..., P, n)."""
         return np.square(vectors)
 
-    def scaled_frames(self, scale):
+    def diagonal_factors(self, scale):
         """The columns' standard deviations, (P,) -> (K, P)."""
         return np.repeat(scale[None], self.n_components, axis=0)
 
@@ -946,7 +950,7 @@ class SphericalCovariance(ScaleStructure):
         """s(y) = |y|^2: (..., P, n) -> (..., 1, n)."""
         return np.einsum("...pn,...pn->...n", vectors, vectors)[..., None, :]
 
-    def scaled_frames(self, scale):
+    def diagonal_factors(self, scale):
         """The columns' root mean variance, (P,) -> (K, 1)."""
         return np.full((self.n_components, 1), np.sqrt(np.mean(np.square(scale))))
 

@@ -70,19 +70,19 @@ def _sums_of_block(frames, without, block):
     return moments, block.weighted(expectation.log_normalizer).sum(), n_possible - block.n_rows, n_pairs
 
 
-def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
+def posterior_from_responsibilities(rows, prior, responsibilities, factors=None):
     """M-step from given responsibilities, for the start of a fit.
 
     It makes two passes over the rows: the first computes the components' means, the second the moments about
-    them, in units of the columns' standard deviations or in given frames.
+    them, in units of the columns' standard deviations or in the frames of given covariances.
 
     Parameters
     ----------
     rows : CentredRows
     prior : MixturePrior
     responsibilities : array or sparse array (n_samples, n_components), or callable RowBlock -> (n, K)
-    frames : array (S, ...) or None, default=None
-        Factors of covariances that are like those of the rows.
+    factors : array (S, ...) or None, default=None
+        Cholesky factors of covariances that are like those of the rows.
 
     Returns
     -------
@@ -96,15 +96,15 @@ def posterior_from_responsibilities(rows, prior, responsibilities, frames=None):
     given, along = (responsibilities, None) if callable(responsibilities) else (None, responsibilities)
     counts, seen, sums, squares = rows.total(functools.partial(_sums_of_values, given), along=along)
     centers = np.divide(sums, seen, out=np.zeros_like(sums), where=seen > 0)
-    if frames is None:
+    if factors is None:
         seen_by_any = np.asarray(rows.seen_weight)
         scale = np.sqrt(squares / np.where(seen_by_any > 0, seen_by_any, 1.0))
         if rows.has_holes:
             # The hidden values of a constant column begin with this variance, and lose a share of it a sweep.
             scale = np.where(scale > 0, scale, prior.deviations)
         scale[scale == 0] = 1.0
-        frames = prior.structure.scaled_frames(scale)
-    start = VariationalPosterior(prior, counts, centers, frames)
+        factors = prior.structure.diagonal_factors(scale)
+    start = VariationalPosterior(prior, counts, centers, factors)
     # Moments about each component's own mean keep their digits, however tight the component will turn out.
     own_frames = OwnFrames(start)
     function = functools.partial(_moments_of_block, own_frames, given)

@@ -35,7 +35,7 @@ class Acceleration:
     def __init__(self):
         self._distances = []
         self._mixing = AndersonMixing()
-        self._frame = None
+        self._reference = None  # The posterior in whose frames statistics are compared.
         self._points = {}  # Of the posteriors that the fit may be at next.
 
     def record(self, distance):
@@ -53,10 +53,10 @@ class Acceleration:
             return 0.0 if now <= distance else np.inf
         return max(0.0, np.log(now / distance) / np.log(before / now) * over)
 
-    def outlasts(self, n_sweeps):
-        """Whether a Newton step that costs as much as some sweeps is cheaper than the sweeps still to go."""
-        is_due = len(self._distances) - 1 >= _SHARE_OF_SWEEPS * n_sweeps
-        return is_due and self.steps_to_go(FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN * n_sweeps
+    def newton_pays(self, price):
+        """Whether a Newton step that costs as much as ``price`` sweeps is cheaper than those still to go."""
+        is_due = len(self._distances) - 1 >= _SHARE_OF_SWEEPS * price
+        return is_due and self.steps_to_go(FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN * price
 
     def has_stalled(self):
         """Whether the distance has not halved for a while."""
@@ -76,27 +76,27 @@ class Acceleration:
         DegenerateComponentError
             Where the combination is not the statistics of any proper posterior.
         """
-        if self._frame is None:
-            self._frame, self._complete = posterior, complete_information(posterior)
+        if self._reference is None:
+            self._reference, self._complete = posterior, complete_information(posterior)
         point = self._points[posterior] if posterior in self._points else self._point(posterior)
         next_point = self._point(next_posterior)
         self._points = {next_posterior: next_point}
         combined = self._mixing.combination(point, next_point - point)
         if combined is None:
             return None
-        proposed = self._frame.after_step(self._complete.solve_root_transposed(combined[:, None])[:, 0])
+        proposed = self._reference.after_step(self._complete.solve_root_transposed(combined[:, None])[:, 0])
         if proposed.counts.min() > 0:  # Otherwise a count was raised to zero, and the point is another.
             self._points[proposed] = combined
         return proposed
 
     def _point(self, posterior):
-        statistics = self._frame.difference(posterior)
+        statistics = self._reference.difference(posterior)
         return self._complete.times_root_transposed(statistics[:, None])[:, 0]
 
     def reject(self):
         """Discard the history after a proposal that was no improvement, and pause for some sweeps."""
         self._mixing.reject()
-        self._frame, self._points = None, {}
+        self._reference, self._points = None, {}
 
     def accept(self):
         """Allow proposals at every step again, after one that was an improvement."""

@@ -2,9 +2,10 @@
 
 `Race` runs an `Ascent` from every start; a `Fit` is a state on the way, with the rules of when to stop.
 Sweeps, accelerated sweeps and Newton's steps all change the sufficient statistics s of q. EM(s) are the
-statistics after one sweep. Newton's step towards s = EM(s) is R^-1 M^-1 (EM(s) - s) in the current frames, M
-being the observed information of linear response. The Newton decrement is the distance to the optimum in
-posterior standard deviations, and half its square the lower bound that is still to be gained.
+statistics after one sweep. Newton's step towards s = EM(s) is R^-1 M^-1 (EM(s) - s) in the current frames,
+R^-1 being the complete information and M the observed one (`information.observed_information`). The Newton
+decrement is the distance to the optimum in posterior standard deviations, and half its square the lower bound
+that is still to be gained.
 
 Accelerated sweeps (`acceleration`) cost one sweep each and come within round-off of a stationary point. A few
 matrix-vector products then verify a strict optimum; where forming and factoring M is cheaper than these
@@ -76,15 +77,16 @@ _MAX_HALVINGS = 5
 # share of its rows: the quadratic model of the bound is not valid so far out.
 _MIN_SHARE_KEPT = 0.1
 
-# Number of products that verify a strict optimum in most fits, and half as many again, because error bars
-# need the matrix next: where it costs less, it is formed.
+# If a matrix costs fewer products than this, it is formed. 8 products verify an optimum in most fits, and
+# error bars need the matrix anyway.
 _PRODUCTS_OF_A_PROBE = 12
 
 # A Newton step that leaves more than this share of the decrement is too slow to pay.
 _SLOW_CONTRACTION = 0.4
 
 # Newton's method ends below the first decrement, where float64 shows no further gain. At a fixed point of the
-# sweeps the second is accepted. It also ends where a step neither gains nor halves the decrement.
+# sweeps the second is accepted. It also ends within ``tol`` of the optimum where a step neither gains nor
+# halves the decrement.
 _LEAST_DECREMENT = 1e-9
 _ACCEPTED_DECREMENT = 1e-8
 
@@ -139,15 +141,15 @@ class Race:
             if self._progress.is_stopped:
                 break
             if number > 0 and self._accelerated:
-                self._run(number, start, tried, is_trial=True)
+                self._run(number, tried, start, is_trial=True)
             else:
-                self._run(number, start, ends)
+                self._run(number, ends, start)
         n_ends = 1 + ceil(_SHARE_FINISHED * (len(starts) - 1))
         for number in sorted(tried, key=lambda number: -tried[number].lower_bound):
             if self._progress.is_stopped or len(ends) == n_ends:
                 self._progress.drop(number, tried[number])
             else:
-                self._run(number, tried.pop(number), ends)
+                self._run(number, ends, begun=tried.pop(number))
         if not ends:  # A callback may have stopped the fit before any of the others was run on.
             ends = {number: replace(fit, stopped=True) for number, fit in tried.items()}
         if not ends:
@@ -175,25 +177,33 @@ class Race:
         ends = {"best": best}
         if self._accelerated:
             tried = {}
-            self._run(name, start, tried, is_trial=True)
+            self._run(name, tried, start, is_trial=True)
             if name in tried and tried[name].lower_bound > best.lower_bound:
-                self._run(name, tried[name], ends)
+                self._run(name, ends, begun=tried[name])
             elif name in tried:
                 self._progress.drop(name, tried[name])
         else:
-            self._run(name, start, ends)
+            self._run(name, ends, start)
         return max(ends.values(), key=attrgetter("lower_bound"))
 
-    def _run(self, name, start, ends, is_trial=False):
-        """Climb from a start, or on from a state, and add the state at the end to a dict, unless that fails.
+    def _run(self, name, ends, start=None, begun=None, is_trial=False):
+        """Climb from a start, and add the state at the end to a dict, unless the climb fails.
 
         The end is where a callback stops the climb, too.
+
+        Parameters
+        ----------
+        name : int or str, of the start
+        ends : dict, states by the name of their start
+        start : callable (Ascent) -> Fit, the state before the first step; None where the climb has begun
+        begun : Fit or None, the state from which a climb that has begun goes on
+        is_trial : bool, whether it makes a few steps only
         """
         climb = self.ascent.trial if is_trial else self._to_end
         report = self._progress.pause if is_trial else self._progress.end
         self._progress.start(name)
         try:
-            fit = start(self.ascent) if callable(start) else start
+            fit = start(self.ascent) if begun is None else begun
             ends[name] = fit if fit.stopped else climb(fit)
         except ClimbStopped as stop:
             ends[name] = stop.fit
@@ -245,10 +255,10 @@ class Ascent:
         responsibilities : array or sparse array (n_samples, n_components)
         prior : MixturePrior
         """
-        return self.start(posterior_from_responsibilities(self.rows, prior, responsibilities))
+        return self.start_at(posterior_from_responsibilities(self.rows, prior, responsibilities))
 
-    def start(self, posterior, path=()):
-        """The state before the first step.
+    def start_at(self, posterior, path=()):
+        """The state before the first step, at a posterior.
 
         Parameters
         ----------
@@ -366,9 +376,10 @@ class Ascent:
                 acceleration = Acceleration()
                 continue
             solver, price = None, np.inf
-            if acceleration.outlasts(1.0):  # Otherwise the price would take longer than what it could save.
+            # Where Newton's method would not pay at the price of a sweep, the price is not worth asking for.
+            if acceleration.newton_pays(1.0):
                 solver, price = newton_price(self.rows, fit.posterior.structure, fit.e_step_result)
-            if acceleration.outlasts(price):
+            if acceleration.newton_pays(price):
                 fit, acceleration = self._newton_steps(fit, solver, price * fit.gain), Acceleration()
             else:
                 fit = self._accelerated_sweep(fit, acceleration)
@@ -451,7 +462,9 @@ class Ascent:
         if self.moves is None or fit.n_iter >= self.max_iter:
             return None
         moved = self._first_risen(fit, self.moves.proposals(self.rows, fit, at_fixed_point))
-        for _ in range(0 if moved is None else _SWEEPS_AFTER_A_MOVE):
+        if moved is None:
+            return None
+        for _ in range(_SWEEPS_AFTER_A_MOVE):
             if moved.n_iter < self.max_iter:
                 moved = self._sweep(moved, in_order=True)
         return moved

@@ -228,7 +228,7 @@ def _directions(rows, posterior):
         of_rows, of_prior = (np.einsum("sqi,sqi->si", axes, part @ axes) for part in (of_rows, of_prior))
         rounding = np.einsum("p,spi->si", of_features, np.square(vectors)) + of_frame
     else:
-        covariances = structure.power * structure.gram(structure.scaled_frames(np.sqrt(of_features)))
+        covariances = structure.power * structure.gram(structure.diagonal_factors(np.sqrt(of_features)))
         rounding = structure.congruence(posterior.whiteners, covariances)
         rounding = rounding + of_frame * structure.identity_statistic
     counts = structure.per_group(moments.counts)[:, None]

@@ -184,18 +184,18 @@ class AscentInSpan(Ascent):
         prior : MixturePrior in P dimensions; that of the span takes its place
         """
         in_span = self.span.prior
-        frames = np.repeat(in_span.covariance_cholesky, in_span.structure.n_groups, axis=0)
-        return self.start(posterior_from_responsibilities(self.rows, in_span, responsibilities, frames))
+        factors = np.repeat(in_span.covariance_cholesky, in_span.structure.n_groups, axis=0)
+        return self.start_at(posterior_from_responsibilities(self.rows, in_span, responsibilities, factors))
 
-    def start(self, posterior, path=()):
-        """The state before the first step.
+    def start_at(self, posterior, path=()):
+        """The state before the first step, at a posterior.
 
         A posterior in P dimensions may have means and precisions outside the span. A sweep, the first step
         of the fit, leads into it.
         """
         if posterior.prior is self.span.prior:
-            return super().start(posterior, path)
-        outside = Ascent(self.span.all_rows, self.tol, self.max_iter).start(posterior, path)
+            return super().start_at(posterior, path)
+        outside = Ascent(self.span.all_rows, self.tol, self.max_iter).start_at(posterior, path)
         if not self.max_iter:
             return outside
         inside = self.span.projected(outside.next_posterior)

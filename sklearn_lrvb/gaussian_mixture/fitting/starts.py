@@ -334,7 +334,7 @@ class Completion:
         if structure.is_matrix:
             return covariance
         variances = self.posterior.structure.diagonal(covariance)
-        return structure.gram(structure.scaled_frames(np.sqrt(variances)))[0]
+        return structure.gram(structure.diagonal_factors(np.sqrt(variances)))[0]
 
     @cached_property
     def _mean_and_covariance(self):
@@ -390,19 +390,19 @@ def _columns_alone(rows, covariance_type):
     variances = np.maximum(rows.variances, np.square(_ROUNDING * rows.origin))
     variances = np.maximum(variances, _LEAST_VARIANCE)
     structure = COVARIANCE_STRUCTURES[covariance_type](1, n_features)
-    frames = structure.scaled_frames(np.sqrt(variances))
+    factors = structure.diagonal_factors(np.sqrt(variances))
     prior = MixturePrior(
         weights=DirichletWeights(1.0, 1),
         structure=structure,
         mean_precision=_MEAN_PRECISION,
         mean=np.zeros(n_features),
         degrees_of_freedom=float(n_features),
-        covariance=n_features * structure.gram(frames)[0],
+        covariance=n_features * structure.gram(factors)[0],
         independent=False,
         reg_covar=0.0,
         resolution=np.zeros(n_features),
     )
-    return VariationalPosterior(prior, np.array([rows.total_weight]), np.zeros((1, n_features)), frames)
+    return VariationalPosterior(prior, np.array([rows.total_weight]), np.zeros((1, n_features)), factors)
 
 
 def _fitted(rows, posterior, least_gain):

@@ -10,7 +10,8 @@ expectations are the same except E log|Lambda|: the independent Wishart factor h
 
 *Sufficient statistics.* In the frames of q, its own complete statistics are N_k, 0 and c s(I)/power. A sweep
 is a map EM of the statistics, and q is optimal where EM(s) = s. Differences are taken in the coordinates of
-the features h (`covariance_structures`), in which Newton's step is R^-1 M^-1 (EM(s) - s).
+the features h (`covariance_structures`), in which Newton's step is R^-1 M^-1 (EM(s) - s), R^-1 being the
+complete information and M the observed one (`information.observed_information`).
 """
 
 from dataclasses import dataclass, replace
@@ -77,14 +78,14 @@ class Expectations:
     Attributes
     ----------
     log_weights : (K,), E log pi
-    log_determinants : (S,), E log|Lambda|
+    log_det_precisions : (S,), E log|Lambda|
     log_det_covariances : (S,), log|E(Lambda)^-1|
     density_constants : (K,), rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x
     digamma, log_det_inverse_scale : (S,), as in `Wisharts.expected_log_determinant`
     """
 
     log_weights: np.ndarray
-    log_determinants: np.ndarray
+    log_det_precisions: np.ndarray
     log_det_covariances: np.ndarray
     density_constants: np.ndarray
     digamma: np.ndarray
@@ -247,17 +248,18 @@ class VariationalPosterior:
         nu, nu_0 = self.degrees_of_freedom, prior.degrees_of_freedom
         # E log|.| of the precision of mu_k in q, without P log tau_k. Under a proper prior it is E
         # log|Lambda|.
-        in_q = -expected.log_det_covariances if prior.independent else expected.log_determinants
+        in_q = -expected.log_det_covariances if prior.independent else expected.log_det_precisions
         if prior.flat:
             means = 0.5 * (n_dimensions * (np.log(self.mean_precision) - _LOG_2_PI - 1.0) + in_q)
             precisions = factors.expected_log_density(
-                nu, expected.log_det_inverse_scale, expected.log_determinants
+                nu, expected.log_det_inverse_scale, expected.log_det_precisions
             )
         else:
             ratio = self.mean_precision / prior.mean_precision
             squared_distances = np.einsum("kp,kp->k", self.whitened_prior_mean, self.whitened_prior_mean)
             means = n_dimensions / ratio + prior.mean_precision * squared_distances
-            means = 0.5 * (n_dimensions * (np.log(ratio) - 1.0) + (in_q - expected.log_determinants) + means)
+            of_determinants = in_q - expected.log_det_precisions
+            means = 0.5 * (n_dimensions * (np.log(ratio) - 1.0) + of_determinants + means)
             of_scales = structure.scale_divergences(self.whitened_prior_root / np.sqrt(nu_0))
             if prior.is_projected:
                 of_scales += prior.complement.scale_divergence(self.complement_variance, nu_0)
@@ -330,8 +332,8 @@ class VariationalPosterior:
         """
         counts, prior, structure = moments.counts, self.prior, self.structure
         _refuse(~(counts >= (_EMPTY_COUNT if prior.flat else 0.0)), empty_component_message, counts, prior)
-        # It gets means and frames of its own below.
-        after = VariationalPosterior(prior, counts, self.centred_means, self.covariance_cholesky)
+        # What follows from the counts alone is here as it is after the step.
+        after = replace(self, counts=counts)
         if prior.flat:
             nu = after.degrees_of_freedom
             is_proper = structure.wisharts.is_proper(after.effective_degrees_of_freedom, nu)
@@ -342,12 +344,12 @@ class VariationalPosterior:
         factors = structure.cholesky(scatter / freedom)
         # A failed factorization is NaN.
         _refuse(np.isnan(factors.reshape(len(factors), -1)[:, 0]), singular_covariance_message, counts, prior)
-        after.covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
+        covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
         if prior.flat:
-            varies = np.all(structure.deviations(after.covariance_cholesky) > prior.resolution, axis=1)
+            varies = np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
             _refuse(~varies, singular_covariance_message, counts, prior)
-        after.centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
-        return after
+        centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
+        return replace(after, centred_means=centred_means, covariance_cholesky=covariance_cholesky)
 
     def residual(self, moments):
         """EM(s) - s, given the complete moments of the E-step at q: (D,)."""

@@ -40,7 +40,7 @@ def test_polynomials_and_feature_moments_are_transposes(covariance_type, rng):
     # beta . (sum of weight h) = sum of weight (a + b.y + B.s(y)), whatever the origin
     structure = structure_of(covariance_type)
     whitened, weights = rng.normal(size=(K, P, 20)), rng.normal(size=(K, 20))
-    frames = structure.scaled_frames(rng.uniform(0.5, 2.0, size=P))
+    frames = structure.diagonal_factors(rng.uniform(0.5, 2.0, size=P))
     origin = structure.identity_statistic - 0.07 * structure.power * structure.gram(frames)
     beta = rng.normal(size=structure.n_coefficients)
     constant, linear, curvature = structure.polynomials(beta, origin)
@@ -57,7 +57,7 @@ def test_rows_far_from_the_origin_keep_their_digits_in_the_frames(covariance_typ
     # distances that are binary fractions, so that they are exact beside the means
     structure, shifts = structure_of(covariance_type), rng.integers(-20, 20, size=(P, 20)) / 8
     centred_means = np.full((K, P), 2.0**24)
-    whiteners = structure.whiteners(structure.scaled_frames(rng.uniform(0.5, 2.0, size=P)))
+    whiteners = structure.whiteners(structure.diagonal_factors(rng.uniform(0.5, 2.0, size=P)))
     whitened = structure.whiten(whiteners, centred_means, 2.0**24 + shifts)
     near = structure.whiten(whiteners, np.zeros((K, P)), shifts)
     np.testing.assert_allclose(whitened, near, rtol=1e-13, atol=1e-15)
@@ -113,7 +113,7 @@ def test_what_is_reported_can_be_read_back(covariance_type, rng):
 @every_type
 def test_the_norm_bounds_the_origin_and_the_kernel_is_one_of_features(covariance_type, rng):
     structure = structure_of(covariance_type)
-    frames = structure.scaled_frames(np.full(P, 0.6))
+    frames = structure.diagonal_factors(np.full(P, 0.6))
     origin = structure.identity_statistic - 0.3 * structure.power * structure.gram(frames)
     np.testing.assert_allclose(
         structure.norm(origin), np.sqrt(np.square(origin).sum(axis=tuple(range(1, origin.ndim))))

@@ -24,7 +24,7 @@ class TiedDiagonal(DiagonalCovariance):
     def second_moments(self, whitened, weights):
         return super().second_moments(whitened, weights).sum(axis=0, keepdims=True)
 
-    def scaled_frames(self, scale):
+    def diagonal_factors(self, scale):
         return scale[None]
 
 

@@ -90,10 +90,10 @@ def test_newton_is_bought_where_sweeps_have_cost_half_as_much_and_more_is_forese
     for number in range(8):
         slow.record(0.7**number)
         fast.record(0.1**number)
-    assert slow.outlasts(14)  # 7 steps made, some 58 to go
-    assert not slow.outlasts(15)
-    assert fast.outlasts(1)  # some 3 to go
-    assert not fast.outlasts(2)
+    assert slow.newton_pays(14)  # 7 steps made, some 58 to go
+    assert not slow.newton_pays(15)
+    assert fast.newton_pays(1)  # some 3 to go
+    assert not fast.newton_pays(2)
 
 
 # What makes the fit fast: counts of steps on the problems that the benchmarks time.

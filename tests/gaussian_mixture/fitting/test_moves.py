@@ -66,7 +66,7 @@ def state(model, weighted=False, n_components=5, n_sweeps=3):
     prior = resolve_prior(mixture(model, n_components), rows)
     start = posterior_from_responsibilities(rows, prior, rng.dirichlet(np.full(n_components, 0.5), len(X)))
     ascent = Ascent(rows, 1e-3, 100)
-    fit = ascent.start(start)
+    fit = ascent.start_at(start)
     for _ in range(n_sweeps):
         fit = ascent._sweep(fit)
     return rows, fit

@@ -30,7 +30,7 @@ class FakeAscent:
     ends: list
     finished: list = field(default_factory=list)
 
-    def start(self, number):
+    def start_at(self, number):
         return Bound(number, -np.inf)
 
     def trial(self, fit):
@@ -51,7 +51,7 @@ class FakeAscent:
 
 def race(tried, ends, accelerated=True):
     ascent = FakeAscent(tried, ends)
-    starts = [lambda ascent, number=number: ascent.start(number) for number in range(len(ends))]
+    starts = [lambda ascent, number=number: ascent.start_at(number) for number in range(len(ends))]
     return ascent, Race(ascent, accelerated, Progress(Lines(0, 1), NO_TASK)).best(starts)
 
 

@@ -61,7 +61,7 @@ def fit_at(model, groups, n_components, weighted=False, holes=0.0):
     rows = rows_around_mean(X, None, weights)
     prior = resolve_prior(mixture(model, n_components), rows)
     start = posterior_from_responsibilities(rows, prior, merged_start(groups)(X, n_components, None))
-    return rows, Ascent(rows, 1e-9, 400).newton(Ascent(rows, 1e-9, 400).start(start))
+    return rows, Ascent(rows, 1e-9, 400).newton(Ascent(rows, 1e-9, 400).start_at(start))
 
 
 @models_in_turn(half_of(PROPER), "kind", ("plain", "weighted", "with holes", "weighted with holes"))
