@@ -247,7 +247,8 @@ class DualInformation(_FactoredInformation):
         kernel = factor.kernel()
         super().__init__(complete, np.eye(len(kernel)) - kernel)
         self.factor = factor
-        # With E the root of the shares that remain, S = E (I - T' B B' T) E, where T T' = R of what remains.
+        # With e the roots of the shares that remain, S = diag(e) (I - T' B B' T) diag(e), where T T' is R of
+        # what remains.
         self._remaining = remaining
         self._share_roots = np.sqrt(np.ones(len(complete)) if remaining is None else remaining)[:, None]
         self._rest = complete if remaining is None else complete.remaining(remaining)
