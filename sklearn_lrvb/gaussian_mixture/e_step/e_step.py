@@ -61,8 +61,8 @@ def _sums_of_block(frames, without, block):
     expectation = expect(frames, block, without)
     r = expectation.responsibilities
     moments = frames.moments(expectation.framed, block.weighted(r))
-    # The counts are rough figures: with wider numbers they would take a tenth of a sweep. They serve the cost
-    # model, and where no row has an alternative a fixed point is taken for an optimum (`ascent`).
+    # These counts serve the cost model; and where no row has an alternative, a fixed point of the sweeps is
+    # taken for an optimum (`ascent`). In wider numbers they would take a tenth of a sweep.
     is_possible = (r > LEAST_POSSIBLE_RESPONSIBILITY).view(np.uint8)
     possible = is_possible.sum(axis=0, dtype=np.min_scalar_type(len(r))).astype(np.float32)
     n_possible = float(possible.sum())

@@ -11,7 +11,7 @@ frames have
   ``changes``: the values (K, n) of such polynomials, up to a term that all components share;
 * ``workload``: the size of framed rows and of the temporary arrays made from them.
 
-`OwnFrames` have their ``posterior`` and ``hidden_moments``, for rows with holes, besides.
+`OwnFrames` have two more: their ``posterior``, and ``hidden_moments`` for rows with holes.
 
 In the components' own frames, y = W_k (x - m_k), each of them is the standard normal. They are accurate
 whatever the components look like, and take (K, P, n) numbers a block. They alone represent rows with holes,
