@@ -66,10 +66,9 @@ class InfluenceMethods(FittedAttributes):
         influence : ndarray or Dask array of shape (n_samples, ..., n_features) or (n_samples, ...)
             The dots are the shape of the attribute; 'location' has the last axis, of the coordinates of the
             row. In units of the target, per unit of X ('location') or per row ('weight'): exact derivatives
-            of the fit (Equation 14 of the paper, corrected), without refitting. Where a value of X is missing
-            there is none for its location (NaN). Minus the weight influence is
-            the effect of deleting the row, to first order (one-step deletion). The prior is held fixed, also
-            where its defaults came from X.
+            of the fit (Equation 14 of the paper, corrected), without refitting. The influence of the location
+            of a missing value is NaN. Minus the weight influence is the effect of deleting the row, to first
+            order (one-step deletion). The prior is held fixed, also where its defaults came from X.
 
         Raises
         ------
