@@ -268,21 +268,16 @@ class RandomResponsibilities:
 
     def __call__(self, block):
         responsibilities = np.empty((block.n_rows, self._n_components))
-        order = np.argsort(block.numbers)
+        order, width = np.argsort(block.numbers), self._n_components
         is_far = np.diff(block.numbers[order]) > self._LARGEST_GAP
         for rows in np.split(order, np.flatnonzero(is_far) + 1):
-            numbers = block.numbers[rows]
-            between = self._of_consecutive_rows(int(numbers[0]), int(numbers[-1]) + 1)
-            responsibilities[rows] = between[numbers - numbers[0]]
+            place = block.numbers[rows] - block.numbers[rows[0]]
+            before, skipped = divmod(int(block.numbers[rows[0]]) * width, self._NUMBERS_AT_ONCE)
+            generator = np.random.Philox(key=self._seed.view(np.uint64))
+            generator.advance(before)
+            made = np.random.Generator(generator).random(skipped + (place[-1] + 1) * width)
+            responsibilities[rows] = made[skipped:].reshape(-1, width)[place]
         return responsibilities / responsibilities.sum(axis=1, keepdims=True)
-
-    def _of_consecutive_rows(self, start, stop):
-        """Uniform random numbers of the rows of some numbers, (stop - start, K)."""
-        generator = np.random.Philox(key=self._seed.view(np.uint64))
-        generator.advance(start * self._n_components // self._NUMBERS_AT_ONCE)
-        skipped = start * self._n_components % self._NUMBERS_AT_ONCE
-        numbers = np.random.Generator(generator).random(skipped + (stop - start) * self._n_components)
-        return numbers[skipped:].reshape(stop - start, self._n_components)
 
 
 # Steps end where a sweep would gain less than about so many nats a row, and at the latest after so many.

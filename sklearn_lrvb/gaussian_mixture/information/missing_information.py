@@ -197,9 +197,10 @@ class _SumsInOwnFrames:
         self.hidden_information = kind(structure)
 
     def of_block(self, block):
-        """Sums for unknown labels, moments of each of the pairs, and sums for hidden values; or None.
+        """Sums for unknown labels, moments of each of the pairs, and sums for hidden values.
 
-        Sums for labels are (D, D), or by blocks of components with a precision each, (K, K, F, F).
+        Labels of complete rows are summed by the pairs, if there are any. Otherwise the sum is (D, D), or by
+        blocks of components with a precision each, (K, K, F, F). What has no rows is None.
         """
         expectation = expect(self._frames, block)
         framed, r = expectation.framed, expectation.responsibilities
