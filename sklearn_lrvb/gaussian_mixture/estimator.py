@@ -236,7 +236,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     * The fit differs from scikit-learn's by design in `reg_covar`, the constants of the bound, and the priors
       of 'tied', 'diag' and 'spherical'. (Guide "Coming from BayesianGaussianMixture".)
     * A component without rows has the prior for its posterior, and the prior's standard deviations.
-    * X may hold NaN where values are missing at random, in a fit and in every question. Nothing is filled in,
+    * X may hold NaN where values are missing at random, in `fit` and all methods. Nothing is filled in,
       and error bars are those of what is known. (Guide "Missing values".)
     * Wherever X is an argument, it may be a table, a memory map, a source of batches (a list of arrays, an
       object that can be iterated over again, or a function that returns an iterator, of rows or of pairs
