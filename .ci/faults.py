@@ -113,7 +113,7 @@ gm/uncertainty/margins.py : gm/uncertainty/test_posterior_summary.py gm/uncertai
 gm/uncertainty/leave_one_out.py : gm/uncertainty/test_leave_one_out.py gm/test_sample_weight.py
   freedom_before / structure.power + added => freedom_before / structure.power - added
   left_out = -counts * np.linalg.solve( => left_out = -np.linalg.solve(
-gm/uncertainty/influence.py : gm/uncertainty/test_influence_functions.py gm/test_missing_values.py gm/test_sample_weight.py
+gm/uncertainty/influence.py : gm/uncertainty/test_influence_functions.py gm/test_missing_values.py gm/test_sample_weight.py gm/uncertainty/test_robust_covariance.py
   moved *= -r[:, :, None] => moved *= r[:, :, None]
   np.outer(sums, sums) / rows.total_weight => np.outer(sums, sums) / rows.n_samples
   slopes -= hidden.onto(slopes) => pass
