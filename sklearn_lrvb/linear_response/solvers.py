@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, blas, cho_solve, eigh, lapack, solve, solve_triangular
+from scipy.linalg import LinAlgError, blas, eigh, lapack, solve, solve_triangular
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
@@ -118,6 +118,9 @@ class _FactoredInformation(ObservedInformation):
     def _solve_lower(self, right):
         return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
 
+    def _solve_upper(self, right):
+        return solve_triangular(self._cholesky, right, lower=True, trans="T") if len(right) else right
+
 
 class PrimalInformation(_FactoredInformation):
     """M from the matrix G.
@@ -204,10 +207,11 @@ class PrimalInformation(_FactoredInformation):
         return self._matrix
 
     def _solve_scaled(self, scaled):
-        return cho_solve((self._cholesky, True), scaled)
+        # `cho_solve` would copy the factor, which is in the other memory order.
+        return self._solve_upper(self._solve_lower(scaled))
 
     def _inverse_root_times(self, scaled):
-        return solve_triangular(self._cholesky, scaled, lower=True, trans="T")
+        return self._solve_upper(scaled)
 
     def _sum_sweeps_scaled(self, scaled):
         return function_times_vector(self._matrix_product, scaled, sums_of_sweeps, _SADDLE_PRODUCTS)
@@ -318,7 +322,7 @@ class DualInformation(_FactoredInformation):
     def _solve_scaled(self, scaled):
         solution = scaled / self._share_roots
         if len(self._matrix):
-            weights = cho_solve((self._cholesky, True), self._columns_times(solution))
+            weights = self._solve_upper(self._solve_lower(self._columns_times(solution)))
             solution += self._times_columns(weights)
         return solution / self._share_roots
 

@@ -98,7 +98,7 @@ class FullPair:
     """
 
     def __init__(self, posterior, k, l):
-        self._places = posterior.structure.coefficient_index[[k, l]]
+        self._slices = [posterior.structure.coefficient_slices(component) for component in (k, l)]
         whiteners, centred_means = posterior.whiteners[[k, l]], posterior.centred_means[[k, l]]
         turns, self._whitener = np.linalg.qr(whiteners.reshape(-1, posterior.n_features))
         gaps = centred_means - centred_means[0]
@@ -126,12 +126,27 @@ class FullPair:
         gram = self._quartic.gram(moments)
         # Sums of features times monomials, (F, F).
         halves = [np.ascontiguousarray(_features(gram, *side).T) for side in sides]
-        for side, places, half in zip(sides, self._places, halves, strict=True):
+        for side, own_slices, half in zip(sides, self._slices, halves, strict=True):
             own = _features(half, *side)
-            missing[np.ix_(places, places)] += 0.5 * (own + own.T)
+            _add_blocks(missing, own_slices, own_slices, 0.5 * (own + own.T))
         mixed = -_features(halves[0], *sides[1])
-        missing[np.ix_(*self._places)] += mixed
-        missing[np.ix_(*self._places[::-1])] += mixed.T
+        _add_blocks(missing, *self._slices, mixed)
+        _add_blocks(missing, *self._slices[::-1], mixed.T)
+
+
+def _add_blocks(matrix, rows, columns, block):
+    """Add a block to a matrix, given the slices to which the block's rows and columns belong.
+
+    An index in their place would take twice as long.
+    """
+    top = 0
+    for row in rows:
+        bottom, left = top + row.stop - row.start, 0
+        for column in columns:
+            right = left + column.stop - column.start
+            matrix[row, column] += block[top:bottom, left:right]
+            left = right
+        top = bottom
 
 
 def _features(monomials, turn, shift, origin):
