@@ -118,8 +118,10 @@ class _FactoredInformation(ObservedInformation):
     def _solve_lower(self, right):
         return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
 
-    def _solve_upper(self, right):
-        return solve_triangular(self._cholesky, right, lower=True, trans="T") if len(right) else right
+    def _solve_both(self, right):
+        # `cho_solve` would copy the factor, which is in the other memory order.
+        half = solve_triangular(self._cholesky, right, lower=True)
+        return solve_triangular(self._cholesky, half, lower=True, trans="T")
 
 
 class PrimalInformation(_FactoredInformation):
@@ -207,11 +209,10 @@ class PrimalInformation(_FactoredInformation):
         return self._matrix
 
     def _solve_scaled(self, scaled):
-        # `cho_solve` would copy the factor, which is in the other memory order.
-        return self._solve_upper(self._solve_lower(scaled))
+        return self._solve_both(scaled)
 
     def _inverse_root_times(self, scaled):
-        return self._solve_upper(scaled)
+        return solve_triangular(self._cholesky, scaled, lower=True, trans="T")
 
     def _sum_sweeps_scaled(self, scaled):
         return function_times_vector(self._matrix_product, scaled, sums_of_sweeps, _SADDLE_PRODUCTS)
@@ -322,7 +323,7 @@ class DualInformation(_FactoredInformation):
     def _solve_scaled(self, scaled):
         solution = scaled / self._share_roots
         if len(self._matrix):
-            weights = self._solve_upper(self._solve_lower(self._columns_times(solution)))
+            weights = self._solve_both(self._columns_times(solution))
             solution += self._times_columns(weights)
         return solution / self._share_roots
 
