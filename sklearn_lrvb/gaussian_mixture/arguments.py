@@ -96,7 +96,7 @@ def check_rows(rows, names, n_components):
 
     Parameters
     ----------
-    rows : CentredRows that count
+    rows : Rows that count
     names : array of str or None, of the columns
     n_components : int, least number of rows
     """
@@ -130,7 +130,7 @@ def check_smallest(rows, variances):
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     variances : array, of the columns or of all together; squares may have underflowed in them
     """
     if variances.min() >= LARGEST_VALUE**-2:
@@ -177,7 +177,7 @@ def resolve_prior(estimator, rows, completion=None):
     Parameters
     ----------
     estimator : LRVBGaussianMixture
-    rows : CentredRows
+    rows : Rows
     completion : Completion or None, default=None
         That of rows with holes, whose mean and covariance are then the defaults.
 
@@ -426,7 +426,7 @@ def given_responsibilities(given, rows, init_params, n_components, random_state=
 
     Parameters
     ----------
-    given, rows : CentredRows, those that the user has passed, and those that count
+    given, rows : Rows, those that the user has passed, and those that count
     init_params : array-like with a row for every given row, or callable
     n_components, random_state : of the fit
     completion : Completion of rows with holes; else None

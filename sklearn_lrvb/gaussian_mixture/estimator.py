@@ -535,7 +535,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         ----------
         initial_posterior : callable (rows, prior) -> VariationalPosterior; None for what the arguments say
         given : rows as the user has passed them (`given_rows`)
-        rows : CentredRows, the rows that count
+        rows : Rows, the rows that count
         prior : MixturePrior
         completion : Completion of rows with holes, or None
 
@@ -606,7 +606,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         race : Race
         starts : list of callables (Ascent) -> Fit
         once_more : one more such callable, for fits in which unwanted noise costs much; or None
-        rows : CentredRows
+        rows : Rows
         """
         best = race.best(starts)
         if self._unwanted_noise(race.ascent.rows_of(best), best.posterior) is None:

@@ -336,7 +336,7 @@ def _with_refits(steps, rows, counted, uncertainty, tracked):
     Parameters
     ----------
     steps : (n_samples, 3), `one_steps`
-    rows, counted : CentredRows, all rows, and those that count
+    rows, counted : Rows, all rows, and those that count
     uncertainty : PosteriorUncertainty
     tracked : Tracked, through which the refits are gone
 

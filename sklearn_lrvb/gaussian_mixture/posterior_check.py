@@ -222,7 +222,7 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
     Parameters
     ----------
     sampler : PosteriorSampler
-    rows : CentredRows, checked by ``sampler.checked_rows``
+    rows : Rows, checked by ``sampler.checked_rows``
     n_draws : int, at least `LEAST_DRAWS` for importance sampling
     random_state : numpy.random.RandomState
     names : ndarray of str (D,)

@@ -75,7 +75,7 @@ def posterior_of(mixture, rows, prior):
     Parameters
     ----------
     mixture : BayesianGaussianMixture, fitted
-    rows : CentredRows, the training rows
+    rows : Rows, the training rows
     prior : MixturePrior
 
     Returns

@@ -1,6 +1,6 @@
 """Passes over the rows of X, wherever these are: in an array, in batches, or in a Dask collection.
 
-`CentredRows` says what can be asked of rows. Passes over them are the same for everyone who asks, however the
+`Rows` says what can be asked of rows. Passes over them are the same for everyone who asks, however the
 rows are stored. `is_in_memory` and `is_lazy` are for the few who have a cheaper way for rows in memory.
 `blocks` has what functions of a block get; `tables` makes arrays of a user's tables; `threads` limits the
 threads of numerical libraries.

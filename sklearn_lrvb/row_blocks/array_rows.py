@@ -2,11 +2,11 @@
 
 Almost all that is computed from rows is one of three verbs.
 
-* A *total* adds up the small results of a function of a block of rows (`CentredRows.total`).
+* A *total* adds up the small results of a function of a block of rows (`Rows.total`).
 * Results of a *map* are brought together from all blocks: few of them, such as ambiguous rows alone
-  (`CentredRows.map`).
+  (`Rows.map`).
 * A result with a row for *each* row is computed where the rows are, by a function of a block
-  (`CentredRows.each`) or by a function that makes passes over rows in memory (`CentredRows.by_array`).
+  (`Rows.each`) or by a function that makes passes over rows in memory (`Rows.by_array`).
 
 Rows of an array have two more: `ArrayRows.write` lets a function fill the caller's array block by block, and
 `ArrayRows.blocks` hands the blocks to the caller.
@@ -56,7 +56,7 @@ from sklearn_lrvb.row_blocks.threads import blas_threads, in_order
 _LEAST_PRODUCT_FOR_THREADS = 50
 
 
-class CentredRows(ABC):
+class Rows(ABC):
     """Rows of X, measured from ``origin``: so is everything that is computed from them.
 
     After `counted`, rows of weight zero and rows without any value are no part of them.
@@ -146,7 +146,7 @@ class CentredRows(ABC):
 
     @abstractmethod
     def counted(self):
-        """The rows of positive weight that have a value: CentredRows.
+        """The rows of positive weight that have a value: Rows.
 
         Raises
         ------
@@ -160,7 +160,7 @@ class CentredRows(ABC):
 
     @abstractmethod
     def around_mean(self):
-        """The same rows, measured from the mean of the values in every column: CentredRows."""
+        """The same rows, measured from the mean of the values in every column: Rows."""
 
     @abstractmethod
     def ranges(self):
@@ -177,7 +177,7 @@ class CentredRows(ABC):
 
 
 @dataclass(eq=False)
-class ArrayRows(CentredRows):
+class ArrayRows(Rows):
     """The rows of an array, measured from ``origin``.
 
     Attributes

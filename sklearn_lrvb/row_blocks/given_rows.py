@@ -1,4 +1,4 @@
-"""Rows as users pass them to a fit or to a question: checked, and as `CentredRows`.
+"""Rows as users pass them to a fit or to a question: checked, and as `Rows`.
 
 A table in memory is checked by scikit-learn. Rows in parts (batches, Dask collections) are checked by the
 first pass over them, except for what their description tells.
@@ -35,7 +35,7 @@ def is_source(X):
 
 
 def given_rows(estimator, X, sample_weight=None, origin=None, reset=False, on_pass=None):
-    """The rows that a user has passed, also those that do not count: CentredRows.
+    """The rows that a user has passed, also those that do not count: Rows.
 
     Parameters
     ----------

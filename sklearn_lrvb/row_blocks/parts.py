@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
-from sklearn_lrvb.row_blocks.array_rows import ArrayRows, CentredRows, has_holes, rows_of_array
+from sklearn_lrvb.row_blocks.array_rows import ArrayRows, Rows, has_holes, rows_of_array
 from sklearn_lrvb.row_blocks.blocks import added, untracked
 from sklearn_lrvb.row_blocks.tables import as_numbers, counted, refuse_masked
 
@@ -253,7 +253,7 @@ def _mapped_of_part(function, origin, n_jobs, workload, part):
 
 
 def _rows_at(positions, origin, part):
-    """Numbers of the rows at the positions in a part (`CentredRows.at`), and these rows: (n,), (n, P).
+    """Numbers of the rows at the positions in a part (`Rows.at`), and these rows: (n,), (n, P).
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def _which_count(part):
     return np.ones(len(part.X), dtype=bool) if kept is None else kept
 
 
-class PartedRows(CentredRows):
+class PartedRows(Rows):
     """Rows that come in parts, of which those without a value or of weight zero do not count.
 
     Parameters

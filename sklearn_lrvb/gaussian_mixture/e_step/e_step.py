@@ -40,7 +40,7 @@ def e_step(rows, posterior, without=None):
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     posterior : VariationalPosterior
     without : int or None, a component that no row may belong to
 
@@ -78,7 +78,7 @@ def posterior_from_responsibilities(rows, prior, responsibilities, factors=None)
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     prior : MixturePrior
     responsibilities : array or sparse array (n_samples, n_components), or callable RowBlock -> (n, K)
     factors : array (S, ...) or None, default=None

@@ -228,7 +228,7 @@ class Ascent:
 
     Attributes
     ----------
-    rows : CentredRows
+    rows : Rows
     tol : float
         Lower bound still to be gained (`newton`), or gained by the last sweep (`coordinate_ascent`), below
         which the fit has converged.

@@ -46,7 +46,7 @@ def refitted_score(rows, optimum, at_optimum, information, block):
 
     Parameters
     ----------
-    rows : CentredRows, the training rows
+    rows : Rows, the training rows
     optimum : VariationalPosterior, the optimum for all of them
     at_optimum : EStepResult there
     information : ObservedInformation there

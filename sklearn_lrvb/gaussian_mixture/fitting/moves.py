@@ -123,7 +123,7 @@ class Moves:
 
         Parameters
         ----------
-        rows : CentredRows
+        rows : Rows
         fit : Fit
         at_fixed_point : bool
             Whether sweeps have nothing left to gain. Merges of many components are then proposed too.
@@ -146,7 +146,7 @@ class MoveProposals:
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     fit : Fit
 
     Attributes
@@ -302,7 +302,7 @@ def assignment_sums(rows, posterior, groups, deleted):
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     posterior : VariationalPosterior
     groups : sequence of int sequences, components that may be merged
     deleted : int sequence (n_deleted,), components that may be deleted one by one

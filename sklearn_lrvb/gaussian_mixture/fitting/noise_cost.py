@@ -80,7 +80,7 @@ def costly_noise(rows, posterior):
 
     Parameters
     ----------
-    rows : CentredRows, the training rows
+    rows : Rows, the training rows
     posterior : VariationalPosterior, the end of the fit
 
     Returns

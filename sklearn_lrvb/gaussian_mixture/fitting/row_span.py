@@ -63,7 +63,7 @@ class RowSpan:
 
         Parameters
         ----------
-        rows : CentredRows; no more rows than features are in memory
+        rows : Rows; no more rows than features are in memory
         prior : MixturePrior
         """
         n_samples, with_mean = rows.n_samples, bool(prior.mean.any())

@@ -47,7 +47,7 @@ class Search:
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     fit : Fit
 
     Attributes
@@ -209,7 +209,7 @@ class RowsOfComponents:
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     posterior : VariationalPosterior
     """
 
@@ -224,7 +224,7 @@ class RowsOfComponents:
         return len(weights) >= 2 and weights.sum() >= _LEAST_ROWS
 
     def of(self, component):
-        """The rows of one component, weighted by their responsibilities in it: CentredRows.
+        """The rows of one component, weighted by their responsibilities in it: Rows.
 
         Where these are at least half of all rows, no copy is made, and the others have weight zero.
         """

@@ -51,7 +51,7 @@ def starting_responsibilities(rows, n_components, init_params, random_state, see
 
     Parameters
     ----------
-    rows : CentredRows, of positive weights where they have any
+    rows : Rows, of positive weights where they have any
     n_components : int
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}
     random_state : RandomState
@@ -301,7 +301,7 @@ class Completion:
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     needs_matrix : bool, whether covariances of pairs of columns are asked for
 
     Attributes

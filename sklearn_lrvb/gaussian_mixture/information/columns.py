@@ -56,7 +56,7 @@ class RowColumns:
 
         Parameters
         ----------
-        rows : CentredRows; complete, unless precisions are numbers
+        rows : Rows; complete, unless precisions are numbers
         posterior : VariationalPosterior
         hidden_values : bool, default=True
             Whether hidden values take information. If not, all shares are one.

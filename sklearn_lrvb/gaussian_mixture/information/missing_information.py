@@ -92,7 +92,7 @@ def missing_information(rows, posterior, ways, hidden_values=True):
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     posterior : VariationalPosterior
     ways : sequence of `from_monomials`, `in_own_frames` and `by_pairs`
         The first one is taken, unless it would lose digits.

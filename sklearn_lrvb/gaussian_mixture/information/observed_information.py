@@ -58,7 +58,7 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     posterior : VariationalPosterior
     e_step_result : EStepResult at the posterior
     n_targets : int, number of right-hand sides that will be solved for
@@ -161,7 +161,7 @@ def solver_costs(rows, structure, e_step_result):
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     structure : CovarianceStructure
     e_step_result : EStepResult
     """

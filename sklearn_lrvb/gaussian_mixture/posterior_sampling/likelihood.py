@@ -81,7 +81,7 @@ def log_likelihood_of_draws(rows, parameters):
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     parameters : DrawnParameters
     """
     by_row = np.empty((rows.n_samples, len(parameters.draws)))
@@ -114,7 +114,7 @@ def moments_of_random_assignments(rows, parameters, seed):
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     parameters : DrawnParameters
     seed : int
         The same seed gives the same assignments, whatever the blocks of rows.
@@ -352,7 +352,7 @@ def log_joint(rows, parameters):
 
     Parameters
     ----------
-    rows : CentredRows, the training rows
+    rows : Rows, the training rows
     parameters : DrawnParameters
     """
     return log_likelihood(rows, parameters) + log_prior(parameters)

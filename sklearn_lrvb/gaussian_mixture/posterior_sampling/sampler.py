@@ -155,7 +155,7 @@ class PosteriorSampler:
 
         Parameters
         ----------
-        rows : CentredRows, checked by `checked_rows`
+        rows : Rows, checked by `checked_rows`
         n_draws, random_state, tracked : as in `draws`
 
         Returns
@@ -312,7 +312,7 @@ def gibbs_chains(rows, parameters, n_steps, generator, tracked):
 
     Parameters
     ----------
-    rows : CentredRows, of whole weights
+    rows : Rows, of whole weights
     parameters : DrawnParameters, one draw for every chain
     n_steps : int
     generator : numpy.random.Generator
@@ -363,7 +363,7 @@ def asymmetries(sampler, rows):
     Parameters
     ----------
     sampler : PosteriorSampler
-    rows : CentredRows, the training rows
+    rows : Rows, the training rows
     """
     _, directions = sampler.inflations(_N_DIRECTIONS)
     steps = _DISTANCE * np.concatenate([directions, -directions])
@@ -383,7 +383,7 @@ def mean_shifts(sampler, rows, random_state, targets):
     Parameters
     ----------
     sampler : PosteriorSampler
-    rows : CentredRows, the training rows
+    rows : Rows, the training rows
     random_state : numpy.random.RandomState
     targets : sequence of str
 

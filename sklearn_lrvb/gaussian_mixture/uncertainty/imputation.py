@@ -32,7 +32,7 @@ def imputed(rows, posterior):
 
     Parameters
     ----------
-    rows : CentredRows
+    rows : Rows
     posterior : VariationalPosterior or HandSetDensities
     """
     return rows.by_array(functools.partial(_imputed, posterior), (rows.n_features,), rows.dtype)

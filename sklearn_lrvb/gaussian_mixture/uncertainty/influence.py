@@ -202,7 +202,7 @@ def robust_covariance(rows, posterior, batches, n_targets):
 
     Parameters
     ----------
-    rows : CentredRows, the training rows
+    rows : Rows, the training rows
     posterior : VariationalPosterior
     batches : iterable of InfluenceFunctions; n_targets in all
     """

@@ -100,7 +100,7 @@ class PosteriorUncertainty:
         ----------
         names : sequence of str, of the targets
         method : {"lrvb", "mean_field", "sandwich"}
-        rows : CentredRows or None, the training rows; "sandwich" needs them
+        rows : Rows or None, the training rows; "sandwich" needs them
         """
         targets = [self.targets[name] for name in names]
         if method == "sandwich":
@@ -133,7 +133,7 @@ class PosteriorUncertainty:
         Parameters
         ----------
         names : sequence of str, of the targets
-        rows : CentredRows or None, the training rows if the caller has them; they are checked
+        rows : Rows or None, the training rows if the caller has them; they are checked
         """
         size = max(self.targets[name].n_coordinates_at_once for name in names)
         self.source.require_size(size, "The posterior covariance")
@@ -218,7 +218,7 @@ class PosteriorUncertainty:
         Parameters
         ----------
         names : sequence of str
-        rows : CentredRows, the training rows; they are checked
+        rows : Rows, the training rows; they are checked
         """
         targets, posterior, shares = [self.targets[name] for name in names], self.fitted.posterior, []
         size = max(target.n_coordinates_at_once for target in targets)
@@ -242,7 +242,7 @@ class PosteriorUncertainty:
 
         Parameters
         ----------
-        rows : CentredRows
+        rows : Rows
         function : callable (ResponsesOfRows, RowBlock) -> array (*shape, n)
         shape : tuple of int, of the result for one row
         tracked : Tracked, through which the blocks of rows are gone
@@ -317,7 +317,7 @@ class InformationSource:
     Parameters
     ----------
     fitted : FittedMixture
-    rows : CentredRows or None, the training rows
+    rows : Rows or None, the training rows
     course : FitCourse, for messages
     n_jobs : int or None, threads of matrix factorizations
     sums : (2 + P,), the `training_sums` by which rows are known as those of the fit
@@ -344,7 +344,7 @@ class InformationSource:
         Parameters
         ----------
         fit : Fit
-        rows : CentredRows, the training rows
+        rows : Rows, the training rows
         course : FitCourse
         """
         decrement = None if np.isnan(fit.decrement) else fit.decrement
@@ -409,7 +409,7 @@ class InformationSource:
         n_targets : int
         solver : {"primal", "dual", "matrix_free"} or None, default=None
             None uses the one in use, else the cheapest.
-        rows : CentredRows or None, default=None
+        rows : Rows or None, default=None
             The training rows, if the caller has them.
 
         Returns
@@ -629,7 +629,7 @@ def training_sums(posterior, rows):
     Parameters
     ----------
     posterior : VariationalPosterior of the fit, which sets the units of the columns
-    rows : CentredRows, measured from the posterior's origin
+    rows : Rows, measured from the posterior's origin
     """
     structure, counts = posterior.structure, posterior.counts[:, None]
     deviations = structure.per_component(structure.deviations(posterior.covariance_cholesky))
