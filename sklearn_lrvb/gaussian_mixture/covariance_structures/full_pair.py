@@ -11,6 +11,7 @@ over the rows.
 
 import functools
 import itertools
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -21,7 +22,7 @@ from sklearn_lrvb.symmetric_matrices import from_unique_entries, svec, unique_en
 _MATRIX_BYTES = 2**18  # Size of the matrices that are transformed at once, so that they stay in cache.
 # Number of coordinates up to which `QuarticMoments` has one group, and the largest size of one of several:
 # smaller groups repeat fewer moments, in products that are less efficient (measured from 5 to 100 features).
-_LARGEST_ALONE, _LARGEST_OF_SEVERAL = 26, 13
+_LARGEST_ALONE, _LARGEST_OF_SEVERAL = 20, 9
 
 
 class QuarticMoments:
@@ -70,20 +71,20 @@ class QuarticMoments:
         """The monomials' Gram matrix, (F, F), in the order of `upper_triangle`."""
         if len(sums) == 1:  # One block has this order.
             return sums[0]
-        moments = np.concatenate([products.ravel() for products in sums])
+        return np.concatenate([products.ravel() for products in sums])[self._places_in_gram]
+
+    @cached_property
+    def _places_in_gram(self):
+        """Where the moment of every entry of the Gram matrix stands in the products, one after the other."""
         row, column = upper_triangle(self._size)
-        gram = np.empty(2 * (len(row),))
+        index = np.empty(2 * (len(row),), dtype=np.int32)
         for some in slices(len(row), max(1, _MATRIX_BYTES // (8 * len(row)))):
             i, j = row[some, None], column[some, None]
             first, last = np.minimum(i, row), np.maximum(j, column)
             inner = np.maximum(i, row), np.minimum(j, column)
             second, third = np.minimum(*inner), np.maximum(*inner)
-            np.take(moments, self._starts[first, second] + self._places[third, last], out=gram[some])
-        return gram
-
-
-# The tables are the same for all pairs of a fit.
-_quartic_moments = functools.lru_cache(maxsize=2)(QuarticMoments)
+            index[some] = self._starts[first, second] + self._places[third, last]
+        return index
 
 
 class FullPair:
@@ -95,9 +96,10 @@ class FullPair:
     ----------
     posterior : VariationalPosterior
     k, l : int, the components
+    quartic : QuarticMoments of 1 + P coordinates, the same for all pairs
     """
 
-    def __init__(self, posterior, k, l):
+    def __init__(self, posterior, k, l, quartic):
         self._slices = [posterior.structure.coefficient_slices(component) for component in (k, l)]
         whiteners, centred_means = posterior.whiteners[[k, l]], posterior.centred_means[[k, l]]
         turns, self._whitener = np.linalg.qr(whiteners.reshape(-1, posterior.n_features))
@@ -108,7 +110,7 @@ class FullPair:
         self._turns = turns.reshape(whiteners.shape)
         self._shifts = np.einsum("kpq,kq->kp", whiteners, step - gaps)
         self._origins = posterior.second_moment_origin[[k, l]]
-        self._quartic = _quartic_moments(1 + posterior.n_features)
+        self._quartic = quartic
 
     def moments(self, rows, weights):
         """What `QuarticMoments.sums` makes of some rows, to be added over blocks.

@@ -20,7 +20,7 @@ import itertools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import FullPair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import FullPair, QuarticMoments
 from sklearn_lrvb.gaussian_mixture.e_step.frames import (
     MAX_AMPLIFICATION,
     CommonFrame,
@@ -170,8 +170,10 @@ def in_own_frames(rows, posterior, hidden_values=True, pairs=()):
 
 def by_pairs(rows, posterior, hidden_values=True):
     """G by `FullPair`, for components with a precision matrix each."""
+    quartic = QuarticMoments(1 + posterior.n_features)
     pairs = itertools.combinations(range(posterior.n_components), 2)
-    return in_own_frames(rows, posterior, hidden_values, [FullPair(posterior, k, l) for k, l in pairs])
+    pairs = [FullPair(posterior, k, l, quartic) for k, l in pairs]
+    return in_own_frames(rows, posterior, hidden_values, pairs)
 
 
 class _SumsInOwnFrames:

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from catalogue import MODELS, mixture, posterior_of, rows_of
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import FullPair
+from sklearn_lrvb.gaussian_mixture.covariance_structures.full_pair import FullPair, QuarticMoments
 from sklearn_lrvb.row_blocks import added
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 5, 25, 26, 44])
+@pytest.mark.parametrize("n_features", [1, 2, 5, 19, 20, 44])
 def test_moments_add_over_blocks_to_what_the_features_give(n_features):
     rng = np.random.default_rng(n_features)
     X = rng.normal(size=(120, n_features)) + np.arange(120)[:, None] % 2
@@ -16,7 +16,7 @@ def test_moments_add_over_blocks_to_what_the_features_give(n_features):
     posterior = posterior_of(estimator)
     rows, weights = (X - rows_of(estimator, X).origin).T, rng.random(120)
     weights[::3] = 0.0
-    pair = FullPair(posterior, 0, 1)
+    pair = FullPair(posterior, 0, 1, QuarticMoments(1 + n_features))
     whole = pair.moments(rows, weights)
     blocks = added(pair.moments(rows[:, :17], weights[:17]), pair.moments(rows[:, 17:], weights[17:]))
 
