@@ -146,8 +146,8 @@ class ImputationMethods(FittedAttributes):
 
         Examples
         --------
-        Twenty waits for a geyser, in minutes. The clusters of a few rows are in doubt. More information is
-        lost on the clusters' variances than on their means:
+        Twenty waiting times for a geyser, in minutes. The clusters of a few rows are in doubt. More
+        information is lost on the clusters' variances than on their means:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture

@@ -107,7 +107,8 @@ class PosteriorMethods(SamplingMethods):
 
         Examples
         --------
-        Twenty waits for a geyser, in minutes. The bound is 0.4 nats lower, because some labels are in doubt:
+        Twenty waiting times for a geyser, in minutes. The bound is 0.4 nats lower, because some labels are in
+        doubt:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture

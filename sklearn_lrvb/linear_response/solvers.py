@@ -119,6 +119,7 @@ class _FactoredInformation(ObservedInformation):
         return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
 
     def _solve_both(self, right):
+        """Solve with the matrix itself, by both triangles of its factor: (m, c) -> (m, c)."""
         # `cho_solve` would copy the factor, which is in the other memory order.
         half = solve_triangular(self._cholesky, right, lower=True)
         return solve_triangular(self._cholesky, half, lower=True, trans="T")

@@ -269,7 +269,7 @@ class ArrayRows(Rows):
 
     def total(self, function, workload=None, along=None):
         with self._passed(functools.partial(self._of_block, function, along), workload) as (_, results):
-            return functools.reduce(added, results, next(results, None))
+            return functools.reduce(added, results, None)
 
     def map(self, function, workload=None):
         with self._passed(functools.partial(self._of_block, function, None), workload) as (_, results):

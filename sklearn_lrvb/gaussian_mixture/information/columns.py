@@ -93,7 +93,7 @@ class RowColumns:
         return {name: value for name, value in vars(self).items() if name not in cached}
 
     def to_arrays(self):
-        """The arrays from which `from_arrays` rebuilds the columns, but for the shares: dict by name."""
+        """The arrays from which `from_arrays` rebuilds the columns, except the shares: dict by name."""
         arrays = {"whitened": self._whitened, "row": self._row, "weights": self.weights}
         return arrays if self._spread is None else arrays | {"spread": self._spread}
 

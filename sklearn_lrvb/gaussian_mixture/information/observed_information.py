@@ -151,11 +151,6 @@ def _pass_costs(rows, structure):
     return own, rows.n_samples * per_row + _FLOPS_PER_PASS
 
 
-def sweep_cost(rows, structure):
-    """Cost of a pass and an M-step."""
-    return _pass_costs(rows, structure)[1] + _FLOPS_PER_M_STEP
-
-
 def solver_costs(rows, structure, e_step_result):
     """Costs of the solvers of the observed information: SolverCosts.
 
@@ -190,7 +185,8 @@ def newton_price(rows, structure, e_step_result):
     """
     costs = solver_costs(rows, structure, e_step_result).newton_costs()
     solver = min(costs, key=costs.get)
-    return solver, costs[solver] / sweep_cost(rows, structure)
+    sweep = _pass_costs(rows, structure)[1] + _FLOPS_PER_M_STEP
+    return solver, costs[solver] / sweep
 
 
 def _costs_of_matrix(rows, structure, n_pair_rows, passes):
