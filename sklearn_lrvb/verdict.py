@@ -17,15 +17,18 @@ class Verdict:
         The largest shift of a mean, in standard deviations by linear response.
     variance : float
         Variance of r over the draws. 0 where linear response is exact.
+    little_variance : float, default=0.1
+        Up to which linear response may be good; it depends on the kind of model.
     """
 
     shift: float
     variance: float
+    little_variance: float = 0.1
 
     @property
     def state(self) -> str:
         """One of "good", "rough" and "wrong"; "wrong" where a number is nan."""
-        if self.shift <= 0.1 and self.variance <= 0.1:
+        if self.shift <= 0.1 and self.variance <= self.little_variance:
             return "good"
         return "rough" if self.shift <= 0.2 and self.variance <= 0.3 else "wrong"
 

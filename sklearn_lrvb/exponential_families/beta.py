@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit, logit
 
 from sklearn_lrvb.exponential_families.dirichlet import Dirichlet
 from sklearn_lrvb.exponential_families.family import Moments, Seed
@@ -90,6 +90,10 @@ class Beta(Dirichlet):
     def from_coordinates(self, natural: NDArray[np.float64], coordinates: ArrayLike) -> NDArray[np.float64]:
         """v of log-odds: (..., 1) -> (...)."""
         return expit(coordinates)[..., 0]
+
+    def log_volume(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """log v + log(1 - v): (..., 1) -> (...)."""
+        return (log_expit(coordinates) + log_expit(-coordinates))[..., 0]
 
     def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of the log-odds, the difference of the statistics."""

@@ -212,6 +212,11 @@ class Dirichlet(ExponentialFamily):
         logs = np.concatenate([coordinates, np.zeros((*coordinates.shape[:-1], 1))], axis=-1)
         return softmax(logs, axis=-1)
 
+    def log_volume(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of the logs of all probabilities: (..., K - 1) -> (...)."""
+        total = np.logaddexp(logsumexp(coordinates, axis=-1), 0.0)
+        return coordinates.sum(axis=-1) - (coordinates.shape[-1] + 1) * total
+
     def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of the logs of the probabilities over the last one, differences of statistics."""
         n_free = self.n_categories - 1

@@ -526,6 +526,35 @@ class ExponentialFamily(ABC):
         """
         raise self._without("coordinates that may be any real numbers")
 
+    def log_volume(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """log |dx/du| at coordinates u, up to a constant: (..., c) -> (...).
+
+        Parameters
+        ----------
+        coordinates : ndarray of shape (..., c)
+            Any real numbers.
+
+        Returns
+        -------
+        log_volume : ndarray of shape (...)
+            What log densities of u have more than those of x.
+
+        Raises
+        ------
+        NotImplementedError
+            As in `coordinates_of`.
+
+        Examples
+        --------
+        The coordinate of a positive number is its log, whose exponential has the derivative exp(u):
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> print(Gamma().log_volume(np.array([1.5])))
+        1.5
+        """
+        raise self._without("volume of coordinates")
+
     def _without(self, what):
         """The error of a family that does not define an optional method."""
         return NotImplementedError(f"{type(self).__name__} has no {what}.")

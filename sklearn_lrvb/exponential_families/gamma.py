@@ -137,6 +137,10 @@ class Gamma(Wishart):
         """exp u: (..., 1) -> (...)."""
         return np.exp(coordinates)[..., 0]
 
+    def log_volume(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """u, the derivative of exp u being itself: (..., 1) -> (...)."""
+        return coordinates[..., 0]
+
     def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of log x, which is a statistic."""
         return self._linear_coordinates(natural, np.array([[0.0, 1.0]]))

@@ -33,6 +33,10 @@ class NormalFamily(ExponentialFamily):
         """x itself."""
         return np.asarray(coordinates, dtype=float)
 
+    def log_volume(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Zero: u is x itself."""
+        return np.zeros(coordinates.shape[:-1])
+
     def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of x."""
         return self._linear_coordinates(natural, np.eye(self.slices["value"].stop, self.n_statistics))

@@ -292,6 +292,11 @@ class Wishart(ExponentialFamily):
         triangle[..., row, column] = coordinates[..., n_features:]
         return from_root(self._frame(natural) @ triangle)
 
+    def log_volume(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum of (P + 1 - i) log T_ii, i from 0: T has T_ii^(P - i) for volume, and its logs one more."""
+        n_features = self.n_features
+        return coordinates[..., :n_features] @ np.arange(n_features + 1.0, 1.0, -1.0)
+
     def coordinate_moments(self, natural: ArrayLike) -> Moments:
         """Those of Bartlett's triangle: independent entries, T_ii^2 chi squared and T_ij standard normal.
 

@@ -29,6 +29,7 @@ from sklearn_lrvb.mean_field.densities.priors import (
 from sklearn_lrvb.mean_field.factor import Factor
 from sklearn_lrvb.mean_field.model import MeanFieldModel
 from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
+from sklearn_lrvb.mean_field.posterior_check import MeanFieldCheck
 from sklearn_lrvb.mean_field.term import Term
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Factor",
     "FunctionOfParameters",
     "Linear",
+    "MeanFieldCheck",
     "MeanFieldModel",
     "MeanFieldPosterior",
     "Term",

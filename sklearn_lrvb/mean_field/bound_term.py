@@ -116,7 +116,7 @@ class BoundTerm:
         """The argument that is a statistic of this factor, or None."""
         return next((argument for argument in self.arguments if argument.factor == factor), None)
 
-    def derivative(self, read, targets):
+    def derivative(self, read, targets, over=""):
         """The derivative in the target arguments' statistics, with the others at their means.
 
         Parameters
@@ -124,18 +124,22 @@ class BoundTerm:
         read : callable, Argument -> ndarray
         targets : tuple of Argument
             Of different factors. The derivative in none is the value of the term.
+        over : str, default=""
+            A letter that the term does not have, if statistics have a first axis of draws.
 
         Returns
         -------
         letters : str
-            Those of the targets, each once.
+            That of draws, and those of the targets, each once.
         derivative : ndarray
             With an axis for every letter, of size one where the derivative is the same for all positions.
         """
-        letters = "".join(dict.fromkeys("".join(target.letters for target in targets)))
+        letters = over + "".join(dict.fromkeys("".join(target.letters for target in targets)))
         operands = [(self.letters, self.coefficient)]
         operands += [
-            (argument.letters, read(argument)) for argument in self.arguments if argument not in targets
+            (over + argument.letters, read(argument))
+            for argument in self.arguments
+            if argument not in targets
         ]
         known = "".join(own for own, _ in operands)
         if not known:

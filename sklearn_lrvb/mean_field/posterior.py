@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.caller_warnings import warn_caller
@@ -17,8 +18,14 @@ from sklearn_lrvb.exponential_families import Categorical
 from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters, value_and_jacobian
+from sklearn_lrvb.mean_field.exact import N_CHAINS, exact_draws
 from sklearn_lrvb.mean_field.factor import Factor, entry_label, named_factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
+from sklearn_lrvb.mean_field.posterior_check import (
+    MeanFieldCheck,
+    checked_posterior,
+    integrated_factors,
+)
 from sklearn_lrvb.mean_field.quantities import (
     Quantity,
     coordinates,
@@ -157,10 +164,10 @@ class MeanFieldPosterior:
         n_draws: int,
         random_state: int | RandomState | None = None,
         *,
-        method: Literal["mean_field", "lrvb"] = "mean_field",
+        method: Literal["mean_field", "lrvb", "exact"] = "mean_field",
         names: str | Sequence[str] | None = None,
     ) -> dict[str, NDArray]:
-        """Draws from q, or with the covariance of linear response.
+        """Draws from q, with the covariance of linear response, or from the exact posterior.
 
         Parameters
         ----------
@@ -168,12 +175,14 @@ class MeanFieldPosterior:
             Number of draws.
         random_state : int, RandomState instance or None, default=None
             Seed of the draws; None uses numpy's global generator.
-        method : {"mean_field", "lrvb"}, default="mean_field"
+        method : {"mean_field", "lrvb", "exact"}, default="mean_field"
             "mean_field": from q, in which factors, and copies of one factor, are independent of each other.
             "lrvb": of the same shapes and within the same ranges, but with the covariance of linear response
             between all of them, in coordinates that may be any real numbers: x of normal variables, logs of
             positive ones, log-odds of probabilities, logs and entries of a triangular root of precision
             matrices (`ExponentialFamily.coordinates_of`).
+            "exact": from the posterior itself, by Gibbs sampling, in 128 chains that start at draws by linear
+            response, until each has had three independent draws of every entry, or for 2048 sweeps.
         names : str or sequence of str, default=None
             Factors to draw. By default all, except categories by "lrvb", which have no coordinates.
 
@@ -186,12 +195,15 @@ class MeanFieldPosterior:
         ------
         ValueError
             ``n_draws`` is no number of at least 1, unknown method or factor, no factor at all, a factor
-            without coordinates, or one that changes along a flat direction.
+            without coordinates, or one that changes along a flat direction. By "exact", also a factor whose
+            copies have weights.
         IndefiniteInformationError, MemoryError
             As in `covariance`.
 
         Warns
         -----
+        ConvergenceWarning
+            The chains of "exact" do not agree.
         UserWarning
             As in `covariance`.
 
@@ -217,15 +229,46 @@ class MeanFieldPosterior:
         0.7 1.0
         1.0 1.4
         """
-        _check_method(method)
+        if method not in ("lrvb", "mean_field", "exact"):
+            raise ValueError(f"method={method!r} is none of 'lrvb', 'mean_field' and 'exact'.")
         require_count("n_draws", n_draws)
         names = self._factors_to_draw(names, method)
         rng, natural = check_random_state(random_state), self.natural_parameters
+        if method == "exact":
+            draws = self._exact_draws(n_draws, rng)
+            return {name: draws[name] for name in names}
         draws = {name: self.factors[name].family.sample(natural[name], n_draws, rng) for name in names}
         if method == "mean_field":
             return draws
+        quantities, covariance = self._coordinates(names)
+        return correlated_draws(quantities, natural, draws, covariance)[0]
+
+    def _exact_draws(self, n_draws, rng):
+        """Draws of all factors from the exact posterior, with a warning where the chains do not agree."""
+        for name, factor in self.factors.items():
+            if factor.weights is not None:
+                raise ValueError(
+                    f"{name!r} has copies with weights, each of which stands for many members with draws of "
+                    "their own: repeat rows instead of weights, or use method='lrvb'."
+                )
+        start = self.sample(N_CHAINS, rng)
+        if any(not isinstance(factor.family, Categorical) for factor in self.factors.values()):
+            start |= self.sample(N_CHAINS, rng, method="lrvb")
+        draws, effective, is_enough = exact_draws(self.log_joint, start, n_draws, rng)
+        if not is_enough:
+            warn_caller(
+                f"Not converged: {N_CHAINS} chains have {effective:.0f} independent draws of the slowest "
+                "entry, not three each. The posterior has several modes, or moves slowly: put unknowns that "
+                "determine each other into one factor.",
+                ConvergenceWarning,
+            )
+        return draws
+
+    def _coordinates(self, names):
+        """Coordinates of some factors, and their covariance by linear response: a list, and (d, d)."""
+        natural = self.natural_parameters
         quantities = [coordinates(name, self.factors[name], natural[name]) for name in names]
-        covariance = self._covariance(quantities, method)
+        covariance = self._covariance(quantities, "lrvb")
         for quantity in quantities:
             if self._linear_response.is_flat([quantity]).any():
                 raise ValueError(
@@ -233,14 +276,14 @@ class MeanFieldPosterior:
                     "flat_directions), and has no finite variance. Leave it out of names, or add a prior "
                     "that fixes the direction."
                 )
-        return correlated_draws(quantities, natural, draws, covariance)
+        return quantities, covariance
 
     def to_arviz(
         self,
         n_draws: int = 1000,
         random_state: int | RandomState | None = None,
         *,
-        method: Literal["lrvb", "mean_field"] = "lrvb",
+        method: Literal["lrvb", "mean_field", "exact"] = "lrvb",
         names: str | Sequence[str] | None = None,
     ) -> "xr.DataTree | arviz.InferenceData":
         """Draws for ArviZ, whose plots and tables then work as for a model that was sampled.
@@ -251,8 +294,8 @@ class MeanFieldPosterior:
             Number of draws, independent of each other, that form one chain.
         random_state : int, RandomState instance or None, default=None
             Seed of the draws, as in `sample`.
-        method : {"lrvb", "mean_field"}, default="lrvb"
-            With the covariance of linear response, or from q.
+        method : {"lrvb", "mean_field", "exact"}, default="lrvb"
+            With the covariance of linear response, from q, or from the exact posterior.
         names : str or sequence of str, default=None
             Factors to draw, as in `sample`.
 
@@ -494,6 +537,59 @@ class MeanFieldPosterior:
             variance = quantity.variances(self.natural_parameters[quantity.name])
         # Round-off can make the variance of a constant statistic negative.
         return np.sqrt(np.maximum(variance, 0.0)).reshape(quantity.shape)
+
+    def posterior_check(self, random_state: int | RandomState | None = None) -> MeanFieldCheck:
+        """Whether linear response is right: a verdict, from draws by it and the log joint at these.
+
+        Unknowns no two of which meet in a term are integrated out, categories first. The others are drawn 512
+        times by linear response. The check sees the one optimum that q is at, and no other.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws; None uses numpy's global generator.
+
+        Returns
+        -------
+        check : MeanFieldCheck
+            ``state`` is "good" (standard deviations within 10 %, means within 0.2 of them), "rough" (a third,
+            and 0.6) or "wrong"; ``verdict`` says so in a sentence.
+
+        Raises
+        ------
+        ValueError
+            Two categorical factors share a term, a factor has no coordinates, or changes along a flat
+            direction.
+        IndefiniteInformationError, MemoryError
+            As in `covariance`.
+
+        Warns
+        -----
+        UserWarning
+            As in `covariance`.
+
+        See Also
+        --------
+        MeanFieldPosterior.sample : Draws from the exact posterior, method="exact".
+
+        Examples
+        --------
+        Linear response is exact for normal posteriors:
+
+        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
+        >>> log_joint = [  # of a normal distribution with precision [[2, 1], [1, 1]]
+        ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"), Term(-1.0, "a.value", "b.value"),
+        ... ]
+        >>> posterior = MeanFieldModel({"a": UnivariateNormal(), "b": UnivariateNormal()}, log_joint).fit()
+        >>> print(posterior.posterior_check(random_state=0).verdict)
+        Linear response is good: sds within 10 %, means within 0.2 sd.
+        """
+        integrated = integrated_factors(self.log_joint)
+        names = [name for name in self.factors if name not in integrated]
+        quantities, covariance = self._coordinates(names) if names else ([], None)
+        rng = check_random_state(random_state)
+        return checked_posterior(self.log_joint, self.natural_parameters, quantities, covariance, rng)
 
     # Functions of parameters, and a table.
 

@@ -248,7 +248,7 @@ def coordinates(name, factor, natural):
 
 
 def correlated_draws(quantities, natural, draws, covariance):
-    """Draws of the variables of some factors: dict, name -> ndarray.
+    """Draws of the variables of some factors by linear response.
 
     Parameters
     ----------
@@ -259,6 +259,13 @@ def correlated_draws(quantities, natural, draws, covariance):
         From q.
     covariance : ndarray of shape (d, d)
         Of all coordinates, by linear response.
+
+    Returns
+    -------
+    drawn : dict, name -> ndarray
+    coordinates : dict, name -> ndarray of shape (n_draws, copies..., c)
+    deviations : ndarray of shape (n_draws, d)
+        How far coordinates are from their means.
     """
     whitened = np.concatenate([_whitened(of, natural[of.name], draws[of.name]) for of in quantities], axis=1)
     root = cholesky_equilibrated(covariance)
@@ -268,13 +275,13 @@ def correlated_draws(quantities, natural, draws, covariance):
             "out of names."
         )
     correlated, ends = whitened @ root.T, np.cumsum([0, *(len(of.positions) for of in quantities)])
-    drawn = {}
+    drawn, coordinates = {}, {}
     for quantity, start, end in zip(quantities, ends[:-1], ends[1:], strict=True):
         name, family = quantity.name, quantity.factor.family
         mean = quantity.derived_means(natural[name])
-        coordinates = (mean + correlated[:, start:end]).reshape(len(correlated), *quantity.factor.lead, -1)
-        drawn[name] = family.from_coordinates(natural[name], coordinates)
-    return drawn
+        own = (mean + correlated[:, start:end]).reshape(len(correlated), *quantity.factor.lead, -1)
+        drawn[name], coordinates[name] = family.from_coordinates(natural[name], own), own
+    return drawn, coordinates, correlated
 
 
 def _whitened(quantity, natural, draws):
