@@ -30,11 +30,14 @@ class DrawnLogJoint:
 
     def __init__(self, log_joint):
         self.factors, self._terms = log_joint.factors, []
+        self._terms_of = {name: [] for name in self.factors}  # With the argument, and where its entries are.
         self.bytes_each = 32 * max(prod(axes_of(term.arguments).values()) for term in log_joint.terms)
         for term in log_joint.terms:
             used = set("".join([term.letters, *(argument.letters for argument in term.arguments)]))
             over = next(letter for letter in string.ascii_letters if letter not in used)
-            self._terms.append((term, over, {of.factor: self._placing(of) for of in term.arguments}))
+            self._terms.append((term, over))
+            for argument in term.arguments:
+                self._terms_of[argument.factor].append((term, over, argument, self._placing(argument)))
 
     def _placing(self, argument):
         """A sparse matrix (n, size) that sums what is given for the entries of an argument."""
@@ -52,19 +55,17 @@ class DrawnLogJoint:
         """Natural parameters of a factor given all others, draw by draw: (S, copies..., D)."""
         factor, n_draws = self.factors[name], _n_draws(statistics)
         natural = np.zeros((n_draws, factor.size))
-        for term, over, placing in self._terms:
-            argument = term.find(name)
-            if argument is not None:
-                _, values = term.derivative(lambda of: self._read(statistics, of), (argument,), over)
-                values = np.broadcast_to(values, (n_draws, *argument.shape))
-                natural += values.reshape(n_draws, -1) @ placing[name]
+        for term, over, argument, placing in self._terms_of[name]:
+            _, values = term.derivative(lambda of: self._read(statistics, of), (argument,), over)
+            values = np.broadcast_to(values, (n_draws, *argument.shape))
+            natural += values.reshape(n_draws, -1) @ placing
         return natural.reshape(n_draws, *factor.shape)
 
     def log_marginal(self, statistics, integrated):
         """log p(x, theta) with some factors, no two of which share a term, integrated out: (S,)."""
         total = np.zeros(_n_draws(statistics))
-        for term, over, placing in self._terms:
-            if not set(placing) & set(integrated):
+        for term, over in self._terms:
+            if not any(argument.factor in integrated for argument in term.arguments):
                 total = total + term.derivative(lambda of: self._read(statistics, of), (), over)[1]
         for name in integrated:
             factor = self.factors[name]

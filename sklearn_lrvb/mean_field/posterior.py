@@ -851,7 +851,7 @@ class MeanFieldPosterior:
         if not names:
             raise ValueError(
                 f"there is no factor to draw; name one or more of {', '.join(self.factors)}. Categories are "
-                "drawn by method='mean_field' only."
+                "not drawn by method='lrvb'."
             )
         return names
 

@@ -7,6 +7,7 @@ Cov(r, d).
 """
 
 import html
+import textwrap
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn_lrvb.mean_field.quantities import correlated_draws
 from sklearn_lrvb.row_blocks import batches
 from sklearn_lrvb.verdict import Verdict
 
+_WIDTH = 88  # Columns of the display.
 N_DRAWS = 512  # A mean shift has the Monte Carlo error root(variance / 512), 0.014 sd at the edge of "good".
 
 # Few groups have posteriors with heavier tails than draws show: at 0.07, three groups had sds 15 % too small.
@@ -77,14 +79,19 @@ class MeanFieldCheck:
         return Verdict(float(np.abs(self.mean_shift).max(initial=0.0)), self.variance, _LITTLE_VARIANCE)
 
     def __repr__(self):
+        return textwrap.fill(self._sentence, _WIDTH)
+
+    def _repr_html_(self):
+        return f"<p>{html.escape(self._sentence)}</p>"
+
+    @property
+    def _sentence(self):
+        """The verdict, with its reasons."""
         largest = "no mean moves"
         if len(self.names):
             first = int(np.argmax(np.abs(self.mean_shift)))
             largest = f"largest mean shift {self.mean_shift[first]:+.2f} sd, of {self.names[first]}"
         return f"{self.verdict[:-1]} ({largest}; variance of the log ratio {self.variance:.2f})."
-
-    def _repr_html_(self):
-        return f"<p>{html.escape(repr(self))}</p>"
 
 
 def checked_posterior(log_joint, natural, quantities, covariance, rng):
