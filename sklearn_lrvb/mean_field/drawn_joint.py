@@ -40,11 +40,11 @@ class DrawnLogJoint:
                 self._terms_of[argument.factor].append((term, over, argument, self._placing(argument)))
 
     def _placing(self, argument):
-        """A sparse matrix (n, size) that sums what is given for the entries of an argument."""
+        """A sparse matrix (size, n) that sums what is given for the entries of an argument."""
         factor = self.factors[argument.factor]
         positions = argument.flat_positions(factor).ravel()
-        entries = np.ones(len(positions)), (np.arange(len(positions)), positions)
-        return sparse.csr_array(entries, shape=(len(positions), factor.size))
+        entries = np.ones(len(positions)), (positions, np.arange(len(positions)))
+        return sparse.csr_array(entries, shape=(factor.size, len(positions)))
 
     def _read(self, statistics, argument):
         values = statistics[argument.factor]
@@ -54,12 +54,12 @@ class DrawnLogJoint:
     def natural_parameters(self, statistics, name):
         """Natural parameters of a factor given all others, draw by draw: (S, copies..., D)."""
         factor, n_draws = self.factors[name], _n_draws(statistics)
-        natural = np.zeros((n_draws, factor.size))
+        natural = np.zeros((factor.size, n_draws))
         for term, over, argument, placing in self._terms_of[name]:
             _, values = term.derivative(lambda of: self._read(statistics, of), (argument,), over)
             values = np.broadcast_to(values, (n_draws, *argument.shape))
-            natural += values.reshape(n_draws, -1) @ placing
-        return natural.reshape(n_draws, *factor.shape)
+            natural += placing @ values.reshape(n_draws, -1).T
+        return natural.T.reshape(n_draws, *factor.shape)
 
     def log_marginal(self, statistics, integrated):
         """log p(x, theta) with some factors, no two of which share a term, integrated out: (S,)."""

@@ -7,7 +7,7 @@ from sklearn_lrvb.mean_field.drawn_joint import DrawnLogJoint
 
 N_CHAINS = 128
 _FIRST_CHECK, _LAST_CHECK = 8, 2048  # Number of sweeps at the first check, and at the last one.
-_LEAST_DRAWS = 3.0  # Independent draws of a chain, so that the half that is discarded forgot the start.
+_LEAST_DRAWS = 3  # Independent draws of a chain, so that the half that is discarded forgot the start.
 
 
 def exact_draws(log_joint, start, n_draws, rng):
@@ -34,19 +34,18 @@ def exact_draws(log_joint, start, n_draws, rng):
     """
     joint, draws = DrawnLogJoint(log_joint), dict(start)
     statistics = {name: of.family.statistics_of(draws[name]) for name, of in joint.factors.items()}
-    n_chains, done, block = len(next(iter(draws.values()))), 0, _FIRST_CHECK // 2
-    for _ in range(block):
+    n_chains, done = len(next(iter(draws.values()))), _FIRST_CHECK // 2
+    for _ in range(done):
         joint.sweep(draws, statistics, rng)
     while True:
-        done += block
-        effective = _effective_draws(joint, draws, statistics, block, rng)
-        block = done
+        effective = _effective_draws(joint, draws, statistics, done, rng)
+        done *= 2
         is_enough = effective >= _LEAST_DRAWS * n_chains
-        if is_enough or 2 * done >= _LAST_CHECK:
+        if is_enough or done >= _LAST_CHECK:
             break
     kept = [dict(draws)]
     for _ in range(-(-n_draws // n_chains) - 1):
-        for _ in range(-(-block // int(_LEAST_DRAWS))):
+        for _ in range(-(-done // (2 * _LEAST_DRAWS))):
             joint.sweep(draws, statistics, rng)
         kept.append(dict(draws))
     drawn = {name: np.concatenate([some[name] for some in kept])[:n_draws] for name in draws}

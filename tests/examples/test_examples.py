@@ -23,7 +23,7 @@ SMALLER = {
     "plot_crossed_effects.py": {
         "n_chains, n_sweeps, n_discarded = 100, 1500, 200": "n_chains, n_sweeps, n_discarded = 50, 150, 50",
         "simulated(2000, 2000, 20_000), 2000, 2000": "simulated(200, 200, 2_000), 200, 200",
-        "few.sample(2000, ": "few.sample(200, ",
+        "few.sample(8000, ": "few.sample(200, ",
     },
     "plot_how_many_clusters.py": {"for seed in range(5):": "for seed in range(1):"},
     "plot_local_level.py": {
