@@ -59,7 +59,7 @@ gm/covariance_structures/wisharts.py : gm/covariance_structures gm/fitting/test_
 gm/covariance_structures/full_pair.py : gm/covariance_structures/test_full_pair.py gm/information
   own -= monomials[some, :1] * scaled_origin => own += monomials[some, :1] * scaled_origin
 gm/covariance_structures/random_factors.py : gm/posterior_sampling/test_densities.py gm/posterior_sampling/test_copula.py gm/posterior_sampling/test_exact_posterior.py
-  found += 0.5 * self._later_rows => found += self._later_rows
+  found += 0.5 * self._earlier => found += self._earlier
   log_slopes - normals / np.square(self.scale) => log_slopes - normals / self.scale
 gm/information/missing_information.py : gm/information gm/test_sample_weight.py
   blocks[l, k] = blocks[k, l].T => blocks[l, k] = blocks[k, l]
@@ -123,7 +123,7 @@ gm/uncertainty/prior_sensitivity.py : gm/uncertainty/test_prior_sensitivity.py
   per_component(0.25 * excess / structure.power) => per_component(0.25 * excess)
   posterior.n_features / posterior.mean_precision**2 => posterior.n_features / posterior.mean_precision
 gm/posterior_sampling/copula.py : gm/posterior_sampling
-  log_scale += np.log(copula.mean_scale).sum() => log_scale -= np.log(copula.mean_scale).sum()
+  slopes @ self.root + normals => slopes @ self.root
   logits * (1.0 - share), -logits * share => logits * share, -logits * (1.0 - share)
 gm/posterior_sampling/likelihood.py : gm/posterior_sampling/test_densities.py gm/posterior_sampling/test_exact_posterior.py
   group_counts = structure.power * structure => group_counts = structure
@@ -131,9 +131,13 @@ gm/posterior_sampling/likelihood.py : gm/posterior_sampling/test_densities.py gm
 gm/posterior_sampling/labels.py : gm/posterior_sampling/test_exact_posterior.py gm/test_evidence.py
   _TIE_BREAK * k - 2.0 * share => _TIE_BREAK * k - share
   np.sum(~occupied(counts)) + 1) => np.sum(~occupied(counts)))
-gm/posterior_sampling/importance.py : gm/posterior_sampling/test_pareto_smoothing.py gm/posterior_sampling/test_exact_posterior.py
-  np.cumsum(weights, axis=0) - 0.5 * weights => np.cumsum(weights, axis=0)
-  1.0 - slope_first * first - slope_second => 1.0 - slope_first * first + slope_second
+gm/posterior_sampling/chain_draws.py : gm/posterior_sampling/test_exact_posterior.py
+  1.0 - of_first * self._first - of_second => 1.0 - of_first * self._first + of_second
+gm/posterior_sampling/chains.py : gm/posterior_sampling/test_exact_posterior.py
+  momenta * cosine - chains.normals => momenta * cosine + chains.normals
+  / np.sqrt(mean_precision)[..., None] => / mean_precision[..., None]
+gm/posterior_sampling/importance.py : gm/posterior_sampling/test_pareto_smoothing.py
+  _PRIOR_WEIGHTS * _PRIOR_SHAPE => _PRIOR_SHAPE
 row_blocks/array_rows.py : row_blocks gm/test_missing_values.py
   positions, side="right") => positions, side="left")
   return self.first + index, => return index,

@@ -43,6 +43,7 @@ QUESTIONS = {
     "MeanFieldPosterior": {
         "Means and error bars": ("summary mean std covariance function names mean_field_covariance", None),
         "Draws": ("sample to_arviz", None),
+        "Can I trust the error bars?": ("posterior_check", "your_own_model"),
         "Has the fit arrived?": (
             "lower_bound n_iter newton_decrement flat_directions saddle lost_precision",
             None,

@@ -126,7 +126,7 @@ plt.show()
 # nine wines are in the cluster of their cultivar, and the shares are known to 0.04. The
 # bounds take a fifth of the fits. Fewer than three clusters are ruled out, by 17 nats.
 # As to the shape they would be weak: four round clusters have a bound that is 0.6 nats
-# lower, a factor of two in probability. The evidence is 2 to 4 nats above its bound,
+# lower, a factor of two in probability. The evidence is 2 to 5 nats above its bound,
 # and by it the two are level: 178 wines do not decide between three free clusters and
 # four round ones.
 #

@@ -10,13 +10,12 @@ too short. And a component that holds no rows has no bell curve at all. How woul
 know which of these you have?
 
 ``posterior_check`` compares the fit with the exact posterior, for the price of a few
-passes over the rows, and says what to do. Where linear response is not good enough,
-its draws are corrected: weighed by the exact posterior (*importance sampling*), or
-moved by a sampler whose draws are exact in the limit of many steps (*Gibbs sampling*,
-which chooses the number of steps by a rule, and does not check that they are enough).
+passes over the rows. Tables and draws ask it by themselves: where linear response is
+not good enough, they take the exact posterior, by many Markov chains that run until
+they have enough independent draws, or say that they have not.
 
 Here are three data sets: plenty of rows, few rows, and few rows with more components
-than clusters. For each there are the verdict, and the posterior of one mean in three
+than clusters. For each there are the verdict, and the posterior of one mean in two
 ways.
 """
 
@@ -26,7 +25,6 @@ ways.
 # Two round clusters with 80 and 20 % of the rows, 3.6 standard deviations apart, and 5
 # in the data set that is given more components than it has clusters.
 import textwrap
-import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,7 +40,7 @@ def simulated(n_rows, distance, seed):
 
 
 data = {
-    "plenty of rows": (simulated(3000, 3.6, 0), 2),
+    "plenty of rows": (simulated(6000, 3.6, 0), 2),
     "few rows": (simulated(150, 3.6, 1), 2),
     "empty components": (simulated(400, 5.0, 2), 4),
 }
@@ -55,23 +53,23 @@ fits = {
 # The verdicts
 # ------------
 # A verdict is one sentence, with the numbers behind it. The *mean shift* says how far
-# the exact posterior means are from those of the fit, in error bars. *Asymmetry* says
-# how far the log posterior is from a parabola, two error bars away from its top.
+# the exact posterior means are from those of the fit, in error bars. The *log ratio* is
+# that of the two densities, and would be constant if linear response were exact.
 for name, mixture in fits.items():
     print(f"{name}:")
     print(mixture.posterior_check(data[name][0], random_state=0), "\n")
 
 # %%
-# With draws, the check also says how good importance sampling would be, and how
-# probable the data are under the model (the *evidence*, in logarithms).
+# With draws, the check also says how probable the data are under the model (the
+# *evidence*, in logarithms), and whether that number can be relied on.
 few, X = fits["few rows"], data["few rows"][0]
 print(few.posterior_check(X, n_draws=4000, random_state=0))
 
 # %%
 # The exact posterior
 # -------------------
-# Draws by linear response, by importance sampling and by Gibbs sampling, of the mean of
-# the smaller cluster along the first axis. As a reference that owes nothing to linear
+# Draws by linear response and of the exact posterior, of the mean of the smaller cluster
+# along the first axis. As a reference that owes nothing to linear
 # response, there is a long chain of an ordinary Gibbs sampler, one draw after the
 # other. (Such a chain may exchange the numbers of the clusters. In every draw the one
 # furthest to the right is taken, of those with at least 5 % of the rows.)
@@ -110,9 +108,7 @@ def long_chain(mixture, X, n_draws):
 
 def right_mean(mixture, X, method):
     """Draws of the same by the package."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # The check has said what they say.
-        draws = mixture.sample_posterior(4000, 0, method, X)
+    draws = mixture.sample_posterior(4000, 0, method, X)
     occupied = np.argsort(-mixture.weights_)[: mixture.n_occupied_]
     right = occupied[np.argmax(mixture.means_[occupied, 0])]
     return draws["means"][:, right, 0]
@@ -122,17 +118,16 @@ def right_mean(mixture, X, method):
 figure, panels = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
 styles = {
     "lrvb": ("linear response", "#0072B2", "-"),
-    "importance": ("importance sampling", "#009E73", ":"),
-    "gibbs": ("Gibbs sampling", "#D55E00", "--"),
+    "exact": ("exact posterior", "#D55E00", "--"),
 }
 for axes, (name, (rows, _)) in zip(panels, data.items(), strict=True):
     mixture = fits[name]
-    exact = right_mean(mixture, rows, "gibbs")
+    exact = right_mean(mixture, rows, "exact")
     bins = np.linspace(*np.quantile(exact, [0.002, 0.998]), 41)
     chain = long_chain(mixture, rows, 1_000 if len(rows) > 1000 else 3_000)
     axes.hist(chain, bins[::2], density=True, color="0.85", label="a long Gibbs chain")
     for method, (label, color, line) in styles.items():
-        drawn = exact if method == "gibbs" else right_mean(mixture, rows, method)
+        drawn = exact if method == "exact" else right_mean(mixture, rows, method)
         heights, _ = np.histogram(drawn, bins, density=True)
         smooth = np.convolve(np.pad(heights, 2, mode="edge"), np.full(5, 0.2), "valid")
         axes.plot(0.5 * (bins[1:] + bins[:-1]), smooth, line, color=color, label=label)
@@ -141,39 +136,28 @@ for axes, (name, (rows, _)) in zip(panels, data.items(), strict=True):
 figure.legend(
     *panels[0].get_legend_handles_labels(),
     loc="outside upper center",
-    ncols=4,
+    ncols=3,
     frameon=False,
 )
 plt.show()
 
 # %%
-# Corrected error bars
-# --------------------
-# The table of the posterior takes the same method. Some Gibbs draws of few rows are
-# in another mode of the posterior, where one cluster has nearly all rows: a warning
-# says how many, and that the table is without them.
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    corrected = few.posterior_summary(
-        target="means", method="gibbs", X=X, random_state=0
-    )
+# The table
+# ---------
+# The table of the posterior chooses by itself, and the line below it says which it is.
 columns = ["mean", "sd", "lower", "upper"]
-print(corrected[columns].round(2), "\n")
-print(
-    "Linear response:",
-    few.posterior_summary(target="means")[columns].round(2),
-    sep="\n",
-)
-for warning in caught:
-    print("\nWarning:", *textwrap.wrap(str(warning.message), 80), sep="\n")
+table = few.posterior_summary(target="means", random_state=0)
+plain = few.posterior_summary(target="means", method="lrvb")
+for summary in (table, plain):
+    print(summary[columns].round(2))
+    print(textwrap.fill(summary.attrs["note"], 80), "\n")
 
 # %%
 # **Answer.** With plenty of rows all curves are one: trust linear response, which has
 # cost next to nothing. With few rows the posterior is skew and twice as wide: mean
-# values down to 1.5 are plausible, of which linear response knows nothing. Importance
-# sampling shows where it fails, by a lump of a few heavy draws, and the check has said
-# so. Gibbs sampling follows the long chain, which has taken many times as long. Empty
-# components hardly spoil the error bars of the others, and the check tells them apart.
+# values down to 1.3 are plausible, of which linear response knows nothing. The draws of
+# the exact posterior follow the long chain, and a table takes them by itself. Empty
+# components hardly spoil the error bars of the others.
 #
 # Read on: the page `Can I trust these error bars?
 # <../guide/can_i_trust.html>`_ of the user guide.

@@ -38,5 +38,5 @@ class Verdict:
         return {
             "good": "Linear response is good: sds within 10 %, means within 0.2 sd.",
             "rough": "Linear response is rough: sds within a third, means within 0.6 sd.",
-            "wrong": "Linear response is wrong: draw from the exact posterior.",
+            "wrong": "Linear response may be wrong: sds by more than a third, means by more than 0.6 sd.",
         }[self.state]

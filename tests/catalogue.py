@@ -132,7 +132,6 @@ _SIZES = {
     "jacobian_size": [f"{_UNCERTAINTY}.targets._JACOBIAN_SIZE"],
     "coordinates_at_once": [f"{_UNCERTAINTY}.targets._COORDINATES_AT_ONCE"],
     "numbers_per_row": [f"{_SAMPLING}.likelihood._NUMBERS_PER_ROW"],
-    "proposals": [f"{_SAMPLING}.sampler._LEAST_PROPOSALS"],
     "numbers_in_own_frames": [
         f"gaussian_mixture.e_step.frames.{name}" for name in ("_FEW_NUMBERS", "_FEW_NUMBERS_OF_OWN_MATRICES")
     ],
@@ -145,6 +144,8 @@ _SIZES = {
     "bytes_per_entry": ["mean_field.coupling.BYTES_PER_ENTRY"],
     "dense_blocks_from": ["mean_field.coupling._DENSE_FROM"],
     "entries_checked_for_saddles": ["mean_field.posterior._CHECKED_UP_TO"],
+    "seconds_of_exact": ["gaussian_mixture.sampling_methods._MOST_SECONDS"],
+    "kept_rows_bytes": ["gaussian_mixture.uncertainty.uncertainty._KEPT_ROWS_BYTES"],
     "rows_of_refits": ["gaussian_mixture.influence_methods._ROWS_OF_REFITS"],
 }
 
@@ -171,6 +172,8 @@ def covariance_by(solver, estimator, *asked, **given):
         twin = copy.deepcopy(estimator)
         source = uncertainty_of(twin).source
         source._matrix = source._packed = None
+        if len(asked) < 2:
+            given.setdefault("method", "lrvb")
         return twin.get_posterior_covariance(*asked, **given)
 
 

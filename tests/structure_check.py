@@ -220,11 +220,6 @@ class _Check:
             average,
             "average_cholesky is a root of the average",
         )
-        maps = structure.transposed(cholesky)
-        squares = structure.congruence(maps, structure.identity)
-        self._agree(
-            structure.triangular(maps), structure.cholesky(squares), "triangular is a Cholesky factor"
-        )
         scale = np.exp(self._rng.normal(size=self._n_features))
         frames = structure.dense(structure.congruence(structure.diagonal_factors(scale), structure.identity))
         self._agree(
@@ -332,8 +327,9 @@ class _Check:
         variance = structure.power / _DEGREES_OF_FREEDOM
         normals = np.sqrt(variance) * rng.normal(size=(n_draws, self._n_groups, structure.n_quadratic))
         own_deviations = np.full((self._n_groups, structure.n_quadratic), np.sqrt(variance))
+        own_deviations = np.abs(structure.own_precision_response(own_deviations))
         random_factors = structure.random_factors_type(
-            np.abs(structure.own_precision_response(own_deviations)), nu
+            own_deviations, nu, np.square(structure.diagonal(own_deviations))
         )
         roots = random_factors.factors(structure.own_precision_response(normals))
         precisions = structure.congruence(roots, structure.identity)

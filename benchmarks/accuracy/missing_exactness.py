@@ -2,7 +2,7 @@
 
 Two overlapping clusters, of which 5, 20 and 40 % of the values are hidden completely at random. The exact
 posterior is that of Gibbs sampling with data augmentation: components and hidden values are drawn in turn
-with the parameters (``method="gibbs"``).
+with the parameters (``method="exact"``).
 """
 
 import warnings
@@ -39,13 +39,13 @@ def _row(covariance_type, share, n_rows, n_draws):
     holed = completely_at_random(X, share, rng)
     mixture = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0).fit(holed)
     ways = {
-        "lrvb": np.sqrt(np.diag(mixture.get_posterior_covariance(_TARGETS))),
+        "lrvb": np.sqrt(np.diag(mixture.get_posterior_covariance(_TARGETS, method="lrvb"))),
         "mean_field": np.sqrt(np.diag(mixture.get_posterior_covariance(_TARGETS, method="mean_field"))),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exact = mixture.get_posterior_covariance(
-            _TARGETS, method="gibbs", X=holed, n_draws=n_draws, random_state=0
+            _TARGETS, method="exact", X=holed, n_draws=n_draws, random_state=0
         )
         evidence = mixture.posterior_check(
             holed, n_draws=max(100, n_draws), random_state=0

@@ -20,8 +20,6 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import Degene
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     occupied,
 )
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import departed
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Targets
 from sklearn_lrvb.row_blocks import ArrayRows, given_rows
 
@@ -31,9 +29,7 @@ __all__ = [
     "InformationPass",
     "RefitFromOptimum",
     "blocks_on_threads",
-    "departed_draws",
-    "gibbs_draws",
-    "largest_inflation",
+    "exact_posterior",
     "least_product_for_threads",
     "lrvb_std",
     "mean_field_std",
@@ -54,20 +50,9 @@ def newton_decrement(mixture):
     return mixture._uncertainty.to_state()["decrement"]
 
 
-def gibbs_draws(mixture, X, n_draws, random_state):
-    """Draws of the exact posterior by Gibbs sampling: ``flat(target)`` has those of a target, (n, d)."""
-    return mixture._drawn(n_draws, random_state, "gibbs", X)
-
-
-def largest_inflation(mixture):
-    """Largest inflation of a variance by missing information, which sets the number of Gibbs steps."""
-    return float(PosteriorSampler(mixture._uncertainty).inflations(1)[0][0])
-
-
-def departed_draws(mixture, draws):
-    """Which draws have left the mode of the fit, bool (n,)."""
-    deviations = {name: mixture._uncertainty.flat_std(name) for name in ("log_weights", "means")}
-    return departed(draws, mixture._fitted.targets, deviations)
+def exact_posterior(mixture, X, seed):
+    """The exact posterior of a fit: its draws, and whether these have converged."""
+    return mixture._answer("exact", X, None, seed).exact
 
 
 def occupied_parameters(mixture):

@@ -29,8 +29,8 @@ _QUESTIONS = {
     "leave_one_out": lambda mixture, X: mixture.loo_score_samples(X),
     "sandwich": lambda mixture, X: mixture.get_posterior_covariance("means", "sandwich", X=X),
     "prior_sensitivity": lambda mixture, X: mixture.prior_sensitivity(),
-    "draws": lambda mixture, X: mixture.sample_posterior(_DRAWS, 0),
-    "summary": lambda mixture, X: mixture.posterior_summary(),
+    "draws": lambda mixture, X: mixture.sample_posterior(_DRAWS, 0, method="lrvb"),
+    "summary": lambda mixture, X: mixture.posterior_summary(method="lrvb"),
     "check": lambda mixture, X: mixture.posterior_check(X, random_state=0),
 }
 _HEADERS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +18,7 @@ from sklearn_lrvb.displays.selection import (
     is_list,
     row_and_column,
 )
-from sklearn_lrvb.gaussian_mixture.arguments import checked_targets
+from sklearn_lrvb.gaussian_mixture.arguments import checked_method, checked_targets
 from sklearn_lrvb.reports import require_interval
 
 if TYPE_CHECKING:
@@ -54,15 +55,10 @@ _METHODS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"color": "#D55E00", "linewidth": 1.2, "linestyle": (0, (4, 1.5))},
         {"marker": "o", "markersize": 3.6, "color": "#D55E00", "markerfacecolor": "white"},
     ),
-    "importance": (
-        "importance sampling",
-        {"color": "#009E73", "linewidth": 2.0, "linestyle": (0, (1, 1))},
+    "exact": (
+        "exact",
+        {"color": "#009E73", "linewidth": 2.6, "linestyle": "solid"},
         {"marker": "s", "markersize": 3.8, "color": "#009E73"},
-    ),
-    "gibbs": (
-        "Gibbs sampling",
-        {"color": "#CC79A7", "linewidth": 2.0, "linestyle": "solid"},
-        {"marker": "D", "markersize": 3.8, "color": "#CC79A7", "markerfacecolor": "white"},
     ),
     "reference": (
         "reference",
@@ -78,8 +74,9 @@ class PosteriorIntervalDisplay:
 
     There is a panel for every feature (for every entry of matrices, and one for all weights), with its own
     scale in units of the parameter, and in it a row for every component: the posterior mean as a dot, on a
-    thick line that is the interval by linear response, and beneath it the interval by mean field, thin and
-    dashed. The ends are those of :meth:`LRVBGaussianMixture.posterior_summary`. Components that hold no rows
+    thick line that is the interval, and beneath it the interval by mean field, thin and dashed. The first is
+    by linear response where that is good, and of the exact posterior where not: the legend says
+    which. The ends are those of :meth:`LRVBGaussianMixture.posterior_summary`. Components that hold no rows
     are left out; their intervals are those of the prior.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
@@ -87,8 +84,8 @@ class PosteriorIntervalDisplay:
     Parameters
     ----------
     lower, upper : dict of str to ndarray of shape (d,)
-        Ends of the intervals, by method ('lrvb', 'mean_field', 'importance', 'gibbs', 'reference'), in units
-        of the parameters.
+        Ends of the intervals, by method ('lrvb', 'exact', 'mean_field', 'reference'), in units of the
+        parameters.
 
     mean : dict of str to ndarray of shape (d,)
         Posterior means, by method. Infinite or NaN ones, as of covariances of components with too few rows,
@@ -109,6 +106,9 @@ class PosteriorIntervalDisplay:
 
     title : str, default=''
         What the intervals are of, such as "means", for the legend.
+
+    note : str, default=''
+        How good they are, as in the table of `posterior_summary`.
 
     Attributes
     ----------
@@ -139,11 +139,12 @@ class PosteriorIntervalDisplay:
     >>> import numpy as np
     >>> from sklearn_lrvb import LRVBGaussianMixture
     >>> from sklearn_lrvb.displays import PosteriorIntervalDisplay
-    >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0, 0], [3, 1]], 100, axis=0)
+    >>> X = np.random.default_rng(0).normal(size=(600, 2)) + np.repeat([[0, 0], [5, 1]], 300, axis=0)
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> display = PosteriorIntervalDisplay.from_estimator(mixture, target="means")
     >>> display
-    PosteriorIntervalDisplay: 95 % intervals of means by LRVB and mean field; 2 panels, 4 parameters
+    PosteriorIntervalDisplay: 95 % intervals of means by LRVB and mean field; 2 panels, 4 parameters. Linear \
+response is good: sds within 10 %, means within 0.2 sd.
     >>> bool(np.all(display.upper["mean_field"] < display.upper["lrvb"]))
     True
     """
@@ -156,6 +157,7 @@ class PosteriorIntervalDisplay:
     components: NDArray
     interval: float = 0.95
     title: str = ""
+    note: str = ""
 
     @classmethod
     def from_estimator(
@@ -165,13 +167,13 @@ class PosteriorIntervalDisplay:
         *,
         target: str | Sequence[str] = "means",
         interval: float = 0.95,
-        methods: Sequence[str] = ("lrvb", "mean_field"),
+        methods: Sequence[str] = ("auto", "mean_field"),
         components: Sequence[int] | None = None,
         features: Sequence[int | str | tuple[int | str, int | str]] | None = None,
         min_count: float = 0.5,
         reference: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        n_draws: int = 4000,
+        n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
@@ -184,8 +186,8 @@ class PosteriorIntervalDisplay:
             A fitted mixture.
 
         X : array-like of shape (n_samples, n_features), default=None
-            The training rows. Needed for 'importance' and 'gibbs', and if the estimator no longer has what
-            the covariance needs; see :meth:`LRVBGaussianMixture.get_posterior_covariance`.
+            The training rows, for the exact posterior. A fit to up to 64 MiB of rows in memory still has
+            them.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
                 them, default='means'
@@ -194,10 +196,10 @@ class PosteriorIntervalDisplay:
         interval : float, default=0.95
             Probability of the central credible intervals, between 0 and 1.
 
-        methods : sequence of {'lrvb', 'mean_field', 'importance', 'gibbs'}, default=('lrvb', 'mean_field')
-            Whose intervals are drawn, from top to bottom. The last two are those of
-            ``posterior_summary(method=...)``. Gibbs sampling is exact in the limit of many steps, and does
-            not check that it has made enough.
+        methods : sequence of {'auto', 'lrvb', 'exact', 'mean_field'}, default=('auto', 'mean_field')
+            Whose intervals are drawn, from top to bottom, as in
+            :meth:`LRVBGaussianMixture.posterior_summary`: 'auto' is 'lrvb' where that is good, and 'exact'
+            where not.
 
         components : list of int, default=None
             The components to draw, from top to bottom. None means all that hold rows.
@@ -217,8 +219,8 @@ class PosteriorIntervalDisplay:
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows in X, if the fit had weights.
 
-        n_draws : int, default=4000
-            Number of draws for 'importance' and 'gibbs'.
+        n_draws : int, default=None
+            Number of draws of the exact posterior, at least; None is as many as it takes to converge.
 
         random_state : int, RandomState instance or None, default=None
             Seed of these draws.
@@ -247,21 +249,28 @@ class PosteriorIntervalDisplay:
         targets = checked_targets(target)
         require_interval(interval)
         chosen = checked_components(components, expected_counts(estimator), min_count)
-        _check_methods(methods)
+        methods = _checked_methods(methods)
         of_targets = [estimator._uncertainty.targets[name] for name in targets]
         is_alone, features_named = len(targets) == 1, estimator._feature_names
         entries = [_entries(of, estimator, chosen, features, is_alone) for of in of_targets]
         rows, panels = np.array([shown for own in entries for shown in own.values()]).T
         _check_number_of_panels(len(set(panels.tolist())))
         ends = None if reference is None else _checked_reference(reference, of_targets, entries, target)
-        lower, upper, mean = {}, {}, {}
+        lower, upper, mean, notes = {}, {}, {}, []
         for method in methods:
-            margins_of = estimator._margins(targets, method, X, sample_weight, n_draws, random_state)
+            if method == "mean_field":
+                uncertainty, used = estimator._uncertainty, method
+                margins_of = functools.partial(uncertainty.margins, information=uncertainty.of_mean_field)
+            else:
+                answer = estimator._answer(method, X, sample_weight, random_state)
+                margins_of = estimator._margins_of(answer, targets, n_draws)
+                used = "lrvb" if answer.exact is None else "exact"
+                notes.append(answer.note)
             found = []
             for name, own in zip(targets, entries, strict=True):
                 margins = margins_of(name)
                 found.append(np.stack([*margins.interval(interval), margins.mean])[:, list(own)])
-            lower[method], upper[method], mean[method] = np.concatenate(found, axis=1)
+            lower[used], upper[used], mean[used] = np.concatenate(found, axis=1)
         if ends is not None:
             lower["reference"], upper["reference"] = ends
             mean["reference"] = np.full(len(ends[0]), np.nan)
@@ -278,6 +287,7 @@ class PosteriorIntervalDisplay:
             components=rows,
             interval=float(interval),
             title=", ".join(t.replace("_", " ") for t in targets),
+            note=" ".join(dict.fromkeys(notes)),
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -381,6 +391,7 @@ class PosteriorIntervalDisplay:
         return (
             f"{type(self).__name__}: {100 * self.interval:g} % intervals of {self.title} by {methods}; "
             f"{n_panels} panel{'s' * (n_panels > 1)}, {len(self.names)} parameters"
+            f"{'. ' * bool(self.note)}{self.note}"
         )
 
 
@@ -411,12 +422,11 @@ def _entries(target, estimator, components, features, is_alone):
     return found
 
 
-def _check_methods(methods):
-    """Raise ValueError unless there are methods, all known and different."""
-    known = [method for method in _METHODS if method != "reference"]
-    found = list(methods) if is_list(methods) else []
-    if not found or any(m not in known for m in found) or len(set(found)) < len(found):
-        raise ValueError(f"methods must list one or more of {', '.join(known)}, got {methods!r}.")
+def _checked_methods(methods):
+    """The methods, where there are some, all known and different."""
+    if not is_list(methods) or not len(methods) or len(set(methods)) < len(methods):
+        raise ValueError(f"methods must list one or more different methods, got {methods!r}.")
+    return [checked_method(method, "mean_field") for method in methods]
 
 
 def _check_number_of_panels(n_panels):

@@ -527,7 +527,7 @@ class ExponentialFamily(ABC):
         raise self._without("coordinates that may be any real numbers")
 
     def log_volume(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log |dx/du| at coordinates u, up to a constant: (..., c) -> (...).
+        """``log |dx/du|`` at coordinates u, up to a constant: (..., c) -> (...).
 
         Parameters
         ----------

@@ -10,7 +10,22 @@ standard deviations are positive unless the function says otherwise.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv, betaln, gammainccinv, gammaincinv, gammaln, log_ndtr, ndtr
+from scipy.special import (
+    betainc,
+    betaincc,
+    betainccinv,
+    betaincinv,
+    betaln,
+    gammainc,
+    gammaincc,
+    gammainccinv,
+    gammaincinv,
+    gammaln,
+    log_ndtr,
+    ndtr,
+    ndtri,
+    ndtri_exp,
+)
 
 _STIRLING_FROM = 16.0  # Argument from which five terms of Stirling's series are exact to round-off.
 
@@ -258,3 +273,70 @@ def _large_beta(z, a, b):
     series += excess * (z**3 - 3 * z) / 24 - skewness**2 * (2 * z**3 - 5 * z) / 36
     change = np.sqrt(product / (size + 1.0)) * series
     return mean + change, complement - change
+
+
+def normal_of_gamma(quantile: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:
+    """The standard normal variable of which this is the `gamma_quantile`.
+
+    Parameters
+    ----------
+    quantile : array-like
+        Positive.
+    mean, deviation : array-like
+        Mean and standard deviation of the gamma variable.
+
+    Returns
+    -------
+    normal : ndarray
+        In the broadcast shape.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families.special_functions import normal_of_gamma
+    >>> normal_of_gamma([1.1047, 4.1, 5.8432], mean=3.0, deviation=1.2).round(2)
+    array([-2.  ,  0.95,  2.  ])
+    """
+    shape = np.square(np.minimum(np.divide(mean, deviation), _LARGEST_RATIO))
+    scaled = np.divide(quantile, mean) * shape
+    return _from_nearer_tail(gammainc(shape, scaled), gammaincc(shape, scaled))
+
+
+def normal_of_log_beta(
+    log_quantile: ArrayLike, log_complement: ArrayLike, a: ArrayLike, b: ArrayLike
+) -> NDArray[np.float64]:
+    """The standard normal variable of which these are the `log_beta_quantile_pair`.
+
+    Parameters
+    ----------
+    log_quantile, log_complement : array-like
+        Logarithms of v and of 1 - v.
+    a, b : array-like
+        Shapes of the beta distribution, positive.
+
+    Returns
+    -------
+    normal : ndarray
+        In the broadcast shape.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families.special_functions import normal_of_log_beta
+    >>> print(normal_of_log_beta(-1000.0 * np.log(2.0), 0.0, a=1e-3, b=1.0).round(6) + 0.0)
+    0.0
+    """
+    log_quantile, log_complement, a, b = np.broadcast_arrays(log_quantile, log_complement, a, b)
+    v, rest = np.exp(log_quantile), np.exp(log_complement)
+    # Each tail from the smaller of v and 1 - v, which has all its digits.
+    lower = np.where(v < rest, betainc(a, b, v), betaincc(b, a, rest))
+    upper = np.where(v < rest, betaincc(a, b, v), betainc(b, a, rest))
+    normal = _from_nearer_tail(lower, upper)
+    for sign, log_own, own, other in ((1.0, log_quantile, a, b), (-1.0, log_complement, b, a)):
+        tiny = log_own < np.log(_TINY_BETA)
+        log_probability = own[tiny] * log_own[tiny] - np.log(own[tiny]) - betaln(own[tiny], other[tiny])
+        normal[tiny] = sign * ndtri_exp(np.minimum(log_probability, 0.0))
+    return normal
+
+
+def _from_nearer_tail(lower, upper):
+    """Quantile of the standard normal distribution, from the probabilities on both sides."""
+    return np.where(lower < upper, ndtri(lower), -ndtri(upper))

@@ -63,7 +63,7 @@ _SHARE_NAMED = 0.9
 
 _MAX_NAMED = 4  # ... but no more than this.
 
-CORRECTIONS = ("importance", "gibbs")  # Methods that correct linear response, by draws.
+_DEPRECATED_METHODS = ("importance", "gibbs")  # Names that "exact" had.
 
 
 def warn_of_weights_as_y(y, sample_weight):
@@ -567,12 +567,22 @@ def checked_number(value, name="n_draws", unit="draw"):
     return int(value)
 
 
-def check_method(method, *others):
-    """Raise ValueError unless this is linear response, a correction of it, or one of other methods."""
-    choices = ("lrvb", *others, *CORRECTIONS)
+def checked_method(method, *others):
+    """The method for error bars, "auto", "lrvb", "exact" or one of others; older names of "exact" warn.
+
+    Raises
+    ------
+    ValueError
+        Where it is none of them.
+    """
+    choices = ("auto", "lrvb", "exact", *others)
+    if method in _DEPRECATED_METHODS:
+        warn_caller(f"method={method!r} is deprecated, and means method='exact' now.", FutureWarning)
+        return "exact"
     if method not in choices:
         listed = ", ".join(map(repr, choices[:-1]))
         raise ValueError(f"method must be {listed} or {choices[-1]!r}, got {method!r}.")
+    return method
 
 
 def holding(counts, min_count):

@@ -9,21 +9,14 @@ from numpy.typing import NDArray
 
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import evidence_of_all_copies
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import asymmetries, mean_shifts
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import mean_shifts
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 from sklearn_lrvb.row_blocks import untracked
+from sklearn_lrvb.verdict import Verdict
 
 _WIDTH = 88  # Columns of the display.
+_FEW_PARAMETERS = 20  # As many as most of the fits have by which the verdict's rule was chosen.
 LEAST_DRAWS = 100  # Of importance sampling; with fewer its diagnostics mean nothing.
-
-# Linear response is right where no mean shifts by more than this, in standard deviations; where the asymmetry
-# is not above this; and where so large a share of draws is effective. In the study of the benchmarks
-# (`benchmarks.accuracy.trust`) the first separates the cases nearly by itself.
-_LITTLE_SHIFT, _LITTLE_ASYMMETRY, _MOSTLY_EFFECTIVE = 0.1, 0.4, 0.85
-# With fewer rows a parameter than this, errors of higher order count too, and the shift may be half as large.
-_FEW_ROWS = 20
-# Beyond these importance sampling fails too, as a rule.
-_LARGE_SHIFT, _LARGE_ASYMMETRY = 0.3, 0.7
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,27 +25,27 @@ class PosteriorCheck:
 
     Attributes
     ----------
+    state : {'good', 'rough', 'wrong'}
+        How good linear response is: 'good' where standard deviations are within 10 % and means within 0.2
+        standard deviations of the exact posterior, 'rough' where they are within a third and 0.6, and else
+        'wrong'. It is decided by the largest `mean_shift` and by `log_ratio_variance`; the guide "Can I trust
+        these error bars?" says how often it was right.
     verdict : str
-        One sentence: what to trust, and why.
-    recommendation : {'lrvb', 'importance', 'gibbs'}
-        The same in a word: the `method` to pass to ``sample_posterior`` and
-        ``posterior_summary``.
-    asymmetry : float
-        How much the log posterior two standard deviations away from its mode falls short of a quadratic, or
-        exceeds it, as a share of it: the largest on both sides of the (at most five) directions in which most
-        information is missing. 0 where linear response is exact.
+        The same in a sentence.
+    recommendation : {'lrvb', 'exact'}
+        The `method` to pass to ``sample_posterior`` and ``posterior_summary``, where "auto" does not choose.
     mean_shift : ndarray of shape (D,)
         By how many LRVB standard deviations the exact posterior means are above `posterior_mean_`, to first
         order, by parameter in the order of `posterior_names_`.
     mean_shift_error : ndarray of shape (D,)
         Monte Carlo standard errors of `mean_shift`.
-    effective_share : float
-        Share of draws by linear response that importance weights would leave effective, from those of the
-        few draws by which the mean shift is computed.
+    log_ratio_variance : float
+        Variance of log p(X, theta) less the log density of draws by linear response, of these draws. 0 where
+        linear response is exact.
     names : ndarray of str of shape (D,)
         `posterior_names_`.
     is_of_occupied : ndarray of bool of shape (D,)
-        Whether each parameter is of a component that holds rows. The verdict, and the largest mean shift that
+        Whether each parameter is of a component that holds rows. The state, and the largest mean shift that
         is displayed, are about these.
     n_rows : float
         Rows, each as often as it counts.
@@ -76,15 +69,11 @@ class PosteriorCheck:
         low, with few rows by 0.2 nats where the error was 0.02.
     k_hat : float or None
         Shape of the tail of the importance weights (Pareto smoothing); 0 where the weights are so nearly
-        equal that it is noise. Above 0.7 importance sampling fails.
+        equal that it is noise. Above 0.7 the evidence is not reliable.
     effective_draws : float or None
         Number of draws from the exact posterior that the weighted ones are worth.
     reliable : bool or None
-        Whether importance sampling can be relied on, by `k_hat` and `effective_draws`.
-    mean, std : ndarray of shape (D,) or None
-        Posterior means and standard deviations by importance sampling, in the order of `posterior_names_`.
-    lower, upper : ndarray of shape (D,) or None
-        Ends of the central 95 % intervals by importance sampling.
+        Whether the evidence can be relied on, by `k_hat` and `effective_draws`.
 
     See Also
     --------
@@ -97,17 +86,16 @@ class PosteriorCheck:
     >>> X = load_iris().data[:, 2:]  # length and width of 150 petals
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> mixture.posterior_check(X, random_state=0)
-    PosteriorCheck: Trust linear response (means off by up to 0.02 sd, asymmetry 0.04).
-      asymmetry            0.04
-      largest mean shift   -0.02 +- 0.00 sd, of precision[1,x0,x1]
-      rows, parameters     150, 12
-      occupied components  2 of 2
+    PosteriorCheck: Linear response is good: sds within 10 %, means within 0.2 sd.
+      largest mean shift     +0.01 +- 0.00 sd, of mean[1,x1]
+      variance of log ratio  0.00
+      rows, parameters       150, 12
+      occupied components    2 of 2
     """
 
-    asymmetry: float
     mean_shift: NDArray[np.float64]
     mean_shift_error: NDArray[np.float64]
-    effective_share: float
+    log_ratio_variance: float
     names: NDArray[np.str_]
     is_of_occupied: NDArray[np.bool_]
     n_rows: float
@@ -121,57 +109,31 @@ class PosteriorCheck:
     k_hat: float | None = None
     effective_draws: float | None = None
     reliable: bool | None = None
-    mean: NDArray[np.float64] | None = None
-    std: NDArray[np.float64] | None = None
-    lower: NDArray[np.float64] | None = None
-    upper: NDArray[np.float64] | None = None
+
+    @property
+    def state(self) -> str:
+        """How good linear response is: "good", "rough" or "wrong"."""
+        return self._verdict.state
 
     @property
     def recommendation(self) -> str:
-        """What to use: "lrvb", "importance" or "gibbs"."""
-        n_empty, little_shift = self.n_components - self.n_occupied, _LITTLE_SHIFT
-        if self._rows_per_parameter < _FEW_ROWS:
-            little_shift *= 0.5
-        # The weights of empty components are uneven, however well the others are known.
-        is_near = n_empty > 0 or (
-            self.effective_share >= _MOSTLY_EFFECTIVE and self.asymmetry <= _LITTLE_ASYMMETRY
-        )
-        if is_near and self._largest_shift <= little_shift:
-            return "lrvb"
-        if self.reliable is not None:
-            return "importance" if self.reliable else "gibbs"
-        is_near = self._largest_shift <= _LARGE_SHIFT and self.asymmetry <= _LARGE_ASYMMETRY
-        return "importance" if is_near and not n_empty else "gibbs"  # NaN is not near.
+        """What to use: "lrvb" or "exact"."""
+        return "lrvb" if self.state == "good" else "exact"
 
     @property
     def verdict(self) -> str:
-        """The same in a sentence, with the reasons."""
-        recommendation, n_empty = self.recommendation, self.n_components - self.n_occupied
-        reasons = [f"means off by up to {self._largest_shift:.2f} sd, asymmetry {self.asymmetry:.2f}"]
-        empty = f"{n_empty} empty component{'s' * (n_empty > 1)}"
-        if recommendation == "lrvb":
-            whom = "linear response"
-            if n_empty:
-                whom += " for the components that hold rows"
-                reasons.append(f'{empty}, for whose parameters use method="gibbs"')
-            return f"Trust {whom} ({'; '.join(reasons)})."
-        if self._rows_per_parameter < _FEW_ROWS:
-            reasons.append(f"{self._rows_per_parameter:.0f} rows a parameter")
-        if self.reliable is False:
-            reasons.append("importance weights too uneven")
-        if n_empty:
-            reasons.append(empty)
-        if recommendation == "gibbs":
-            reasons.append("Gibbs sampling does not check its convergence")
-        return f'Use method="{recommendation}" ({"; ".join(reasons)}).'
+        """The state in a sentence."""
+        return self._verdict.sentence
+
+    @property
+    def _verdict(self):
+        # The variance is a sum over all parameters, and grows though each error bar stays as right as it is.
+        few = np.sqrt(max(1.0, self.is_of_occupied.sum() / _FEW_PARAMETERS))
+        return Verdict(self._largest_shift, self.log_ratio_variance / few)
 
     @property
     def _largest_shift(self):
         return float(np.abs(self.mean_shift[self.is_of_occupied]).max(initial=0.0))
-
-    @property
-    def _rows_per_parameter(self):
-        return self.n_rows / max(self.is_of_occupied.sum(), 1)
 
     def __repr__(self):
         width = max(len(name) for name, _ in self._lines())
@@ -192,12 +154,12 @@ class PosteriorCheck:
         """Names and values of what is displayed, pairs of str."""
         largest = int(np.argmax(np.where(self.is_of_occupied, np.abs(self.mean_shift), -1.0)))
         lines = [
-            ("asymmetry", f"{self.asymmetry:.2f}"),
             (
                 "largest mean shift",
                 f"{self.mean_shift[largest]:+.2f} +- {self.mean_shift_error[largest]:.2f} sd, "
                 f"of {self.names[largest]}",
             ),
+            ("variance of log ratio", f"{self.log_ratio_variance:.2f}"),
             ("rows, parameters", f"{self.n_rows:g}, {len(self.names)}"),
             ("occupied components", f"{self.n_occupied} of {self.n_components}"),
         ]
@@ -210,7 +172,7 @@ class PosteriorCheck:
             *lines,
             ("effective draws", f"{self.effective_draws:.0f} of {self.n_draws}"),
             ("k hat", f"{self.k_hat:.2f}"),
-            ("importance sampling", "reliable" if self.reliable else "not reliable"),
+            ("evidence", "reliable" if self.reliable else "not reliable"),
             ("log evidence bound", f"{self.log_evidence_bound:.2f} +- {self.log_evidence_bound_error:.2f}"),
             ("log evidence", evidence),
         ]
@@ -228,28 +190,22 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
     names : ndarray of str (D,)
     tracked : Tracked, through which the batches of draws are gone
     """
-    asymmetry = float(np.abs(asymmetries(sampler, rows)).max(initial=0.0))
     shifts, errors, log_ratios = mean_shifts(sampler, rows, random_state, PARAMETERS)
     found = {}
     if n_draws >= LEAST_DRAWS:
-        draws, weights = sampler.importance(rows, n_draws, random_state, tracked)
-        moments = [np.array(draws.moments(target)) for target in PARAMETERS]
-        ends = [draws.quantiles(target, [0.025, 0.975]) for target in PARAMETERS]
-        found["mean"], found["std"] = np.concatenate(moments, axis=1)
-        found["lower"], found["upper"] = np.concatenate(ends, axis=1)
+        parameters, weights = sampler.importance(rows, n_draws, random_state, tracked)
         found["log_evidence_bound"] = weights.log_evidence_bound
         found["log_evidence_bound_error"] = weights.log_evidence_bound_error
-        evidence = evidence_of_all_copies(draws.parameters, weights)
+        evidence = evidence_of_all_copies(parameters, weights)
         found["log_evidence"], found["log_evidence_error"] = evidence
         found["k_hat"], found["effective_draws"] = weights.k_hat, weights.effective_draws
         found["reliable"] = weights.are_reliable
     is_occupied = occupied(sampler.posterior.counts)
     theta = sampler.fitted.targets.theta
     return PosteriorCheck(
-        asymmetry=asymmetry,
         mean_shift=shifts,
         mean_shift_error=errors,
-        effective_share=float(np.exp(-np.var(log_ratios))),
+        log_ratio_variance=float(np.var(log_ratios)),
         names=names,
         is_of_occupied=np.concatenate([occupied(target.counts()) for target in theta]),
         n_rows=rows.total_weight,

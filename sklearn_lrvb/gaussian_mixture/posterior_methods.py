@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_lrvb.gaussian_mixture.arguments import CORRECTIONS, check_method, checked_targets, holding
+from sklearn_lrvb.gaussian_mixture.arguments import checked_method, checked_targets, holding
 from sklearn_lrvb.gaussian_mixture.fitted import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.sampling_methods import SamplingMethods
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_reading
@@ -282,10 +282,10 @@ class PosteriorMethods(SamplingMethods):
     def get_posterior_covariance(
         self,
         target: str | Sequence[str] = "all",
-        method: str = "lrvb",
+        method: str = "auto",
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        n_draws: int = 4000,
+        n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> NDArray[np.float64]:
         """Posterior covariance of some of the parameters.
@@ -297,25 +297,26 @@ class PosteriorMethods(SamplingMethods):
             'all' is log weights, means and precisions. Of matrices the unique entries are
             reported, in the order of `posterior_names_`; weights and covariances by the delta method.
 
-        method : {'lrvb', 'mean_field', 'sandwich', 'importance', 'gibbs'}, default='lrvb'
-            'lrvb': linear response (paper, Equation 11). 'mean_field': the covariance of q itself, in which
-            components and kinds of parameters are independent. 'sandwich': how much the posterior mean would
-            vary from one sample of rows to another, whatever distribution these come from: the sum over rows
-            of the squares of their weight influences, centred (the infinitesimal jackknife). 'importance' and
-            'gibbs': from draws that are corrected as in :meth:`sample_posterior`.
+        method : {'auto', 'lrvb', 'exact', 'mean_field', 'sandwich'}, default='auto'
+            'lrvb': linear response (paper, Equation 11). 'exact': the exact posterior, by draws. 'auto': the
+            first where it is good, and the second where not; all as in :meth:`sample_posterior`.
+            'mean_field': the covariance of q itself, in which components and kinds of parameters are
+            independent. 'sandwich': how much the posterior mean would vary from one sample of rows to
+            another, whatever distribution these come from: the sum over rows of the squares of their weight
+            influences, centred (the infinitesimal jackknife).
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, for 'sandwich', 'importance' and 'gibbs', and where a pickle was too large to
-            carry the matrix behind error bars.
+            The training rows, for 'sandwich', and for 'auto' and 'exact' as in :meth:`sample_posterior`; also
+            where a pickle was too large to carry the matrix behind error bars.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
-        n_draws : int, default=4000
-            Number of draws for 'importance' and 'gibbs', at least two.
+        n_draws : int, default=None
+            Number of draws of the exact posterior, at least; None is as many as it takes to converge.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of these draws, as in :meth:`sample_posterior`.
+            Seed of these draws; None takes draws that were made before, if there are any.
 
         Returns
         -------
@@ -345,7 +346,7 @@ class PosteriorMethods(SamplingMethods):
         >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> mixture.get_posterior_covariance("means").round(1)
+        >>> mixture.get_posterior_covariance("means", method="lrvb").round(1)
         array([[10. ,  0.3],
                [ 0.3,  5. ]])
         >>> mixture.get_posterior_covariance("means", method="mean_field").round(1)
@@ -353,24 +354,27 @@ class PosteriorMethods(SamplingMethods):
                [0. , 4.7]])
         """
         uncertainty = self._uncertainty
-        check_method(method, "mean_field", "sandwich")
+        method = checked_method(method, "mean_field", "sandwich")
         if method == "sandwich" and X is None:
             raise ValueError("method='sandwich' needs the training rows: pass X.")
         targets = checked_targets(target)
-        if method in CORRECTIONS:
-            return self._corrected(method, X, sample_weight, n_draws, random_state).covariance(targets)
-        rows = self._training_rows(X, sample_weight, uncertainty.fitted)
-        return uncertainty.covariance(targets, method, rows)
+        if method in ("mean_field", "sandwich"):
+            rows = self._training_rows(X, sample_weight, uncertainty.fitted)
+            return uncertainty.covariance(targets, method, rows)
+        answer = self._answer(method, X, sample_weight, random_state)
+        if answer.exact is None:
+            return uncertainty.covariance(targets, "lrvb", answer.rows)
+        return self._draws_of(answer, n_draws).covariance(targets)
 
     def posterior_summary(
         self,
         interval: float = 0.95,
         target: str | Sequence[str] = ("weights", "log_weights", "means", "precisions", "covariances"),
         min_count: float = 0.0,
-        method: str = "lrvb",
+        method: str = "auto",
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        n_draws: int = 4000,
+        n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> "pd.DataFrame":
         """Means, standard deviations and credible intervals of the parameters, as a table.
@@ -388,21 +392,21 @@ class PosteriorMethods(SamplingMethods):
         min_count : float, default=0.0
             Parameters of components with fewer expected rows are left out: 0.5 leaves out empty ones.
 
-        method : {'lrvb', 'importance', 'gibbs'}, default='lrvb'
-            'lrvb': linear response. 'importance' and 'gibbs': from draws that are corrected as in
-            :meth:`sample_posterior`, within its limits. :meth:`posterior_check` recommends one.
+        method : {'auto', 'lrvb', 'exact'}, default='auto'
+            Linear response, the exact posterior, or the first where it is good, as in
+            :meth:`sample_posterior`.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, which 'importance' and 'gibbs' need.
+            The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
-        n_draws : int, default=4000
-            Number of draws for 'importance' and 'gibbs', at least two.
+        n_draws : int, default=None
+            Number of draws of the exact posterior, at least; None is as many as it takes to converge.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of these draws.
+            Seed of these draws; None takes draws that were made before, if there are any.
 
         Returns
         -------
@@ -410,15 +414,15 @@ class PosteriorMethods(SamplingMethods):
             A row for every parameter, by names such as "weight[0]" and "covariance[0,x0,x1]", and the
             columns, all but the ratio in units of the parameter:
 
-            * mean, sd: posterior mean and standard deviation. The mean of a covariance is above
-              `covariances_`, the inverse of the mean precision, where its component has few rows.
+            * mean, sd: posterior mean and standard deviation. With few rows the mean of a covariance is above
+              `covariances_`, the inverse of the mean precision.
             * mean_field_sd: the standard deviation under q itself; ratio: sd over this one.
             * lower, upper: ends of the central interval, within the parameter's range.
 
-            It is displayed rounded; its numbers have all digits. ``summary.attrs["prior"]``, shown below the
-            table, is a sentence on whether the prior matters. The theory page "Error bars of the mixture" has
-            the distributions behind the intervals. (With next to no rows, mean and sd of covariances are
-            infinite or NaN; and a narrow interval of a very skew weight need not hold its mean.)
+            It is displayed rounded; its numbers have all digits. Below it ``summary.attrs["note"]`` says by
+            which method it is and how good, and ``summary.attrs["prior"]`` whether the prior matters. The
+            theory page "Error bars of the mixture" has the distributions behind the intervals. (With next to
+            no rows, mean and sd of covariances are infinite or NaN.)
 
         Raises
         ------
@@ -437,29 +441,32 @@ class PosteriorMethods(SamplingMethods):
 
         Examples
         --------
-        Mean short and long waits for a geyser, with 95 % intervals:
+        Mean lengths and widths of the petals of two kinds of irises, with 95 % intervals:
 
-        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> X = load_iris().data[:, 2:]  # centimetres
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> summary = mixture.posterior_summary(target="means")
         >>> for name, row in summary.iterrows():
-        ...     print(f"{name}: {row['mean']:.0f} minutes, {row['lower']:.0f} to {row['upper']:.0f}")
-        mean[0,x0]: 56 minutes, 50 to 62
-        mean[1,x0]: 81 minutes, 77 to 86
+        ...     print(f"{name}: {row['mean']:.2f} cm, {row['lower']:.2f} to {row['upper']:.2f}")
+        mean[0,x0]: 4.89 cm, 4.73 to 5.06
+        mean[0,x1]: 1.67 cm, 1.59 to 1.76
+        mean[1,x0]: 1.51 cm, 1.38 to 1.63
+        mean[1,x1]: 0.26 cm, 0.21 to 0.32
+        >>> print(summary.attrs["note"])
+        Linear response is good: sds within 10 %, means within 0.2 sd.
         """
         uncertainty = self._uncertainty
         targets = checked_targets(target)
-        check_method(method)
         require_interval(interval)
         holding(uncertainty.targets.posterior.counts, min_count)
         pd = required_pandas("posterior_summary")
         from sklearn_lrvb.reports.posterior_summary import PosteriorSummary, summary_rows
 
         uncertainty.require_sizes(targets)
-        margins_of = self._margins(targets, method, X, sample_weight, n_draws, random_state)
+        answer = self._answer(method, X, sample_weight, random_state)
+        margins_of = self._margins_of(answer, targets, n_draws)
         of_mean_field, parts = uncertainty.of_mean_field, []
         for name in targets:
             margins, mean_field = margins_of(name), uncertainty.margins(name, of_mean_field)
@@ -467,5 +474,6 @@ class PosteriorMethods(SamplingMethods):
             rows = summary_rows(labels, margins.mean, margins.deviation, mean_field.deviation, ends)
             parts.append(rows[uncertainty.targets[name].counts() >= min_count])
         summary = PosteriorSummary(pd.concat(parts))
+        summary.attrs["note"] = answer.note
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
         return summary

@@ -3,16 +3,20 @@
 They check their arguments here (`arguments`) and compute in `posterior_sampling`.
 """
 
-import functools
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.gaussian_mixture.arguments import CORRECTIONS, check_method, checked_number
+from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.arguments import checked_method, checked_number
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.posterior_check import LEAST_DRAWS, PosteriorCheck, checked_posterior
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import ExactPosterior, seconds_of_exact
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.reports import dataset, in_arviz, require_arviz
 from sklearn_lrvb.row_blocks import given_rows, require_table
@@ -22,6 +26,25 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+_MOST_SECONDS = 60.0  # That "auto" spends on the exact posterior without being asked.
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What answers a question about the posterior.
+
+    Attributes
+    ----------
+    exact : ExactPosterior, or None for linear response
+    rows : Rows, the training rows, or None where they are not known
+    note : str, a line that says which, and how good it is
+    """
+
+    exact: ExactPosterior | None
+    rows: Any
+    note: str
+
+
 class SamplingMethods(FittedAttributes):
     """Methods of `LRVBGaussianMixture` about draws of its posterior."""
 
@@ -29,11 +52,11 @@ class SamplingMethods(FittedAttributes):
         self,
         n_draws: int = 1,
         random_state: int | np.random.RandomState | None = None,
-        method: str = "lrvb",
+        method: str = "auto",
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> dict[str, NDArray[np.float64]]:
-        """Draws of the parameters by linear response, or corrected towards the exact posterior.
+        """Draws of the parameters: by linear response where that is good, and exact where not.
 
         Parameters
         ----------
@@ -43,18 +66,18 @@ class SamplingMethods(FittedAttributes):
         random_state : int, RandomState instance or None, default=None
             Seed of the draws, not the estimator's own; the same seed and fit give the same draws.
 
-        method : {'lrvb', 'importance', 'gibbs'}, default='lrvb'
-            'lrvb': linear response. 'importance': these draws are weighed by the exact posterior, and
-            resampled. 'gibbs': these draws are moved by steps of a Gibbs sampler; the slowest, and exact in
-            the limit of many steps. A rule chooses their number, and convergence is not checked.
-            :meth:`posterior_check` recommends one, and the guide "Can I trust these error bars?" compares
-            them.
+        method : {'auto', 'lrvb', 'exact'}, default='auto'
+            'lrvb': linear response. 'exact': the exact posterior, by Markov chains that run until the slowest
+            parameter has enough independent draws. That takes ten times as long as the fit where clusters are
+            clear, and up to a hundred times where they overlap. 'auto': linear response where
+            :meth:`posterior_check` calls it good or X is not known, and else the exact posterior, unless it
+            takes more than about a minute.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, which 'importance' and 'gibbs' need.
+            The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
-            The weights of X in the fit, where there were any. 'gibbs' takes whole numbers only.
+            The weights of X in the fit, where there were any.
 
         Returns
         -------
@@ -67,30 +90,32 @@ class SamplingMethods(FittedAttributes):
         ------
         ValueError
             Unknown method, `n_draws` is not a positive integer, X is not what the mixture was fitted to,
-            fitted arrays were changed since the fit, or the fit is no strict local optimum. With 'importance'
-            and 'gibbs' also: X is missing, or there is no exact posterior (``prior="flat"`` with several
-            components).
+            fitted arrays were changed since the fit, or the fit is no strict local optimum. With 'exact'
+            also: X is missing, or there is no exact posterior (``prior="flat"`` with several components).
         MemoryError
             The system is too large; the message names the size and the way out.
 
         Warns
         -----
         UserWarning
-            Importance weights are too uneven to be relied on, or draws left for another mode.
+            The chains of the exact posterior have not converged.
 
         See Also
         --------
-        posterior_check : Which method is needed.
+        posterior_check : How good linear response is.
         posterior_summary : Intervals of every parameter.
         sample : Draws of rows rather than of parameters.
 
         Notes
         -----
-        Weights and precisions come from the families of q, with the variances and correlations of linear
-        response, and means from normal distributions given the precisions. Where no row is ambiguous, as with
-        one component, these are draws of the exact posterior. The exact posterior has other modes, at least
-        one for every order of the components: 'importance' never sees those, and 'gibbs' warns where its
-        draws have left for one. (Theory page "Error bars of the mixture", draws.)
+        By linear response, weights and precisions come from the families of q, with its variances and
+        correlations, and means from normal distributions given the precisions. Where no row is ambiguous, as
+        with one component, these are draws of the exact posterior. (Theory page "Error bars of the mixture".)
+
+        The exact posterior has other modes, at least one for every order of the components. Draws get the
+        order of the fit back; chains that leave for quite another mode are left out, if the others suffice,
+        and the note of :meth:`posterior_summary` has their share. Draws of the exact posterior are kept: the
+        second question costs nothing. (Theory page "The exact posterior".)
 
         Examples
         --------
@@ -102,60 +127,109 @@ class SamplingMethods(FittedAttributes):
         >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> means = mixture.sample_posterior(4000, random_state=0)["means"]
+        >>> means = mixture.sample_posterior(4000, random_state=0, method="lrvb")["means"]
         >>> longer = means[:, 1, 0] - means[:, 0, 0]
         >>> print(f"{longer.mean():.0f} +- {longer.std():.0f}")
         25 +- 4
         """
         return self._drawn(n_draws, random_state, method, X, sample_weight).reported()
 
-    def _drawn(self, n_draws, random_state, method="lrvb", X=None, sample_weight=None):
+    def _drawn(self, n_draws, random_state, method="auto", X=None, sample_weight=None):
         """Draws of the posterior: DrawnParameters."""
-        sampler, rows = self._sampler_for(method, X, sample_weight)
-        n_draws, random_state = checked_number(n_draws), check_random_state(random_state)
-        draw = sampler.draws
-        if method != "lrvb":
-            draw = functools.partial(sampler.gibbs if method == "gibbs" else sampler.resampled, rows)
-        return self._tracked("sample_posterior", lambda tracked: draw(n_draws, random_state, tracked))
+        n_draws = checked_number(n_draws)
+        answer = self._answer(method, X, sample_weight, random_state)
+        random_state = check_random_state(random_state)
+        if answer.exact is None:
+            draw = PosteriorSampler(self._uncertainty).draws
+            return self._tracked("sample_posterior", lambda tracked: draw(n_draws, random_state, tracked))
+        drawn = self._tracked(
+            "sample_posterior", lambda tracked: answer.exact.at_least(n_draws, tracked)
+        ).parameters
+        some = random_state.permutation(len(drawn.draws))[:n_draws]
+        return DrawnParameters(drawn.posterior, drawn.origin, drawn.draws[some])
 
-    def _sampler_for(self, method, X, sample_weight):
-        """`PosteriorSampler`, and the training rows, which linear response does without."""
-        sampler = PosteriorSampler(self._uncertainty)
-        check_method(method)
-        rows = self._training_rows(X, sample_weight, sampler.fitted)
+    def _answer(self, method, X, sample_weight, random_state):
+        """Whether linear response answers, or the exact posterior: Answer."""
+        method = checked_method(method)
+        uncertainty = self._uncertainty
+        rows = self._training_rows(X, sample_weight, uncertainty.fitted)
         if method == "lrvb":
             if rows is not None:
-                self._uncertainty.source.check_training_rows(rows)
-            return sampler, rows
+                uncertainty.source.check_training_rows(rows)
+            known = uncertainty.check
+            note = "Linear response; posterior_check says how good it is." if known is None else known.verdict
+            return Answer(None, rows, note)
+        are_given = rows is not None
+        if not are_given:
+            rows = uncertainty.source.training_rows()
+        sampler = PosteriorSampler(uncertainty, rows)
+        if method == "exact":
+            if rows is None:
+                raise ValueError(
+                    "method='exact' needs the training rows: pass X. (Only up to 64 MiB of rows are kept "
+                    "in memory after a fit, and none in pickles.)"
+                )
+            return self._exact(sampler, sampler.checked_rows(rows), random_state)
         if rows is None:
-            raise ValueError(f"method={method!r} needs the training rows: pass X.")
-        return sampler, sampler.checked_rows(rows)
-
-    def _corrected(self, method, X, sample_weight, n_draws, random_state):
-        """Draws of the exact posterior for moments of it: WeightedDraws."""
-        sampler, rows = self._sampler_for(method, X, sample_weight)
-        if checked_number(n_draws) < 2:
-            raise ValueError(
-                "n_draws=1: one draw has neither a standard deviation nor a covariance. Ask for two draws or "
-                "more; 4000 are enough for 95 % intervals."
+            return Answer(None, None, "Linear response, not checked: pass X, the training rows, to check it.")
+        if are_given:
+            uncertainty.source.check_training_rows(rows)
+        reason = sampler.why_not_exact()
+        if reason is not None:
+            return Answer(None, rows, f"Linear response, not checked. {reason}")
+        if uncertainty.check is None:
+            uncertainty.check = self._check(sampler, rows, 0, np.random.RandomState(0))
+        check = uncertainty.check
+        if check.state == "good":
+            return Answer(None, rows, check.verdict)
+        seconds = seconds_of_exact(sampler.fitted.structure, rows.n_samples)
+        if seconds > _MOST_SECONDS and not uncertainty.exact:
+            return Answer(
+                None,
+                rows,
+                f"{check.verdict} The exact posterior would take about {seconds / 60.0:.0f} minutes: ask for "
+                'it by method="exact".',
             )
-        n_draws, random_state = int(n_draws), check_random_state(random_state)
-        return self._tracked(
-            "posterior_summary",
-            lambda tracked: sampler.weighted(method, rows, n_draws, random_state, tracked),
-        )
+        return self._exact(sampler, rows, random_state)
 
-    def _margins(self, targets, method, X, sample_weight, n_draws, random_state):
+    def _exact(self, sampler, rows, random_state):
+        """The exact posterior, kept by its seed: Answer. Without a seed, any that is kept will do."""
+        known = self._uncertainty.exact
+        seed = (
+            random_state if random_state is None or isinstance(random_state, Integral) else id(random_state)
+        )
+        if seed is None and known:
+            seed = next(reversed(known))
+        if seed not in known:
+            own_seed = int(check_random_state(random_state).randint(2**63, dtype=np.uint64))
+            known[seed] = self._tracked(
+                "exact_posterior", lambda tracked: ExactPosterior(sampler, rows, own_seed, tracked)
+            )
+            if not known[seed].has_converged:
+                warn_caller(known[seed].note)
+        return Answer(known[seed], rows, known[seed].note)
+
+    def _margins_of(self, answer, targets, n_draws):
         """The function from the name of one of some targets to its means, deviations and intervals."""
-        if method in CORRECTIONS:
-            return self._corrected(method, X, sample_weight, n_draws, random_state).margins
+        if answer.exact is not None:
+            return self._draws_of(answer, n_draws).margins
         uncertainty, information = self._uncertainty, None
-        rows = self._training_rows(X, sample_weight, uncertainty.fitted)
-        if method == "mean_field":
-            information = uncertainty.of_mean_field
-        elif rows is not None:
-            information = uncertainty.information(targets, rows)
+        if answer.rows is not None:
+            information = uncertainty.information(targets, answer.rows)
         return lambda name: uncertainty.margins(name, information)
+
+    def _draws_of(self, answer, n_draws):
+        """The draws of the exact posterior, all that were needed, or at least so many: ChainDraws."""
+        n_draws = 1 if n_draws is None else checked_number(n_draws)
+        return self._tracked("exact_posterior", lambda tracked: answer.exact.at_least(n_draws, tracked))
+
+    def _check(self, sampler, rows, n_draws, random_state):
+        return self._tracked(
+            "posterior_check",
+            lambda tracked: checked_posterior(
+                sampler, rows, n_draws, random_state, self.posterior_names_, tracked
+            ),
+        )
 
     def posterior_check(
         self,
@@ -164,11 +238,11 @@ class SamplingMethods(FittedAttributes):
         n_draws: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> PosteriorCheck:
-        """Whether the error bars of linear response can be trusted, and what to use where they cannot.
+        """How good the error bars of linear response are: good, rough or wrong.
 
         Linear response is a quadratic approximation of the log posterior. Where few rows or much overlap make
         the posterior skew, its error bars are too small. This looks at the exact posterior, for the price of
-        a few passes over the rows.
+        a few passes over the rows. The method "auto" of other questions asks it by itself.
 
         Parameters
         ----------
@@ -180,8 +254,7 @@ class SamplingMethods(FittedAttributes):
 
         n_draws : int, default=0
             Number of draws of importance sampling; 0 does without. From 100 on there are a closer bound on
-            the evidence and its estimate, and corrected means, standard deviations and intervals; 4000 are
-            enough for the verdict on them.
+            the evidence and its estimate; 4000 are enough as a rule.
 
         random_state : int, RandomState instance or None, default=None
             Seed of the draws, as in :meth:`sample_posterior`.
@@ -189,10 +262,10 @@ class SamplingMethods(FittedAttributes):
         Returns
         -------
         check : PosteriorCheck
-            Its display is a sentence and the numbers behind it. Its attributes are `verdict`,
-            `recommendation`, `asymmetry`, `mean_shift`, `mean_shift_error`, `effective_share`, `names`; with
-            draws `log_evidence_bound`, `log_evidence`, `log_evidence_error`, `k_hat`, `effective_draws`,
-            `reliable`, `mean`, `std`, `lower` and `upper`.
+            Its display is a sentence and the numbers behind it. Its attributes are `state`, `verdict`,
+            `recommendation`, `mean_shift`, `mean_shift_error`, `log_ratio_variance`, `names`; with draws
+            `log_evidence_bound`, `log_evidence`, `log_evidence_error`, `k_hat`, `effective_draws` and
+            `reliable`.
 
         Raises
         ------
@@ -205,14 +278,13 @@ class SamplingMethods(FittedAttributes):
 
         See Also
         --------
-        sample_posterior : Corrected draws.
-        posterior_summary : A table of corrected error bars.
+        sample_posterior : Draws, exact where that is needed.
+        posterior_summary : A table of error bars, exact where that is needed.
 
         Notes
         -----
-        The modes of the exact posterior that linear response does not reach are not seen. Where 'gibbs' is
-        recommended, its draws are exact in the limit of many steps, and their convergence is not checked.
-        (Theory page "The exact posterior".)
+        Modes of the exact posterior that linear response does not reach are not seen. (Theory page "The exact
+        posterior".)
 
         Examples
         --------
@@ -223,24 +295,21 @@ class SamplingMethods(FittedAttributes):
         >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> mixture.posterior_check(X, random_state=0).recommendation
-        'importance'
+        >>> mixture.posterior_check(X, random_state=0).state
+        'wrong'
         """
         if X is None:
             raise ValueError("posterior_check needs the training rows: pass X.")
-        sampler, rows = self._sampler_for("importance", X, sample_weight)
+        uncertainty = self._uncertainty
+        rows = self._training_rows(X, sample_weight, uncertainty.fitted)
+        sampler = PosteriorSampler(uncertainty, rows)
+        sampler.checked_rows(rows)
         if n_draws != 0 and checked_number(n_draws) < LEAST_DRAWS:
             raise ValueError(
                 f"n_draws={n_draws} are too few for importance sampling, whose diagnostics need "
                 f"{LEAST_DRAWS} or more. (a) Ask for 4000. (b) n_draws=0 checks without."
             )
-        random_state = check_random_state(random_state)
-        return self._tracked(
-            "posterior_check",
-            lambda tracked: checked_posterior(
-                sampler, rows, int(n_draws), random_state, self.posterior_names_, tracked
-            ),
-        )
+        return self._check(sampler, rows, int(n_draws), check_random_state(random_state))
 
     def to_arviz(
         self,
@@ -248,7 +317,7 @@ class SamplingMethods(FittedAttributes):
         sample_weight: ArrayLike | None = None,
         n_draws: int = 1000,
         random_state: int | np.random.RandomState | None = None,
-        method: str = "lrvb",
+        method: str = "auto",
     ) -> "xr.DataTree | arviz.InferenceData":
         """Draws of the posterior, and the log likelihood of every training row, for ArviZ.
 
@@ -269,8 +338,8 @@ class SamplingMethods(FittedAttributes):
         random_state : int, RandomState instance or None, default=None
             Seed of the draws, as in :meth:`sample_posterior`.
 
-        method : {'lrvb', 'importance', 'gibbs'}, default='lrvb'
-            Draws by linear response, or corrected ones, which need X, as in :meth:`sample_posterior`.
+        method : {'auto', 'lrvb', 'exact'}, default='auto'
+            Draws by linear response, or of the exact posterior, as in :meth:`sample_posterior`.
 
         Returns
         -------
@@ -320,7 +389,7 @@ class SamplingMethods(FittedAttributes):
         """
         sampler = PosteriorSampler(self._uncertainty)
         n_draws = checked_number(n_draws)
-        check_method(method)
+        checked_method(method)
         require_arviz()
         fitted = sampler.fitted
         if X is not None:

@@ -44,14 +44,18 @@ class PosteriorSummary(pd.DataFrame):
 
     def __repr__(self):
         width = pd.get_option("display.width") or 80
-        caption = textwrap.wrap(self.attrs.get("prior", ""), width)
-        return "\n".join([repr(self._displayed()), *([""] * bool(caption)), *caption])
+        lines = [line for caption in self._captions() for line in textwrap.wrap(caption, width)]
+        return "\n".join([repr(self._displayed()), *([""] * bool(lines)), *lines])
 
     def _repr_html_(self):
-        table, caption = self._displayed()._repr_html_(), self.attrs.get("prior", "")
-        if table is None or not caption:  # It is None where pandas' options ask for text.
-            return table
-        return f"{table}\n<p>{html.escape(caption)}</p>"
+        table = self._displayed()._repr_html_()
+        if table is None:  # pandas' options ask for text.
+            return None
+        return "\n".join([table, *(f"<p>{html.escape(caption)}</p>" for caption in self._captions())])
+
+    def _captions(self):
+        """What is said below the table: how good it is, and whether the prior matters; list of str."""
+        return [self.attrs[name] for name in ("note", "prior") if self.attrs.get(name)]
 
     def _displayed(self):
         """The rounded table; the numbers where the user has chosen a format for them, or changed columns."""

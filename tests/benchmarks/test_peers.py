@@ -133,7 +133,7 @@ def test_what_is_not_installed_is_left_out_and_it_is_said(monkeypatch, capsys):
     for name in ("NUTS, numpyro", "mclust + bootstrap", "Gibbs, bayesm"):
         assert f"{name} is left out: get {name}" in printed
         assert name not in {row["way"] for row in rows}
-    assert len(rows) == 7
+    assert len(rows) == 6
     text = peers.section([row | {"mode": "quick"} for row in rows])
     assert "No sampler was installed" in text
     assert "relative to those by the sandwich covariance" in text

@@ -1,5 +1,6 @@
 """What all displays have in common: scikit-learn's conventions, features by name, and how they print."""
 
+import copy
 import functools
 import pickle
 import sys
@@ -124,7 +125,7 @@ def test_every_covariance_type_is_drawn(display, covariance_type):
 
 
 def test_reprs_say_what_is_drawn():
-    estimator = of_type("full")
+    estimator = copy.deepcopy(of_type("full"))  # which nobody has checked yet
     reprs = {
         "ComponentDisplay: 2 of 2 components (0, 1) over x0 and x1; no rows": ComponentDisplay.from_estimator(
             estimator
@@ -132,8 +133,11 @@ def test_reprs_say_what_is_drawn():
         "InfluenceDisplay: d weight[0] / d weight of the point; 240 points over x0 and x1": (
             InfluenceDisplay.from_estimator(estimator, X, target="weights", perturb="weight")
         ),
-        "PosteriorIntervalDisplay: 90 % intervals of weights by LRVB and mean field; 1 panel, 2 parameters": (
-            PosteriorIntervalDisplay.from_estimator(estimator, target="weights", interval=0.9)
+        "PosteriorIntervalDisplay: 90 % intervals of weights by LRVB and mean field; 1 panel, 2 parameters. "
+        "Linear response; posterior_check says how good it is.": (
+            PosteriorIntervalDisplay.from_estimator(
+                estimator, target="weights", interval=0.9, methods=["lrvb", "mean_field"]
+            )
         ),
         "PosteriorStdDisplay: standard deviations of 2 weights by LRVB, mean field and a reference": (
             PosteriorStdDisplay.from_estimator(estimator, target="weights", reference=[1.0, 1.0])

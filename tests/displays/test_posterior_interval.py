@@ -33,12 +33,15 @@ def drawn_segments(display, method):
     return np.array(found)
 
 
+BOTH = ("lrvb", "mean_field")
+
+
 @each_covariance_type
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_ends_are_those_of_the_summary(covariance_type, target):
     estimator = of_type(covariance_type)
-    summary = estimator.posterior_summary(interval=0.8, target=target)
-    display = PosteriorIntervalDisplay.from_estimator(estimator, target=target, interval=0.8)
+    summary = estimator.posterior_summary(interval=0.8, target=target, method="lrvb")
+    display = PosteriorIntervalDisplay.from_estimator(estimator, target=target, interval=0.8, methods=BOTH)
     assert sorted(display.names) == sorted(summary.index)
     own = summary.loc[display.names]
     np.testing.assert_array_equal(display.lower["lrvb"], own["lower"])
@@ -55,7 +58,7 @@ def test_the_ends_are_those_of_the_summary(covariance_type, target):
 
 def test_mean_field_intervals_are_those_of_q():
     estimator = of_type("full")
-    display = PosteriorIntervalDisplay.from_estimator(estimator, target="means", interval=0.5)
+    display = PosteriorIntervalDisplay.from_estimator(estimator, target="means", interval=0.5, methods=BOTH)
     variances = np.diag(estimator.get_posterior_covariance("means", method="mean_field"))
     half = ndtri(0.75) * np.sqrt(variances).reshape(2, 2).T.ravel()  # by feature, then by component
     means = estimator.means_.T.ravel()
@@ -68,7 +71,10 @@ def test_there_is_a_panel_for_each_feature_and_a_row_for_each_component():
     rows = pd.DataFrame(three_blobs(), columns=names)
     estimator = mixture({}, n_components=3).fit(rows)
     display = PosteriorIntervalDisplay.from_estimator(
-        estimator, components=[2, 0], features=["height", 0, "width_of_the_very_long_kind"]
+        estimator,
+        components=[2, 0],
+        features=["height", 0, "width_of_the_very_long_kind"],
+        methods=BOTH,
     )
     labels = [panel.get_xlabel().replace("\n", "") for panel in display.axes_.flat]
     assert labels == ["height", "length", "width_of_the_very_long_kind"]
@@ -76,7 +82,7 @@ def test_there_is_a_panel_for_each_feature_and_a_row_for_each_component():
     leading = display.axes_[0, 0]
     assert [text.get_text() for text in leading.get_yticklabels()] == ["2", "0"]
     assert leading.get_ylim()[0] > leading.get_ylim()[1]  # from top to bottom
-    summary = estimator.posterior_summary(target="means")
+    summary = estimator.posterior_summary(target="means", method="lrvb")
     segments = drawn_segments(display, "lrvb")
     for panel, name in enumerate(labels):
         for row, k in enumerate((2, 0)):
@@ -114,7 +120,9 @@ def test_panels_of_several_targets_name_them():
 
 def test_panels_have_their_own_scales():
     units = np.array([1e-4, 1e5])
-    display = PosteriorIntervalDisplay.from_estimator(mixture({"reg_covar": 0.0}).fit(X * units))
+    display = PosteriorIntervalDisplay.from_estimator(
+        mixture({"reg_covar": 0.0}).fit(X * units), methods=BOTH
+    )
     for panel, segments in zip(display.axes_.flat, drawn_segments(display, "lrvb"), strict=True):
         extent = segments[:, 1].max() - segments[:, 0].min()
         assert 1.0 < np.ptp(panel.get_xlim()) / extent < 1.5
@@ -136,7 +144,7 @@ def test_empty_components_are_left_out_unless_they_are_named():
 def test_a_reference_is_drawn_beneath():
     estimator = of_type("full")
     ends = np.array([[-1.0, 1.0], [-2.0, 2.0], [-3.0, 3.0], [-4.0, 4.0]])  # of mean[0,x0], mean[0,x1], ...
-    display = PosteriorIntervalDisplay.from_estimator(estimator, features=[1], reference=ends)
+    display = PosteriorIntervalDisplay.from_estimator(estimator, features=[1], reference=ends, methods=BOTH)
     (drawn,) = drawn_segments(display, "reference")
     np.testing.assert_array_equal(drawn[:, :2], ends[[1, 3]])
     assert np.all(drawn[:, 2] > drawn_segments(display, "mean_field")[0, :, 2])
@@ -145,8 +153,12 @@ def test_a_reference_is_drawn_beneath():
 
 def test_the_training_rows_may_be_passed():
     estimator = of_type("full")
-    with_rows = PosteriorIntervalDisplay.from_estimator(estimator, X, target=["means", "covariances"])
-    without = PosteriorIntervalDisplay.from_estimator(estimator, target=["means", "covariances"])
+    with_rows = PosteriorIntervalDisplay.from_estimator(
+        estimator, X, target=["means", "covariances"], methods=BOTH
+    )
+    without = PosteriorIntervalDisplay.from_estimator(
+        estimator, target=["means", "covariances"], methods=BOTH
+    )
     for method in ("lrvb", "mean_field"):
         assert_equal_to_rounding(with_rows.lower[method], without.lower[method])
     for rows, weights in ((X + 1.0, None), (X, np.full(len(X), 2.0))):
@@ -189,7 +201,7 @@ def test_options_reach_the_intervals():
         ({"interval": 95}, "interval must be a probability above 0 and below 1, such as 0.95, got 95"),
         (
             {"methods": ["hmc"]},
-            r"methods must list one or more of lrvb, mean_field, importance, gibbs, got \['hmc'\]",
+            "method must be 'auto', 'lrvb', 'exact' or 'mean_field', got 'hmc'",
         ),
         ({"methods": "lrvb"}, "methods must list"),
         ({"methods": ["lrvb", "lrvb"]}, "methods must list"),
@@ -236,20 +248,21 @@ def test_the_legend_is_above_the_panels_and_leaves_them_alone():
         assert legend.y1 <= display.figure_.bbox.y1
 
 
-@pytest.mark.parametrize(
-    ("covariance_type", "method"), list(zip(COVARIANCE_TYPES, 2 * ("importance", "gibbs"), strict=True))
-)
-def test_corrected_intervals_are_those_of_the_corrected_summary(covariance_type, method):
+@each_covariance_type
+def test_exact_intervals_are_those_of_the_exact_summary(covariance_type):
     rows = overlapping(400)
     estimator = mixture({"covariance_type": covariance_type}).fit(rows)
-    asked = {"n_draws": 300, "random_state": 0}
-    summary = estimator.posterior_summary(target=["means", "weights"], method=method, X=rows, **asked)
+    summary = estimator.posterior_summary(target=["means", "weights"], method="exact", random_state=0)
     display = PosteriorIntervalDisplay.from_estimator(
-        estimator, rows, target=["means", "weights"], methods=["lrvb", method], **asked
+        estimator, rows, target=["means", "weights"], methods=["lrvb", "exact"], random_state=0
     )
     own = summary.loc[display.names]
-    np.testing.assert_array_equal(display.lower[method], own["lower"])
-    np.testing.assert_array_equal(display.upper[method], own["upper"])
-    np.testing.assert_array_equal(display.mean[method], own["mean"])
-    assert f"{method} sampling" in repr(display).lower()
-    plt.close(display.figure_)
+    np.testing.assert_array_equal(display.lower["exact"], own["lower"])
+    np.testing.assert_array_equal(display.upper["exact"], own["upper"])
+    np.testing.assert_array_equal(display.mean["exact"], own["mean"])
+    assert "by LRVB and exact" in repr(display)
+    assert summary.attrs["note"] in repr(display)
+    by_itself = PosteriorIntervalDisplay.from_estimator(estimator, target=["means", "weights"])
+    state = estimator.posterior_check(rows, random_state=0).state
+    assert list(by_itself.lower) == ["lrvb" if state == "good" else "exact", "mean_field"]
+    plt.close("all")

@@ -40,7 +40,7 @@ def require_arviz():
 def log_likelihood(estimator, X, **parameters):
     """The log likelihood that ArviZ gets, (n_draws, n_rows)."""
     require_arviz()
-    return estimator.to_arviz(X, **parameters).log_likelihood["X"].to_numpy()[0]
+    return estimator.to_arviz(X, method="lrvb", **parameters).log_likelihood["X"].to_numpy()[0]
 
 
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)
@@ -48,7 +48,7 @@ def test_weights_that_underflow_leave_the_log_likelihood_finite(weights):
     model = {"weight_concentration_prior_type": weights, "weight_concentration_prior": 5e-4}
     X = np.random.default_rng(0).normal(size=(30, 2))
     estimator = mixture(model, 3, init_params=np.repeat(np.eye(1, 3), 30, axis=0)).fit(X)
-    assert estimator.sample_posterior(200, random_state=0)["weights"].min() == 0.0
+    assert estimator.sample_posterior(200, random_state=0, method="lrvb")["weights"].min() == 0.0
     assert np.isfinite(log_likelihood(estimator, X, n_draws=200, random_state=0)).all()
 
 
@@ -71,7 +71,7 @@ def densities(model, draws, X):
 @catalogue
 def test_log_likelihoods_are_scipys(model):
     estimator, X = fitted(model), overlapping()
-    expected = densities(model, estimator.sample_posterior(4, random_state=1), X)
+    expected = densities(model, estimator.sample_posterior(4, random_state=1, method="lrvb"), X)
     values = log_likelihood(estimator, X, n_draws=4, random_state=1)
     np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-10)
 
@@ -116,8 +116,8 @@ def test_groups_hold_the_draws_by_name(covariance_type):
     require_arviz()
     X = pd.DataFrame(overlapping(), columns=["height", "width"])
     estimator = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0).fit(X)
-    draws = estimator.sample_posterior(6, random_state=3)
-    data = estimator.to_arviz(X, n_draws=6, random_state=3)
+    draws = estimator.sample_posterior(6, random_state=3, method="lrvb")
+    data = estimator.to_arviz(X, n_draws=6, random_state=3, method="lrvb")
     posterior = data.posterior
     assert dict(posterior.sizes)["chain"] == 1
     for name, values in draws.items():
@@ -138,15 +138,15 @@ def test_groups_hold_the_draws_by_name(covariance_type):
     assert posterior.attrs["inference_library"] == "sklearn-lrvb"
     groups = [group.strip("/") for group in getattr(data, "children", None) or data.groups()]
     assert groups == ["posterior", "log_likelihood", "observed_data"]
-    assert not hasattr(estimator.to_arviz(n_draws=2), "log_likelihood")
+    assert not hasattr(estimator.to_arviz(n_draws=2, method="lrvb"), "log_likelihood")
 
 
 def test_a_row_of_weight_two_is_the_row_twice():
     require_arviz()
     X, weights = overlapping(60), np.resize([1.0, 2.0, 0.0, 0.5], 60)
     estimator = mixture({}).fit(X, sample_weight=weights)
-    data = estimator.to_arviz(X, weights, n_draws=5, random_state=0)
-    expected = densities({}, estimator.sample_posterior(5, random_state=0), X) * weights
+    data = estimator.to_arviz(X, weights, n_draws=5, random_state=0, method="lrvb")
+    expected = densities({}, estimator.sample_posterior(5, random_state=0, method="lrvb"), X) * weights
     kept = weights > 0
     np.testing.assert_array_equal(data.log_likelihood["row"], np.flatnonzero(kept))
     np.testing.assert_allclose(data.log_likelihood["X"].to_numpy()[0], expected[:, kept], atol=1e-4)
@@ -160,7 +160,7 @@ def test_components_without_rows_count_by_their_weight(covariance_type):
     model, X = {"covariance_type": covariance_type, "reg_covar": 0.0}, overlapping(100)
     estimator = mixture(model, n_components=5).fit(X)
     assert estimator.n_occupied_ < 5
-    expected = densities(model, estimator.sample_posterior(20, random_state=0), X)
+    expected = densities(model, estimator.sample_posterior(20, random_state=0, method="lrvb"), X)
     values = log_likelihood(estimator, X, n_draws=20, random_state=0)
     np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-7)
 
@@ -224,7 +224,7 @@ def test_loo_of_arviz_takes_what_it_is_given():
     except ImportError:
         loo = pytest.importorskip("arviz").loo
     X = three_blobs(300)
-    data = mixture({}, n_components=3).fit(X).to_arviz(X, random_state=0)
+    data = mixture({}, n_components=3).fit(X).to_arviz(X, random_state=0, method="lrvb")
     result = loo(data, pointwise=True)
     by_row = result.elpd_i if hasattr(result, "elpd_i") else result.loo_i
     assert np.max(result.pareto_k) < 0.7
@@ -236,24 +236,24 @@ def test_bad_requests_are_refused():
     estimator, X = fitted(MODELS[0]), overlapping()
     for n_draws in (0, -1, 2.5, "10"):
         with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
-            estimator.to_arviz(n_draws=n_draws)
+            estimator.to_arviz(n_draws=n_draws, method="lrvb")
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-        estimator.to_arviz(X[:-1])
+        estimator.to_arviz(X[:-1], method="lrvb")
     with pytest.raises(ValueError, match="sample_weight goes with X"):
-        estimator.to_arviz(sample_weight=np.ones(len(X)))
+        estimator.to_arviz(sample_weight=np.ones(len(X)), method="lrvb")
     with pytest.raises(NotFittedError):
-        LRVBGaussianMixture().to_arviz()
+        LRVBGaussianMixture().to_arviz(method="lrvb")
     changed = copy.deepcopy(estimator)
     changed.means_ = changed.means_ + 1.0
     with pytest.raises(NotFittedError, match=r"Changed since the fit: means_\."):
-        changed.to_arviz()
+        changed.to_arviz(method="lrvb")
     message = r"240 rows under 10000000 draws takes 17.9 GiB; .* \(a\) Ask for fewer draws: n_draws=2236962\."
     with pytest.raises(MemoryError, match=message):
-        estimator.to_arviz(X, n_draws=10_000_000)
+        estimator.to_arviz(X, n_draws=10_000_000, method="lrvb")
 
 
 def test_without_arviz_it_says_how_to_get_it(monkeypatch):
     for name in ("arviz_base", "arviz"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r'pip install "sklearn-lrvb\[arviz\]"'):
-        fitted(MODELS[0]).to_arviz()
+        fitted(MODELS[0]).to_arviz(method="lrvb")

@@ -280,8 +280,10 @@ QUESTIONS = {
     "score_samples": lambda estimator: estimator.score_samples(overlapping(), return_std=True)[1],
     "predict_proba": lambda estimator: estimator.predict_proba(overlapping(), return_std=True)[1],
     "influence": lambda estimator: estimator.influence(overlapping()),
-    "sample_posterior": lambda estimator: estimator.sample_posterior(300, random_state=0)["means"],
-    "posterior_check": lambda estimator: estimator.posterior_check(overlapping(), None, 200, 0).std,
+    "sample_posterior": lambda estimator: estimator.sample_posterior(300, random_state=0, method="lrvb")[
+        "means"
+    ],
+    "posterior_check": lambda estimator: estimator.posterior_check(overlapping(), None, 200, 0).log_evidence,
 }
 
 

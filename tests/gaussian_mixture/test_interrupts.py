@@ -138,12 +138,15 @@ def test_an_interrupted_continuation_leaves_the_estimator_as_it_was(interrupted)
 QUESTIONS = {
     "posterior_std_": lambda estimator: estimator.posterior_std_,
     "posterior_covariance_": lambda estimator: estimator.posterior_covariance_,
-    "loo_score_samples": lambda estimator: estimator.loo_score_samples(overlapping(120)),
-    "influence": lambda estimator: estimator.influence(overlapping(120)),
-    "sample_posterior": lambda estimator: estimator.sample_posterior(9, random_state=0)["precisions"],
-    "posterior_check": lambda estimator: estimator.posterior_check(overlapping(120), None, 100, 0).std,
-    "gibbs": lambda estimator: estimator.sample_posterior(9, 0, "gibbs", overlapping(120))["means"],
-    "sandwich": lambda estimator: estimator.get_posterior_covariance("means", "sandwich", X=overlapping(120)),
+    "loo_score_samples": lambda estimator: estimator.loo_score_samples(overlapping(200)),
+    "influence": lambda estimator: estimator.influence(overlapping(200)),
+    "sample_posterior": lambda estimator: estimator.sample_posterior(9, random_state=0, method="lrvb")[
+        "precisions"
+    ],
+    "posterior_check": lambda estimator: estimator.posterior_check(overlapping(200), None, 100, 0).mean_shift,
+    "exact": lambda estimator: estimator.sample_posterior(9, 0, "exact", overlapping(200))["means"],
+    "more draws": lambda estimator: estimator.sample_posterior(999, 0, "exact", overlapping(200))["means"],
+    "sandwich": lambda estimator: estimator.get_posterior_covariance("means", "sandwich", X=overlapping(200)),
     "pickle": lambda estimator: pickle.loads(pickle.dumps(estimator)).means_std_,
 }
 
@@ -151,7 +154,7 @@ QUESTIONS = {
 @functools.cache
 def asked():
     """A fit, and the answers to all questions of it."""
-    fit = mixture({"solver": "coordinate_ascent", "n_jobs": 2}).fit(overlapping(120))
+    fit = mixture({"solver": "coordinate_ascent", "n_jobs": 2}).fit(overlapping(200))
     return fit, {name: question(copy.deepcopy(fit)) for name, question in QUESTIONS.items()}
 
 

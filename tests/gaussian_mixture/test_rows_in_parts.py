@@ -749,7 +749,7 @@ def test_rows_given_again_are_compared_and_no_more():
     begun = source.n_begun
     np.testing.assert_allclose(fit.predict(source), fit.predict(three_blobs()))
     of_question = source.n_begun - begun
-    fit.get_posterior_covariance("means", X=source)
+    fit.get_posterior_covariance("means", X=source, method="lrvb")
     # Rows that count are surveyed first, then compared with those of the fit.
     assert source.n_begun - begun - of_question == of_question + 1
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 import sklearn_lrvb
+from benchmarks.harness.inside import exact_posterior
 from benchmarks.rivals.standard_errors.bootstraps import Bootstrap, Mclust
 from benchmarks.rivals.standard_errors.gibbs import Gibbs
 from benchmarks.rivals.standard_errors.nuts import Nuts
@@ -49,11 +50,9 @@ class OursSampled:
     Attributes
     ----------
     name : str
-    method : {"importance", "gibbs"}
     """
 
     name: str
-    method: str
 
     def missing(self):
         return ""
@@ -62,36 +61,27 @@ class OursSampled:
         return f"sklearn-lrvb {sklearn_lrvb.__version__}"
 
     def standard_errors(self, task):
-        n_effective = task.effort.n_effective
         begin = process_time()
         mixture = task.prior.fitted(task.X)
         fit_seconds, begin = process_time() - begin, process_time()
-        if self.method == "importance":
-            n_draws = max(100, 4 * n_effective)  # With fewer there is no importance sampling.
-            check = mixture.posterior_check(task.X, n_draws=n_draws, random_state=0)
-            sds, effective = check.std, check.effective_draws
-        else:
-            n_draws = effective = n_effective
-            covariance = mixture.get_posterior_covariance(
-                method="gibbs", X=task.X, n_draws=n_draws, random_state=0
-            )
-            sds = np.sqrt(np.diag(covariance))
+        posterior = exact_posterior(mixture, task.X, 0)
+        covariance = mixture.get_posterior_covariance(method="exact", random_state=0)
+        effective = posterior.effective_draws
         thousand = (process_time() - begin) * 1000 / effective
         columns = {
-            "draws": n_draws,
-            "effective_size": float(effective),
+            "draws": len(posterior.draws),
+            "effective_size": effective,
             "sd_error": float((2.0 * effective) ** -0.5),
             "thousand_draws_seconds": float(thousand),
         }
-        return StandardErrors(sds, float(fit_seconds + thousand), columns)
+        return StandardErrors(np.sqrt(np.diag(covariance)), float(fit_seconds + thousand), columns)
 
 
 OURS = Ours("ours", "joint")
 WAYS = (
     OURS,
     Ours("ours, independent factors", "independent"),
-    OursSampled("ours + importance sampling", "importance"),
-    OursSampled("ours + Gibbs", "gibbs"),
+    OursSampled("ours, exact"),
     Bootstrap("GaussianMixture + bootstrap", GaussianMixture),
     Bootstrap("GaussianMixture + bootstrap, tol 1e-6", GaussianMixture, {"tol": 1e-6, "max_iter": 1000}),
     Bootstrap("BayesianGaussianMixture + bootstrap", BayesianGaussianMixture),

@@ -1,26 +1,34 @@
 """Factors of random precisions: smooth functions of normal variables, with their derivatives.
 
-A random precision in the frame of its group, T = L L' with E T = I, is made from a normal change B of the
-same shape, the response of the precision to linear response's normal coefficients. What is drawn is described
-by its *normal* (the change) and its *factor* (L). The density of T follows from that of B by the derivative
-of the one in the other.
+A random precision in the frame of its group, T = L L' with a mean near I, is made from a normal change B of
+the same shape, the response of the precision to linear response's normal coefficients. What is drawn is
+described by its *normal* (the change) and its *factor* (L). The density of T follows from that of B by the
+derivative of the one in the other.
 
-Precisions that are numbers have `GammaFactors`, and matrices `BartlettFactors`. A matrix T with E T = I is
-L L', L lower triangular. If T is a Wishart matrix with nu degrees of freedom, divided by nu, then the entries
-of L are independent,
+Precisions that are numbers have `GammaFactors`, and matrices `BartlettFactors`, with L upper triangular. Then
+column j of L is a regression on earlier coordinates: with y ~ N(0, T^-1) and z_j standard normal,
 
-    L_ij ~ N(0, 1/nu) for j < i,        L_ii^2 ~ chi^2_{nu - i} / nu,      i = 0, 1, ...
+    L_jj y_j = z_j - sum_{i<j} L_ij y_i.
 
-Linear response gives a normal change B of T, with variances s_ij. To first order L_ij is B_ij for j < i, and
-L_ii^2 makes up the rest of T_ii, which is to have mean 1 and variance s_ii: a gamma variable with
+If T is a Wishart matrix with nu degrees of freedom, divided by nu, then the entries of L are independent
+(Bartlett),
 
-    mean 1 - sum_{j<i} s_ij,        variance s_ii - 2 sum_{j<i} s_ij^2,
+    L_ij ~ N(0, 1/nu) for i < j,        L_jj^2 ~ chi^2_{nu - (P - 1 - j)} / nu,      j = 0, 1, ...
 
-which is chi^2_{nu - i}/nu at a Wishart's own s_ij = 1/nu, s_ii = 2/nu.
+Linear response gives a normal change B of T, with variances s_ij, and the relative variance r_j of the
+variance of feature j. Where values are hidden, 2/s_jj, 1/s_ij and 2/r_j are the numbers of rows (the prior's
+included) that tell the residual variance 1/L_jj^2, the coefficient L_ij, and the variance of a feature. Rows
+that show feature j but hide i are the share kappa_ij of the latter. They tell the residual variance together
+with the variance that y_i explains: the larger L_ij, the less is left. So
 
-The inverse of T = L L' follows from that of L, whose entries below the diagonal are sums of products with the
-independent L_ij. Their mean squares, E (L^-1)_ij^2, are the inverse of the matrix diag(g) - (s_ij, j < i), in
-which g_i = 1 / E(1/L_ii^2) is the harmonic mean of a pivot.
+    L_ij = B_ij,        L_jj^2 = t_j (1 + sum_{i<j} kappa_ij L_ij^2),        kappa_ij = 1 - r_j / (2 s_ij),
+
+where t_j is a quantile of a gamma variable, in place of the normal B_jj, with
+
+    mean m_j = 1 - (P - 1 - j) r_j / 2,        variance m_j s_jj.
+
+A Wishart matrix has s_ij = 1/nu and s_jj = r_j = 2/nu, so that L is Bartlett's. The inverse map is
+B_ij = L_ij, and B_jj by the gamma distribution function of t_j = L_jj^2 / (1 + sum_{i<j} kappa_ij L_ij^2).
 """
 
 from abc import ABC, abstractmethod
@@ -31,6 +39,7 @@ import numpy as np
 from sklearn_lrvb.exponential_families.special_functions import (
     SMALLEST_GAMMA,
     gamma_quantile,
+    normal_of_gamma,
     stirling_remainder,
 )
 
@@ -38,26 +47,19 @@ _LOG_2_PI = np.log(2.0 * np.pi)
 
 
 class RandomFactors(ABC):
-    """Factors L of random precisions L L' in their own frames, which have the mean I.
+    """Factors L of random precisions L L' in their own frames; the mean is I where no value is hidden.
 
     Arrays are (n, S, ...) for n draws, S precision groups, and the shape of a structure's statistic.
 
     Parameters
     ----------
-    deviations : (S, ...), standard deviations of the changes, and of the precisions
+    deviations : (S, ...), standard deviations of the changes
     degrees_of_freedom : (S,), c
-
-    Attributes
-    ----------
-    mean_square_map : (S, ...)
-        A with E(v) = A' E(w), where w are the squares of the entries of L^-T u and v those of independent u
-        with the mean 0: how large u has to be for L^-T u to have given variances.
+    relative_variances : (S, P) or (S, Q), of the features' variances, by linear response
     """
 
-    mean_square_map: np.ndarray
-
     @abstractmethod
-    def __init__(self, deviations, degrees_of_freedom):
+    def __init__(self, deviations, degrees_of_freedom, relative_variances):
         pass
 
     @staticmethod
@@ -79,6 +81,10 @@ class RandomFactors(ABC):
     @abstractmethod
     def factors(self, changes):
         """Factors of normal changes with mean 0, (n, S, ...)."""
+
+    @abstractmethod
+    def changes(self, factors):
+        """The normal changes of given factors, (n, S, ...): the inverse of `factors`."""
 
     @abstractmethod
     def log_derivatives(self, changes, factors):
@@ -122,14 +128,13 @@ class GammaVariables:
         """t at b, (n, ...)."""
         return gamma_quantile(normals / self.scale, self.mean, self.deviation)
 
+    def normals(self, values):
+        """b at t, (n, ...)."""
+        return self.scale * normal_of_gamma(values, self.mean, self.deviation)
+
     @property
     def _shape(self):
         return np.square(self.mean / self.deviation)
-
-    @property
-    def harmonic_mean(self):
-        """1 / E(1/t), or a number below zero where that is infinite, (...)."""
-        return self.mean - np.square(self.deviation) / self.mean
 
     def log_derivatives(self, normals, values):
         """log dt/db, by the densities of b and t: (n, ...)."""
@@ -155,10 +160,9 @@ class GammaVariables:
 class GammaFactors(RandomFactors):
     """Square roots of gamma variables, (n, S, Q)."""
 
-    def __init__(self, deviations, degrees_of_freedom):
-        del degrees_of_freedom
+    def __init__(self, deviations, degrees_of_freedom, relative_variances):
+        del degrees_of_freedom, relative_variances
         self._variables = GammaVariables(deviations, np.ones_like(deviations), deviations)
-        self.mean_square_map = self._variables.harmonic_mean
 
     @staticmethod
     def wishart(generator, degrees_of_freedom, inverse_scales):
@@ -168,6 +172,9 @@ class GammaFactors(RandomFactors):
     def factors(self, changes):
         return np.sqrt(self._variables.values(changes))
 
+    def changes(self, factors):
+        return self._variables.normals(np.square(factors))
+
     def log_derivatives(self, changes, factors):
         return self._variables.log_derivatives(changes, np.square(factors)).sum(axis=(1, 2))
 
@@ -176,11 +183,8 @@ class GammaFactors(RandomFactors):
         return self._variables.slopes(changes, np.square(factors), slopes_of_logs)
 
 
-# Least mean of a pivot L_ii^2, relative to its mean under Bartlett's own decomposition.
+# Least mean of t_j, relative to its mean under a Wishart distribution.
 _LEAST_RELATIVE_PIVOT = 0.5
-# The same for the harmonic mean, of a pivot with the variance of the whole diagonal entry. Where many values
-# are hidden it would fall to zero, and the inverses of the matrices would have no mean.
-_LEAST_RELATIVE_HARMONIC_MEAN = 0.75
 # Least pivot, relative to the squares of its row: smaller ones are raised to it, because L L' would be
 # singular to working precision. Only components without rows are drawn so wide, and the likelihood of the
 # rows does not depend on how wide. So a ratio of densities is nearly the same at the raised pivot.
@@ -188,71 +192,58 @@ _SMALLEST_PIVOT = 1e-12
 
 
 class BartlettFactors(RandomFactors):
-    """Lower triangular factors, with a positive diagonal, of random matrices.
+    """Upper triangular factors, with a positive diagonal, of random matrices: (n, S, P, P)."""
 
-    The matrices have the mean I, and nearly these standard deviations. Arrays are (n, S, P, P).
-
-    Parameters
-    ----------
-    deviations : (S, P, P), standard deviations of the changes
-    degrees_of_freedom : (S,), nu
-
-    Notes
-    -----
-    With few points, or many hidden values, the squares left of the diagonal can account for nearly all of a
-    diagonal entry's mean or variance. The row is then scaled down, so that L_ii^2 keeps at least half of its
-    mean under a Wishart distribution, (nu - i)/nu, and most of its harmonic mean. This does not change the
-    mean I and the variances on the diagonal; the variances off the diagonal become too small.
-    """
-
-    def __init__(self, deviations, degrees_of_freedom):
-        variances = np.square(deviations)
-        diagonal, below = np.einsum("spp->sp", variances), np.tril(variances, -1)
-        self._scale = _row_scale(diagonal, below, degrees_of_freedom)
-        below *= self._scale[:, :, None]
-        self._pivots = GammaVariables(
-            np.sqrt(diagonal),
-            1.0 - below.sum(axis=2),
-            np.sqrt(diagonal - 2.0 * np.square(below).sum(axis=2)),
-        )
-        self.mean_square_map = -below
-        _diagonal(self.mean_square_map)[...] = self._pivots.harmonic_mean
-
-        rows = np.arange(deviations.shape[1])
-        self._later_rows = rows[::-1].astype(float)  # P - 1 - i
-        self._log_scale = 0.5 * (rows * np.log(self._scale)).sum(
-            axis=1
-        )  # log|dL_ij/dB_ij| below the diagonal
+    def __init__(self, deviations, degrees_of_freedom, relative_variances):
+        variances, place = np.square(deviations), np.arange(deviations.shape[1])
+        later = place[::-1]  # P - 1 - j
+        least = _LEAST_RELATIVE_PIVOT * (1.0 - later / degrees_of_freedom[:, None])
+        means = np.maximum(1.0 - 0.5 * later * relative_variances, least)
+        spreads = _diagonal(deviations)
+        self._variables = GammaVariables(spreads, means, np.sqrt(means) * spreads)
+        shares = np.maximum(1.0 - 0.5 * relative_variances[:, None, :] / variances, 0.0)
+        self._hidden_shares = np.triu(shares, 1)  # kappa
+        self._earlier = place.astype(float)
 
     @staticmethod
     def wishart(generator, degrees_of_freedom, inverse_scales):
-        size = inverse_scales.shape[-1]
-        factors = np.tril(generator.standard_normal(inverse_scales.shape), -1)
-        halves = 0.5 * (degrees_of_freedom[..., None] - np.arange(size))
-        _diagonal(factors)[...] = np.sqrt(2.0 * gamma_draws(generator, halves))
-        # The inverse scale is R R' with R upper triangular, by Cholesky's decomposition in reversed order, so
-        # that R^-T is lower triangular.
-        reverse = slice(None, None, -1)
-        upper = np.linalg.cholesky(inverse_scales[..., reverse, reverse])[..., reverse, reverse]
-        return _regular(np.linalg.solve(upper.swapaxes(-1, -2), factors))
+        later = np.arange(inverse_scales.shape[-1])[::-1]
+        factors = np.triu(generator.standard_normal(inverse_scales.shape), 1)
+        shapes = 0.5 * (degrees_of_freedom[..., None] - later)
+        _diagonal(factors)[...] = np.sqrt(2.0 * gamma_draws(generator, shapes))
+        upper = np.linalg.cholesky(inverse_scales).swapaxes(-1, -2)
+        return _regular(np.linalg.solve(upper, factors))
 
     def factors(self, changes):
-        factors = np.tril(changes, -1) * np.sqrt(self._scale)[:, :, None]
-        _diagonal(factors)[...] = np.sqrt(self._pivots.values(_diagonal(changes)))
+        factors = np.triu(changes, 1)
+        pivots = self._variables.values(_diagonal(changes)) * self._total_variances(factors)
+        _diagonal(factors)[...] = np.sqrt(pivots)
         return _regular(factors)
 
+    def _total_variances(self, factors):
+        """1 + sum_{i<j} kappa_ij L_ij^2, (n, S, P)."""
+        return 1.0 + np.einsum("sij,nsij->nsj", self._hidden_shares, np.square(factors))
+
+    def changes(self, factors):
+        changes = np.triu(factors, 1)
+        totals = self._total_variances(changes)
+        changes += changes.swapaxes(-1, -2)
+        _diagonal(changes)[...] = self._variables.normals(np.square(_diagonal(factors)) / totals)
+        return changes
+
     def log_derivatives(self, changes, factors):
-        pivots = np.square(_diagonal(factors))
-        found = self._pivots.log_derivatives(_diagonal(changes), pivots)
-        found += 0.5 * self._later_rows * np.log(pivots)  # |dT/d(L_ij, L_ii^2)| = prod_i L_ii^(P - 1 - i)
-        return (found.sum(axis=2) + self._log_scale).sum(axis=1)
+        pivots, totals = np.square(_diagonal(factors)), self._total_variances(factors)
+        found = self._variables.log_derivatives(_diagonal(changes), pivots / totals) + np.log(totals)
+        found += 0.5 * self._earlier * np.log(pivots)  # |dT/d(L_ij, L_jj^2)| = prod_j L_jj^j
+        return found.sum(axis=(1, 2))
 
     def slopes(self, changes, factors, slopes_of_factors):
-        pivots = np.square(_diagonal(factors))
-        slopes = np.tril(slopes_of_factors, -1) * np.sqrt(self._scale)[:, :, None]
+        pivots, totals = np.square(_diagonal(factors)), self._total_variances(factors)
+        of_logs = 0.5 * (_diagonal(factors) * _diagonal(slopes_of_factors) + self._earlier)  # log L_jj^2
+        of_totals = (2.0 * (of_logs + 1.0) / totals)[..., None, :]
+        slopes = np.triu(slopes_of_factors, 1) + of_totals * self._hidden_shares * factors
         slopes += slopes.swapaxes(-1, -2)
-        of_logs = 0.5 * (_diagonal(factors) * _diagonal(slopes_of_factors) + self._later_rows)
-        _diagonal(slopes)[...] = self._pivots.slopes(_diagonal(changes), pivots, of_logs)
+        _diagonal(slopes)[...] = self._variables.slopes(_diagonal(changes), pivots / totals, of_logs)
         return slopes
 
 
@@ -267,26 +258,3 @@ def _regular(factors):
     diagonal = _diagonal(factors)
     diagonal[...] = np.maximum(diagonal, np.sqrt(_SMALLEST_PIVOT * squares))
     return factors
-
-
-def _row_scale(diagonal, below, degrees_of_freedom):
-    """Factor of the variances left of the diagonal, row by row, (S, P): 1 except with little information."""
-    row = np.arange(diagonal.shape[1])
-    own_pivot = (1.0 - row / degrees_of_freedom[:, None])[:, 1:]
-    scale, variance = np.ones_like(diagonal), diagonal[:, 1:]
-    first, second = below.sum(axis=2)[:, 1:], np.square(below).sum(axis=2)[:, 1:]
-    largest = 1.0 - _LEAST_RELATIVE_PIVOT * own_pivot
-    of_mean = largest / first
-    of_variance = np.sqrt(0.5 * largest * variance / second)
-    largest_scale = np.minimum(1.0, np.minimum(of_mean, of_variance))
-    # The pivot's mean m = 1 - x first has a harmonic mean of at least `least` if m (m - least) >= variance
-    # - 2 x^2 second: at the largest scale x, as for a Wishart matrix, or else up to the smaller root of a
-    # quadratic.
-    least = _LEAST_RELATIVE_HARMONIC_MEAN * own_pivot - variance
-    mean = 1.0 - largest_scale * first
-    is_large = mean * (mean - least) >= variance - 2.0 * np.square(largest_scale) * second
-    slope, constant = 0.5 * (2.0 - least) * first, np.maximum(1.0 - variance - least, 0.0)
-    discriminant = np.square(slope) - (np.square(first) + 2.0 * second) * constant
-    root = constant / (slope + np.sqrt(np.maximum(discriminant, 0.0)))
-    scale[:, 1:] = np.where(is_large, largest_scale, np.minimum(largest_scale, root))
-    return scale

@@ -260,10 +260,6 @@ class CovarianceStructure(ABC):
         """Each component's map of its vector: (S, ...) or (n, S, ...), (..., K, P) -> (..., K, P)."""
 
     @abstractmethod
-    def triangular(self, maps):
-        """Lower triangular L with positive diagonal and L L' = M M', (n, ...) -> (n, ...)."""
-
-    @abstractmethod
     def congruence(self, maps, statistics):
         """M s M', the statistic of the mapped vectors: (S, ...), (..., S, ...) -> (..., S, ...)."""
 
@@ -653,11 +649,6 @@ class MatrixStructure(CovarianceStructure):
             return (vectors.swapaxes(-1, -2) @ others)[..., None, :, :]
         return vectors[..., :, None] * others[..., None, :]
 
-    def triangular(self, maps):
-        """By QR decompositions, which keep digits of nearly singular M: (n, P, P) -> (n, P, P)."""
-        factors = np.linalg.qr(self.transposed(maps), mode="r").swapaxes(-1, -2)
-        return factors * np.copysign(1.0, self.diagonal(factors))[..., None, :]
-
     def congruence(self, maps, statistics):
         """M s M': (S, P, P), (..., S, P, P) -> (..., S, P, P)."""
         return maps @ statistics @ maps.swapaxes(-1, -2)
@@ -854,10 +845,6 @@ class ScaleStructure(CovarianceStructure):
     def transformed(self, maps, vectors):
         """Every component's scaled vector: (K, Q), (..., K, P) -> (..., K, P)."""
         return maps * vectors
-
-    def triangular(self, maps):
-        """The maps unchanged, (n, Q)."""
-        return maps
 
     def congruence(self, maps, statistics):
         """Statistics of scaled vectors: (K, Q), (..., K, Q) -> (..., K, Q)."""

@@ -9,11 +9,10 @@ Each response becomes a quantile of q's own family (a Gaussian copula):
   logit of a Beta(s a, s b) variable with this variance; s = 1 where no information is missing;
 * precisions through Bartlett's factors L or as gamma variables (`random_factors`), in the frame where they
   are the identity on average;
-* means given the precisions, mu = m + W^-1 L^-T S u, so that they have the tails of Student's t. The scale S
-  is a diagonal matrix that makes the variances of mu those of linear response and of Student's excess.
+* means given the precisions, mu = m + W^-1 L^-T u, so that they have the tails of Student's t.
 
-Where no information is missing, as with one component without holes, S = I, and these are draws of the exact
-posterior. Otherwise the means of means, and both moments of weights and precisions, have relative errors of
+Where no information is missing, as with one component without holes, these are draws of the exact posterior.
+Otherwise the means of means, and both moments of weights and precisions, have relative errors of
 order 1/N_k.
 
 *Their density.* The responses g = (l, u, B) of a draw are normal, N(0, Sigma_g), with
@@ -35,12 +34,12 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_solve, eigh, solve_triangular
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, polygamma
 
 from sklearn_lrvb.exponential_families.dirichlet import log_partition
-from sklearn_lrvb.exponential_families.special_functions import log_beta_quantile_pair
+from sklearn_lrvb.exponential_families.special_functions import log_beta_quantile_pair, normal_of_log_beta
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import variance
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated, gram_root
 
 
@@ -51,7 +50,7 @@ class ParameterDraws:
     Attributes
     ----------
     log_stick, log_rest : (n, B), log v and log(1 - v)
-    factors : (n, S, ...), L, lower triangular or the square roots of numbers
+    factors : (n, S, ...), L, upper triangular or the square roots of numbers
     scaled_means : (n, K, P), u
     """
 
@@ -112,15 +111,14 @@ class DrawnParameters:
 
     @cached_property
     def _inverse_factors(self):
-        factors = self.draws.factors
+        factors = self._structure.transposed(self.draws.factors)
         return self._structure.whiteners(factors.reshape(-1, *factors.shape[2:])).reshape(factors.shape)
 
     @property
     def means(self):
         """mu = m + W^-1 L^-T u, (n, K, P)."""
         structure, posterior = self._structure, self.posterior
-        back = structure.transposed(self._inverse_factors)
-        in_frames = structure.transformed(back, self.draws.scaled_means)
+        in_frames = structure.transformed(self._inverse_factors, self.draws.scaled_means)
         return (
             self.origin
             + posterior.centred_means
@@ -139,8 +137,7 @@ class DrawnParameters:
     def covariances(self):
         """Lambda^-1, in the shape of the attribute."""
         structure = self._structure
-        back = structure.transposed(self._inverse_factors)
-        return self._squared(structure.composed(self.posterior.covariance_cholesky, back))
+        return self._squared(structure.composed(self.posterior.covariance_cholesky, self._inverse_factors))
 
     def _squared(self, factors):
         """The matrices L L' of factors L, exactly symmetric: (n, S, ...) -> (n, *shape of the attribute)."""
@@ -161,7 +158,6 @@ class DrawnParameters:
         return structure.unique_entries(structure.by_group(values))
 
 
-_LEAST_SQUARED_SCALE = 0.25  # Of means, where nearly all of their variance would be that of the precisions.
 _NEWTON_STEPS = 30  # More steps than `beta_size` needs, because they converge quadratically.
 
 
@@ -225,29 +221,16 @@ class PosteriorCopula:
         """The draws of some responses, (n, n_responses) -> ParameterDraws."""
         logits, linear, changes = self.split(responses)
         log_sticks = log_beta_quantile_pair(logits / self.logit_deviations, *self.beta_parameters)
-        factors = self.random_factors.factors(changes)
-        return ParameterDraws(*log_sticks, factors, self.mean_scale * linear)
+        return ParameterDraws(*log_sticks, self.random_factors.factors(changes), linear)
 
-    @cached_property
-    def _deviations(self):
-        """Standard deviations of the coefficients, (D,)."""
-        return self._information.deviations
-
-    # Means.
-
-    @cached_property
-    def mean_scale(self):
-        """The diagonal of S, (K, P)."""
-        posterior, structure = self._posterior, self._structure
-        own = np.square(self._deviations[self.targets["means"].coordinates()])
-        own = own.reshape(posterior.centred_means.shape)
-        student = structure.wisharts.mean_excess_factor(posterior.effective_degrees_of_freedom)
-        student = structure.per_component(student)[:, None]
-        back = structure.transposed(self.random_factors.mean_square_map)
-        needed = structure.transformed(back, own + student / posterior.mean_precision[:, None])
-        # A variance that is infinite (an excess of 0) or mostly due to the tails says little about the bulk.
-        describes_bulk = (student > 0.0) & (student < 1.0)
-        return np.sqrt(np.where(describes_bulk, np.maximum(needed / own, _LEAST_SQUARED_SCALE), 1.0))
+    def responses_of(self, draws):
+        """The responses of some draws, the inverse of `draws`: (n, n_responses)."""
+        structure, n_draws = self._structure, len(draws)
+        normals = normal_of_log_beta(draws.log_stick, draws.log_rest, *self.beta_parameters)
+        quadratic = -structure.entries(self.random_factors.changes(draws.factors))
+        quadratic /= structure.own_precision_scale
+        parts = (normals * self.logit_deviations, draws.scaled_means, quadratic)
+        return np.hstack([part.reshape(n_draws, -1) for part in parts])
 
     # Weights.
 
@@ -277,17 +260,20 @@ class PosteriorCopula:
     @cached_property
     def random_factors(self):
         """`RandomFactors` of the precisions, by their standard deviations in their own frames."""
-        structure, coordinates = self._structure, self.targets["precisions"].coordinates()
-        deviations = self._deviations[coordinates].reshape(structure.n_groups, structure.n_quadratic)
+        structure, variances = self._structure, self.targets["covariances"]
+        deviations = self._information.deviations[self.targets["precisions"].coordinates()]
+        deviations = deviations.reshape(structure.n_groups, structure.n_quadratic)
+        of_features = variances.on_diagonal()
+        relative = np.sqrt(variance(variances, self._information)[of_features])
+        relative /= variances.flat_value()[of_features]
         return structure.random_factors_type(
             np.abs(structure.own_precision_response(deviations)),
             self._posterior.effective_degrees_of_freedom,
+            np.square(relative).reshape(structure.n_groups, -1),
         )
 
 
 _LOG_2_PI = math.log(2.0 * math.pi)
-_LANCZOS_FROM_SIZE = 500  # Responses from which on Lanczos' method finds the largest inflations faster.
-_LANCZOS_TOLERANCE = 1e-6  # Relative error of such a direction; that of its inflation is the square.
 
 
 class CopulaDensity:
@@ -309,46 +295,29 @@ class CopulaDensity:
         self._structure = structure = posterior.structure
         self.root = cholesky_equilibrated(_response_covariance(copula, structure, covariance))
         log_scale = np.log(structure.own_precision_scale).sum() * structure.n_groups
-        log_scale += np.log(copula.mean_scale).sum()
         self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
 
-    def log_density(self, responses, draws):
+    def log_density(self, normals, responses, draws):
         """Log density, (n,).
 
         Parameters
         ----------
-        responses : (n, n_responses)
+        normals : (n, n_responses), standard normal e
+        responses : (n, n_responses), of `responses` at e
         draws : ParameterDraws, the copula's draws of these
         """
         logits, _, changes = self._copula.split(responses)
-        # Of the standard normal variables e with g = Root e.
-        squares = np.square(solve_triangular(self.root, responses.T, lower=True)).sum(axis=0)
         log_derivatives = self._log_derivatives(logits, draws).sum(axis=1)
         log_derivatives += self._copula.random_factors.log_derivatives(changes, draws.factors)
-        return self._log_constant - 0.5 * squares - log_derivatives
+        return self._log_constant - 0.5 * np.square(normals).sum(axis=1) - log_derivatives
 
-    def inflations(self, deviations, n_directions):
-        """Largest variances, in units of those of independent responses.
+    def responses(self, normals):
+        """g = Root e of standard normal variables e: (n, n_responses) -> (n, n_responses)."""
+        return normals @ self.root.T
 
-        Parameters
-        ----------
-        deviations : (n_responses,), standard deviations of these
-        n_directions : int
-
-        Returns
-        -------
-        inflations : (n_directions,), falling
-        directions : (n_directions, n_responses), each of length one in standard deviations
-        """
-        scaled, size = self.root / deviations[:, None], len(deviations)
-        if size < _LANCZOS_FROM_SIZE:
-            largest = [max(0, size - n_directions), size - 1]
-            inflations, directions = eigh(scaled.T @ scaled, subset_by_index=largest)
-        else:
-            squares = LinearOperator((size, size), matvec=lambda e: scaled.T @ (scaled @ e), dtype=float)
-            start = np.random.default_rng(0).normal(size=size)
-            inflations, directions = eigsh(squares, n_directions, v0=start, tol=_LANCZOS_TOLERANCE)
-        return inflations[::-1], (self.root @ directions).T[::-1]
+    def normals(self, responses):
+        """e of the responses Root e: (n, n_responses) -> (n, n_responses)."""
+        return solve_triangular(self.root, responses.T, lower=True).T
 
     def _log_derivatives(self, logits, draws):
         """log of the derivative of logit v in l, of every stick: (n, B)."""
@@ -358,17 +327,17 @@ class CopulaDensity:
         deviations = self._copula.logit_deviations
         return -0.5 * (np.square(logits / deviations) + _LOG_2_PI) - np.log(deviations) - log_density
 
-    def slopes_of_log_ratio(self, responses, draws, of_log_stick, of_log_rest, of_scaled_means, of_factors):
-        """Derivatives in g of log p(X, theta(g)) - log of the copula's density: (n, n_responses).
+    def slopes_of_log_ratio(self, normals, draws, of_log_stick, of_log_rest, of_scaled_means, of_factors):
+        """Derivatives in e of log p(X, theta) less the log density of the draws: (n, n_responses).
 
         Parameters
         ----------
-        responses : (n, n_responses)
+        normals : (n, n_responses), e
         draws : ParameterDraws, the copula's draws of these
         of_log_stick, of_log_rest, of_scaled_means, of_factors : results of `log_joint_and_slopes`
         """
         copula, structure = self._copula, self._structure
-        logits, _, changes = copula.split(responses)
+        logits, _, changes = copula.split(self.responses(normals))
         a, b = copula.beta_parameters
         log_derivatives = self._log_derivatives(logits, draws)
         # Those of the log derivatives are the normal's, less those of the logit's density.
@@ -377,10 +346,10 @@ class CopulaDensity:
         of_logits -= logits / np.square(copula.logit_deviations)
         of_changes = copula.random_factors.slopes(changes, draws.factors, of_factors)
         of_quadratic = -structure.own_precision_scale * structure.entries(of_changes)
-        of_linear = copula.mean_scale * of_scaled_means
-        n_draws = len(responses)
-        slopes = np.hstack([of_logits, of_linear.reshape(n_draws, -1), of_quadratic.reshape(n_draws, -1)])
-        return slopes + cho_solve((self.root, True), responses.T).T
+        n_draws = len(normals)
+        of_linear, of_quadratic = of_scaled_means.reshape(n_draws, -1), of_quadratic.reshape(n_draws, -1)
+        slopes = np.hstack([of_logits, of_linear, of_quadratic])
+        return slopes @ self.root + normals
 
     def scores(self, target, responses):
         """First-order changes of a target, by its name, under responses, in standard deviations: (n, d).

@@ -1,8 +1,8 @@
 """Draws that have left the mode of the fit: those whose components have other numbers get these back.
 
-The likelihood does not depend on the numbers of the components. A Gibbs sampler may exchange them, after
-which averages of "component 0" mean nothing. Draws far from the mode are relabelled so that their components
-are closest to those of the fit; those that are still far are in another mode.
+The likelihood does not depend on the numbers of the components. Chains may exchange them, after which
+averages of "component 0" mean nothing. Draws get numbers by which their components are closest to those of
+the fit; draws that are still far from it are in another mode.
 
 *The evidence of all labellings*, from draws of one of them. The likelihood does not depend on which component
 has which number, so that every mode of the posterior has copies. Where components overlap, draws of one copy
@@ -20,45 +20,47 @@ from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeigh
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters, ParameterDraws
 from sklearn_lrvb.row_blocks import batches
 
-# Standard deviations by linear response beyond which a mean or a log weight has left the mode of the fit.
-FAR = 8.0
+# Standard deviations beyond which a mean or a log weight has left the mode of the fit; and the standard
+# deviation of a normal variable over the median of its distances from the mean.
+FAR, _DEVIATION_OF_MEDIAN = 8.0, 1.4826
 
 # Size of the term that decides between components of the fit that are equal, beside shares that sum to one.
 _TIE_BREAK = 1e-7
 
 
-def departed(parameters, targets, deviations):
-    """Which draws are far from the mode of the fit in a weight or mean of an occupied component: bool (n,).
+def in_mode(parameters, targets, uncertainty):
+    """The draws with the numbers of the closest components of the fit, and which are in another mode.
+
+    A draw is in another mode if a weight or a mean of a component that holds rows is far from the fit: in
+    units of the standard deviations by linear response, or of those of the draws, if these are larger.
 
     Parameters
     ----------
     parameters : DrawnParameters, of n draws
     targets : Targets
-    deviations : dict of ndarray, standard deviations of "log_weights" (K,) and "means" (K P,)
+    uncertainty : PosteriorUncertainty
+
+    Returns
+    -------
+    parameters : DrawnParameters
+    is_away : bool (n,)
     """
-    is_occupied = occupied(parameters.posterior.counts)
-    found = np.zeros(len(parameters.draws), dtype=bool)
-    for name, deviation in deviations.items():
-        away = np.abs(parameters.flat(name) - targets[name].flat_value()) > FAR * deviation
-        found |= away.reshape(len(away), len(is_occupied), -1)[:, is_occupied].any(axis=(1, 2))
-    return found
-
-
-def relabelled(parameters, which):
-    """The draws, some of them with the numbers of the closest components of the fit: DrawnParameters.
-
-    Parameters
-    ----------
-    parameters : DrawnParameters, of n draws
-    which : bool (n,), the draws that may be relabelled
-    """
-    index = np.flatnonzero(which)
-    if not len(index):
-        return parameters
-    posterior, origin, draws = parameters.posterior, parameters.origin, parameters.draws
-    far = DrawnParameters(posterior, origin, draws[index])
-    orders = closest_orders(far, np.ones(posterior.n_components, dtype=bool))
-    return DrawnParameters(posterior, origin, draws.replaced(index, _reordered(far, orders)))
+    posterior, draws = parameters.posterior, parameters.draws
+    n_components = posterior.n_components
+    orders = closest_orders(parameters, np.ones(n_components, dtype=bool))
+    changed = np.flatnonzero((orders != np.arange(n_components)).any(axis=1))
+    if len(changed):
+        others = DrawnParameters(posterior, parameters.origin, draws[changed])
+        draws = draws.replaced(changed, _reordered(others, orders[changed]))
+        parameters = DrawnParameters(posterior, parameters.origin, draws)
+    is_occupied = occupied(posterior.counts)
+    is_away = np.zeros(len(draws), dtype=bool)
+    for name in ("log_weights", "means"):
+        distances = np.abs(parameters.flat(name) - targets[name].flat_value())
+        scale = _DEVIATION_OF_MEDIAN * np.median(distances, axis=0)
+        is_far = distances > FAR * np.maximum(uncertainty.flat_std(name), scale)
+        is_away |= is_far.reshape(len(draws), n_components, -1)[:, is_occupied].any(axis=(1, 2))
+    return parameters, is_away
 
 
 def closest_orders(parameters, of_components):
@@ -118,7 +120,7 @@ def _reordered(parameters, orders):
     for k in range(structure.n_groups):
         if structure.has_own_precisions:
             own = _roots_in_frame(posterior, roots, k)[np.arange(len(orders)), orders[:, k]]
-            factors[:, k] = structure.triangular(structure.transposed(own))
+            factors[:, k] = structure.transposed(own)
     means = np.take_along_axis(parameters.means - parameters.origin, orders[:, :, None], axis=1)
     in_frames = structure.transformed(posterior.whiteners, means - posterior.centred_means)
     log_stick, log_rest = posterior.prior.weights.log_sticks(

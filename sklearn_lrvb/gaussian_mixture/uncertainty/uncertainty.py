@@ -44,6 +44,10 @@ from sklearn_lrvb.row_blocks import batches, blas_threads, slices, untracked
 _FAR_FROM_OPTIMUM = 0.1
 _FORMED_TO_PICKLE_BYTES = 2**26  # Size of the largest matrix that is formed only for a pickle.
 
+# Size of the largest table that is kept as long as the fit. The exact posterior of a larger one takes long:
+# whoever asks for it passes the rows again.
+_KEPT_ROWS_BYTES = 2**26
+
 # Difference of sums, relative to the sizes of their terms, up to which rows count as the same: 10^7 times the
 # rounding of a number.
 _RELATIVE_TOLERANCE = 1e-9
@@ -77,6 +81,8 @@ class PosteriorUncertainty:
         self.source = source
         self.targets = fitted.targets
         self._std = {}
+        self.check = None  # The `PosteriorCheck` of the fit, once somebody has needed it,
+        self.exact = {}  # and `ExactPosterior` by seed.
 
     def to_state(self):
         """Builtins and arrays from which `from_state` rebuilds this object."""
@@ -311,8 +317,8 @@ class PosteriorUncertainty:
 class InformationSource:
     """The observed information at a fitted posterior, and the training rows as long as it needs them.
 
-    The rows are released once a matrix is formed. The matrix-free solver passes over them every time, so they
-    are kept as long as it is in use.
+    Few rows in memory are kept, because the exact posterior needs them. Others are released once a matrix is
+    formed. The matrix-free solver passes over them every time: they are kept as long as it is in use.
 
     Parameters
     ----------
@@ -329,12 +335,14 @@ class InformationSource:
         self.size = fitted.posterior.structure.n_coefficients  # Number of unknowns of the whole system, D.
         self._posterior = fitted.posterior
         self._rows = rows
+        self._are_small = rows is not None and rows.is_in_memory and rows.X.nbytes <= _KEPT_ROWS_BYTES
         self._course = course
         self._n_jobs = n_jobs
         self._sums = sums
         self._decrement = decrement
         self._matrix = None  # The information by the primal or the dual solver,
         self._packed = None  # or the arrays of its ``to_arrays``, until it is needed.
+        self._compared = None  # The last rows that were those of the fit.
         self._has_warned = False
 
     @classmethod
@@ -356,7 +364,15 @@ class InformationSource:
     def _keep(self, information):
         """Keep a matrix that was formed, and release the rows."""
         if information is not None and not information.holds_rows:
-            self._matrix, self._rows = information, None
+            self._matrix = information
+            if not self._are_small:
+                self._rows = None
+
+    def training_rows(self):
+        """The training rows of a fit to few of them in memory, unless they were changed since; or None."""
+        if not self._are_small or difference_of_rows(self._rows, self._posterior, self._sums) is not None:
+            return None
+        return self._rows
 
     def release_rows(self, result):
         """Form the matrix now, if it is not too large, so that the rows are not needed any more.
@@ -378,20 +394,23 @@ class InformationSource:
     # The training rows.
 
     def check_training_rows(self, rows):
-        """Raise ValueError unless these are the rows of the fit."""
+        """Raise ValueError unless these are the rows of the fit; the same `Rows` are compared once."""
+        if rows is self._compared:
+            return
         difference = difference_of_rows(rows, self._posterior, self._sums)
         if difference is not None:
             raise ValueError(
                 f"X is not what the mixture was fitted to: {difference}. Pass the training rows, and their "
                 "sample_weight if they had one."
             )
+        self._compared = rows
 
     def _kept_rows(self):
         """The rows that are kept, which are still those of the fit."""
         if self._rows is None:
             raise ValueError(
-                "This needs the training rows, which are not part of a pickled or copied estimator and are "
-                "released once the information matrix is formed. (a) Pass them, as in "
+                "This needs the training rows, which are not part of a pickled or copied estimator. Rows of "
+                "more than 64 MiB are released once the information matrix is formed. (a) Pass them, as in "
                 "get_posterior_covariance(..., X=X). (b) Use it before pickling. (c) Fit again."
             )
         difference = difference_of_rows(self._rows, self._posterior, self._sums)
@@ -474,11 +493,16 @@ class InformationSource:
                 "pipeline. (c) Lower n_components."
             )
 
-    def factored(self):
-        """The observed information, by a matrix of all unknowns or the dual one wherever either fits."""
-        information = self.information(self.size)
+    def factored(self, rows=None):
+        """The observed information, by a matrix of all unknowns or the dual one wherever either fits.
+
+        Parameters
+        ----------
+        rows : Rows or None, the training rows, if the caller has them
+        """
+        information = self.information(self.size, rows=rows)
         if information.holds_rows and self.size <= MAX_DENSE_SIZE:
-            information = self.information(self.size, "primal")
+            information = self.information(self.size, "primal", rows)
         return information
 
     # Pickling.
@@ -490,7 +514,7 @@ class InformationSource:
         rows are still those of the fit. Otherwise the copy asks for the training rows.
         """
         information, decrement = self._matrix, self._decrement
-        if self._rows is not None:
+        if information is None and self._rows is not None:
             with contextlib.suppress(ValueError, MemoryError):
                 rows = self._kept_rows()
                 result = e_step(rows, self._posterior)

@@ -105,7 +105,7 @@ def test_mean_field_covariance_is_that_of_q(model):
 @catalogue
 def test_lrvb_exceeds_mean_field_where_components_overlap(model):
     estimator = fitted(model)
-    lrvb = estimator.get_posterior_covariance()
+    lrvb = estimator.get_posterior_covariance(method="lrvb")
     mean_field = estimator.get_posterior_covariance(method="mean_field")
     slack = 1.0 + 2 * (model["factorization"] == "independent") / np.min(estimator.degrees_of_freedom_)
     assert np.linalg.eigvalsh(slack * lrvb - mean_field)[0] > -1e-9
@@ -119,7 +119,7 @@ def test_covariance_is_symmetric_positive_and_agrees_with_its_parts(model):
     np.testing.assert_array_equal(covariance, covariance.T)
     assert np.linalg.eigvalsh(covariance / np.outer(*[estimator.posterior_std_] * 2))[0] > 0
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), estimator.posterior_std_, rtol=1e-12)
-    reordered = estimator.get_posterior_covariance(["means", "log_weights"])
+    reordered = estimator.get_posterior_covariance(["means", "log_weights"], method="lrvb")
     order = np.r_[2:6, 0:2]
     np.testing.assert_allclose(reordered, covariance[np.ix_(order, order)], rtol=1e-12)
     np.testing.assert_allclose(estimator.means_std_.ravel(), estimator.posterior_std_[2:6], rtol=1e-12)
@@ -135,7 +135,9 @@ def test_covariance_is_symmetric_positive_and_agrees_with_its_parts(model):
 @catalogue
 def test_covariances_and_weights_follow_by_the_delta_method(model):
     estimator = fitted(model)
-    lrvb = estimator.get_posterior_covariance(["precisions", "covariances", "log_weights", "weights"])
+    lrvb = estimator.get_posterior_covariance(
+        ["precisions", "covariances", "log_weights", "weights"], method="lrvb"
+    )
     step = 1e-6
     inverse = np.linalg.inv if model["covariance_type"] in ("full", "tied") else np.reciprocal
     jacobian = []
@@ -439,10 +441,10 @@ def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
     np.testing.assert_array_equal(twin.means_std_, means_std)  # computed before, it travels
     with pytest.raises(ValueError, match=r"needs the training rows.*X=X"):
         twin.precisions_std_
-    given = twin.get_posterior_covariance("means", X=X)
+    given = twin.get_posterior_covariance("means", X=X, method="lrvb")
     np.testing.assert_allclose(np.sqrt(np.diag(given)), means_std.ravel(), rtol=1e-12)
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-        twin.get_posterior_covariance("means", X=X + 0.01)
+        twin.get_posterior_covariance("means", X=X + 0.01, method="lrvb")
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual", "matrix_free"])
@@ -503,7 +505,7 @@ def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     mean_field = np.sqrt(np.diag(estimator.get_posterior_covariance("means", method="mean_field")))
     assert (means_std.ravel() / mean_field).max() > 1.001
     matrix_free = covariance_by("matrix_free", estimator, ["log_weights"], X=X)
-    dual = estimator.get_posterior_covariance(["log_weights"])
+    dual = estimator.get_posterior_covariance(["log_weights"], method="lrvb")
     np.testing.assert_allclose(matrix_free, dual, rtol=1e-8)
     assert weights_std.shape == (2,)
     one = estimator.influence(X[:2], "log_weights")
@@ -567,9 +569,9 @@ def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
     X = overlapping()
     estimator = mixture({**MODELS[0], "solver": "coordinate_ascent", "tol": 1e-12}).fit(X)
     before = pickle.dumps(estimator)
-    expected = estimator.get_posterior_covariance()
+    expected = estimator.get_posterior_covariance(method="lrvb")
     found = [covariance_by(solver, pickle.loads(before), X=X) for solver in INFORMATION]
-    for covariance in (pickle.loads(before).get_posterior_covariance(X=X), *found):
+    for covariance in (pickle.loads(before).get_posterior_covariance(X=X, method="lrvb"), *found):
         np.testing.assert_allclose(covariance, expected, atol=1e-8 * np.abs(expected).max())
     assert formed_information(estimator) is not None
 
@@ -580,7 +582,7 @@ def test_warnings_and_errors_name_the_callers_line():
         lambda: estimator.posterior_covariance_,
         lambda: estimator.means_std_,
         lambda: estimator.influence(overlapping()),
-        lambda: estimator.get_posterior_covariance("means"),
+        lambda: estimator.get_posterior_covariance("means", method="lrvb"),
     ):
         uncertainty_of(estimator).source._has_warned = False
         uncertainty_of(estimator)._std.clear()

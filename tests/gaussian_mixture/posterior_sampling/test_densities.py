@@ -8,7 +8,6 @@ from sampling_problems import MODELS, PROPER, problem
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     log_derivative_of_precisions,
     log_joint,
-    log_joint_and_slopes,
 )
 
 weighted_or_not = models_in_turn(PROPER, "weighted", [False, False, True])
@@ -59,25 +58,34 @@ def test_the_copulas_density_is_that_of_a_transformed_normal(model, weighted):
     log_derivative = np.linalg.slogdet(derivatives)[1]
     squares = np.einsum("ni,ni->n", responses, np.linalg.solve(sigma, responses.T).T)
     log_normal = -0.5 * (squares + np.linalg.slogdet(2 * np.pi * sigma)[1])
-    found = sampler.density.log_density(responses, draws)
+    normals = sampler.density.normals(responses)
+    np.testing.assert_allclose(sampler.density.responses(normals), responses, rtol=1e-9, atol=1e-12)
+    found = sampler.density.log_density(normals, responses, draws)
     np.testing.assert_allclose(found, log_normal - log_derivative, atol=1e-5)
 
 
 @models_in_turn(PROPER, "n_components", [1, 2, 3])
 def test_slopes_are_derivatives(model, n_components):
     case = problem(model, n_components, weighted=n_components != 2)
-    sampler, rows, responses = case.sampler, case.rows, case.responses(3)
-    draws = sampler.copula.draws(responses)
-    values, *slopes = log_joint_and_slopes(rows, sampler.parameters(draws))
-    np.testing.assert_allclose(values, log_joint(rows, sampler.parameters(draws)), rtol=1e-12)
-    slopes = sampler.density.slopes_of_log_ratio(responses, draws, *slopes)
-    scale = np.sqrt(np.diag(sampler.density.root @ sampler.density.root.T))
-    for i, step in enumerate(np.diag(1e-4 * scale)):
-        ends = [
-            sampler.log_ratios(rows, moved, sampler.copula.draws(moved))
-            for moved in (responses + step, responses - step)
-        ]
-        np.testing.assert_allclose(slopes[:, i] * scale[i], (ends[0] - ends[1]) / 2e-4, atol=2e-6)
+    sampler, rows = case.sampler, case.rows
+    normals = sampler.density.normals(case.responses(3))
+    log_ratios, slopes, draws = sampler.log_ratios_and_slopes(rows, normals)
+    responses = sampler.density.responses(normals)
+    expected = log_joint(rows, sampler.parameters(draws))
+    expected = expected - sampler.density.log_density(normals, responses, draws)
+    np.testing.assert_allclose(log_ratios, expected, rtol=1e-11)
+    for i, step in enumerate(1e-4 * np.eye(normals.shape[1])):
+        ends = [sampler.log_ratios_and_slopes(rows, moved)[0] for moved in (normals + step, normals - step)]
+        np.testing.assert_allclose(slopes[:, i], (ends[0] - ends[1]) / 2e-4, atol=2e-6)
+
+
+@models_in_turn(PROPER, "n_components", [1, 2, 3])
+def test_responses_are_found_again_from_their_draws(model, n_components):
+    case = problem(model, n_components)
+    responses = case.responses(50)
+    found = case.sampler.copula.responses_of(case.sampler.copula.draws(responses))
+    scale = np.abs(responses).max(axis=0)
+    np.testing.assert_allclose(found / scale, responses / scale, atol=1e-7)
 
 
 @models_in_turn(MODELS, "weighted", [False, False, True])

@@ -250,9 +250,11 @@ def test_unknown_requests_are_refused():
         estimator.influence(X, perturb=["weight"])
     with pytest.raises(ValueError, match="X has 3 features, but LRVBGaussianMixture is expecting 2"):
         estimator.influence(np.ones((4, 3)))
-    with pytest.raises(ValueError, match="method must be 'lrvb', 'mean_field', 'sandwich',"):
-        estimator.get_posterior_covariance(method="exact")
+    with pytest.raises(
+        ValueError, match="method must be 'auto', 'lrvb', 'exact', 'mean_field' or 'sandwich'"
+    ):
+        estimator.get_posterior_covariance(method="bootstrap")
     with pytest.raises(ValueError, match="target must be one of"):
-        estimator.get_posterior_covariance(["means", "nothing"])
+        estimator.get_posterior_covariance(["means", "nothing"], method="lrvb")
     with pytest.raises(ValueError, match="target is empty"):
-        estimator.get_posterior_covariance([])
+        estimator.get_posterior_covariance([], method="lrvb")

@@ -46,7 +46,7 @@ def rows(summary, kind):
 @catalogue
 def test_columns_are_what_they_sum_up(model):
     estimator = fitted(model)
-    summary = estimator.posterior_summary()
+    summary = estimator.posterior_summary(method="lrvb")
     assert list(summary.columns) == ["mean", "sd", "mean_field_sd", "ratio", "lower", "upper"]
     attributes = summary[~summary.index.str.startswith("covariance[")]
     means = np.concatenate([estimator.weights_, estimator.posterior_mean_])
@@ -68,7 +68,7 @@ def test_columns_are_what_they_sum_up(model):
 def test_intervals_stay_in_their_ranges(model):
     for estimator in (fitted(model), mixture(model).fit(overlapping(12, seed=3))):
         for interval in (0.5, 0.999999):
-            summary = estimator.posterior_summary(interval)
+            summary = estimator.posterior_summary(interval, method="lrvb")
             assert np.all(np.isfinite(summary[["lower", "upper"]]))
             assert np.all(summary["sd"] > 0)
             assert np.all(summary["lower"] < summary["upper"])
@@ -82,7 +82,7 @@ def test_intervals_stay_in_their_ranges(model):
 
 @catalogue
 def test_a_wider_interval_holds_a_narrower_one(model):
-    inner, outer = (fitted(model).posterior_summary(interval) for interval in (0.6, 0.9))
+    inner, outer = (fitted(model).posterior_summary(interval, method="lrvb") for interval in (0.6, 0.9))
     assert np.all(outer["lower"] < inner["lower"])
     assert np.all(outer["upper"] > inner["upper"])
 
@@ -94,10 +94,10 @@ def test_a_wider_interval_holds_a_narrower_one(model):
 def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
     estimator = mixture(model).fit(overlapping(n_samples))
-    draws = estimator.sample_posterior(8000, random_state=0)
+    draws = estimator.sample_posterior(8000, random_state=0, method="lrvb")
     flat = [draws["weights"], np.log(draws["weights"]), draws["means"].reshape(8000, -1)]
     flat += [unique_of_draws(model, draws[name]) for name in ("precisions", "covariances")]
-    summary = estimator.posterior_summary(0.8)
+    summary = estimator.posterior_summary(0.8, method="lrvb")
     flat = np.hstack(flat)
     # The standard errors of quantiles are 0.02 sd. Draws of means are correlated with their precisions, which
     # moves their mean and standard deviation by the order of one over the rows of a component.
@@ -111,7 +111,7 @@ def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
 
 def test_one_component_of_diagonal_covariance_has_exactly_qs_intervals():
     estimator = mixture({"covariance_type": "diag"}, n_components=1).fit(overlapping(20))
-    summary = estimator.posterior_summary(0.9)
+    summary = estimator.posterior_summary(0.9, method="lrvb")
     shape = 0.5 * estimator.degrees_of_freedom_[0]
     q = stats.gamma(shape, scale=estimator.precisions_[0] / shape)
     np.testing.assert_allclose(rows(summary, "precision")["lower"], q.ppf(0.05), rtol=1e-10)
@@ -123,7 +123,7 @@ def test_one_component_of_diagonal_covariance_has_exactly_qs_intervals():
 def test_one_component_has_exactly_qs_covariances(covariance_type, scale):
     X = overlapping(12) * [1.0, scale]
     estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.0}, n_components=1).fit(X)
-    summary = estimator.posterior_summary(0.9, target="covariances")
+    summary = estimator.posterior_summary(0.9, target="covariances", method="lrvb")
     freedom = np.ravel(estimator.degrees_of_freedom_)[0]
     values = unique({"covariance_type": covariance_type}, estimator.covariances_)
     is_matrix = covariance_type in ("full", "tied")
@@ -153,7 +153,8 @@ def test_summaries_of_covariances_follow_units():
     units, X = np.array([1e-3, 1e5]), overlapping(60)
     model = {"init_params": np.eye(2)[(X[:, 0] > 1.5).astype(int)], "reg_covar": 0.0}
     own, scaled = (
-        mixture(model).fit(rows).posterior_summary(target="covariances") for rows in (X, X * units)
+        mixture(model).fit(rows).posterior_summary(target="covariances", method="lrvb")
+        for rows in (X, X * units)
     )
     row, column = np.triu_indices(2)
     factors = np.tile(units[row] * units[column], 2)
@@ -166,7 +167,7 @@ def test_moments_that_do_not_exist_are_infinite(covariance_type):
     X = np.concatenate([overlapping(60), [[40.0, 40.0], [40.1, 40.3]]])
     estimator = mixture({"covariance_type": covariance_type}, n_components=4).fit(X)
     assert estimator.n_occupied_ < 4
-    summary = estimator.posterior_summary(target="covariances")
+    summary = estimator.posterior_summary(target="covariances", method="lrvb")
     assert np.all(np.isfinite(summary[["lower", "upper"]]))
     assert np.all(summary["lower"] < summary["upper"])
     assert np.all(summary["ratio"] > 0.99)
@@ -186,7 +187,7 @@ def test_nearly_improper_priors_of_empty_components_have_intervals(covariance_ty
     X = overlapping(40)[:, :1]
     prior = {"degrees_of_freedom_prior": 0.03, "covariance_type": covariance_type}
     estimator = mixture(prior, n_components=3).fit(X)
-    summary = estimator.posterior_summary(0.9, target="covariances")
+    summary = estimator.posterior_summary(0.9, target="covariances", method="lrvb")
     assert np.all(summary["lower"] > 0)
     assert np.all(np.isfinite(summary["upper"]))
     assert np.all(summary["lower"] < summary["upper"])
@@ -204,7 +205,11 @@ def test_collinear_features_have_intervals():
     for noise in (1e-1, 1e-3, 1e-5):
         x = rng.normal(size=(50, 1))
         X = np.hstack([x, x + noise * rng.normal(size=(50, 1)), -x + noise * rng.normal(size=(50, 1))])
-        summary = mixture({"reg_covar": 0.0}, n_components=1).fit(X).posterior_summary(target="covariances")
+        summary = (
+            mixture({"reg_covar": 0.0}, n_components=1)
+            .fit(X)
+            .posterior_summary(target="covariances", method="lrvb")
+        )
         variance = summary.iloc[0]
         for k, sign in ((1, 1.0), (2, -1.0)):  # Both covariances are plus or minus the first variance.
             ends = np.sort(sign * summary.iloc[k][["lower", "upper"]].to_numpy(dtype=float))
@@ -243,7 +248,7 @@ def test_parameters_beyond_their_family_stay_in_range():
 def test_what_is_certain_has_no_interval(weights):
     model = {"weight_concentration_prior_type": weights}
     with np.errstate(all="raise"):
-        summary = mixture(model, n_components=1).fit(overlapping(40)).posterior_summary()
+        summary = mixture(model, n_components=1).fit(overlapping(40)).posterior_summary(method="lrvb")
     assert list(summary.loc["weight[0]"]) == [1, 0, 0, 1, 1, 1]
     if weights == "dirichlet_distribution":
         assert list(summary.loc["log_weight[0]"]) == [0, 0, 0, 1, 0, 0]
@@ -252,19 +257,23 @@ def test_what_is_certain_has_no_interval(weights):
 @pytest.mark.parametrize("model", MODELS[::12], ids=model_id)
 def test_targets_come_in_the_order_asked_for(model):
     estimator = fitted(model)
-    summary = estimator.posterior_summary()
-    chosen = estimator.posterior_summary(target=["covariances", "means"])
+    summary = estimator.posterior_summary(method="lrvb")
+    chosen = estimator.posterior_summary(target=["covariances", "means"], method="lrvb")
     expected = pd.concat([rows(summary, "covariance"), rows(summary, "mean")])
     pd.testing.assert_frame_equal(chosen, expected)
-    np.testing.assert_array_equal(estimator.posterior_summary(target="all").index, estimator.posterior_names_)
-    pd.testing.assert_frame_equal(estimator.posterior_summary(target="means"), rows(summary, "mean"))
+    np.testing.assert_array_equal(
+        estimator.posterior_summary(target="all", method="lrvb").index, estimator.posterior_names_
+    )
+    pd.testing.assert_frame_equal(
+        estimator.posterior_summary(target="means", method="lrvb"), rows(summary, "mean")
+    )
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_components_with_few_rows_are_left_out_where_asked(covariance_type):
     estimator = mixture({"covariance_type": covariance_type}, n_components=6).fit(overlapping(60))
     summary, counts = (
-        estimator.posterior_summary(),
+        estimator.posterior_summary(method="lrvb"),
         estimator.mean_precision_ - estimator.mean_precision_prior_,
     )
     assert 0 < estimator.n_occupied_ < 6
@@ -273,48 +282,50 @@ def test_components_with_few_rows_are_left_out_where_asked(covariance_type):
         owners = summary.index.str.extract(r"\[(\w+)")[0]
         is_shared = [not owner.isdigit() for owner in owners]
         expected = summary[is_shared | owners.isin([str(k) for k in kept]).to_numpy()]
-        pd.testing.assert_frame_equal(estimator.posterior_summary(min_count=min_count), expected)
-        assert estimator.posterior_summary(min_count=min_count).attrs == summary.attrs
+        pd.testing.assert_frame_equal(
+            estimator.posterior_summary(min_count=min_count, method="lrvb"), expected
+        )
+        assert estimator.posterior_summary(min_count=min_count, method="lrvb").attrs == summary.attrs
 
 
 def test_the_weight_of_a_single_component_is_kept():
-    summary = mixture({}, n_components=1).fit(overlapping(60)).posterior_summary(min_count=0.5)
+    summary = mixture({}, n_components=1).fit(overlapping(60)).posterior_summary(min_count=0.5, method="lrvb")
     assert list(summary.loc["weight[0]"]) == [1, 0, 0, 1, 1, 1]
 
 
 def test_names_of_features_are_used():
     X = pd.DataFrame(overlapping(60), columns=["height", "width"])
-    summary = LRVBGaussianMixture(n_components=2, random_state=0).fit(X).posterior_summary()
+    summary = LRVBGaussianMixture(n_components=2, random_state=0).fit(X).posterior_summary(method="lrvb")
     assert {"mean[1,width]", "precision[0,height,width]", "covariance[1,width,width]"} < set(summary.index)
 
 
 def test_means_and_weights_need_no_matrix_of_all(monkeypatch):
     estimator = mixture(MODELS[0]).fit(overlapping(60))
     set_sizes(monkeypatch, dense_size=4)
-    assert len(estimator.posterior_summary(target=["weights", "log_weights", "means"])) == 8
+    assert len(estimator.posterior_summary(target=["weights", "log_weights", "means"], method="lrvb")) == 8
     with pytest.raises(MemoryError, match="up to 4 are solved"):
-        estimator.posterior_summary(target="precisions")
+        estimator.posterior_summary(target="precisions", method="lrvb")
 
 
 def test_without_pandas_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
-        fitted(MODELS[0]).posterior_summary()
+        fitted(MODELS[0]).posterior_summary(method="lrvb")
 
 
 def test_bad_requests_are_refused():
     estimator = fitted(MODELS[0])
     for interval in (0, 1, 1.0, -0.5, 95, np.nan, "0.95"):
         with pytest.raises(ValueError, match="interval must be a probability above 0 and below 1"):
-            estimator.posterior_summary(interval)
+            estimator.posterior_summary(interval, method="lrvb")
     for min_count in (-1, True, "0.5", np.nan):
         with pytest.raises(ValueError, match="min_count must be a number of rows, at least 0"):
-            estimator.posterior_summary(min_count=min_count)
+            estimator.posterior_summary(min_count=min_count, method="lrvb")
     with pytest.raises(ValueError, match="No component has 1000 expected rows, the largest has"):
-        estimator.posterior_summary(min_count=1000)
+        estimator.posterior_summary(min_count=1000, method="lrvb")
     with pytest.raises(ValueError, match="target must be one of log_weights, means"):
-        estimator.posterior_summary(target="mean")
+        estimator.posterior_summary(target="mean", method="lrvb")
     with pytest.raises(ValueError, match="target is empty"):
-        estimator.posterior_summary(target=[])
+        estimator.posterior_summary(target=[], method="lrvb")
     with pytest.raises(NotFittedError):
-        LRVBGaussianMixture().posterior_summary()
+        LRVBGaussianMixture().posterior_summary(method="lrvb")

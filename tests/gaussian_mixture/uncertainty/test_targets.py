@@ -368,10 +368,10 @@ def test_theta_has_one_order(model):
     np.testing.assert_array_equal(estimator.posterior_names_, labels)
     means = np.concatenate([target.flat_value() for target in theta])
     np.testing.assert_array_equal(estimator.posterior_mean_, means)
-    np.testing.assert_array_equal(estimator.posterior_summary(target="all").index, labels)
+    np.testing.assert_array_equal(estimator.posterior_summary(target="all", method="lrvb").index, labels)
     stops = np.cumsum([0, *(target.size for target in theta)])
     for name, start, stop in zip(PARAMETERS, stops, stops[1:], strict=False):
-        own = estimator.get_posterior_covariance(name)
+        own = estimator.get_posterior_covariance(name, method="lrvb")
         joint = estimator.posterior_covariance_[start:stop, start:stop]
         np.testing.assert_allclose(joint, own, rtol=1e-9, atol=1e-12 * np.abs(own).max())
         np.testing.assert_allclose(estimator.posterior_std_[start:stop] ** 2, np.diag(own), rtol=1e-9)
@@ -385,8 +385,8 @@ def test_an_unknown_target_is_refused_everywhere(name):
         lambda: uncertainty_of(estimator).targets[name],
         lambda: estimator.influence(X, name),
         lambda: estimator.prior_sensitivity(name),
-        lambda: estimator.get_posterior_covariance([name]),
-        lambda: estimator.posterior_summary(target=[name]),
+        lambda: estimator.get_posterior_covariance([name], method="lrvb"),
+        lambda: estimator.posterior_summary(target=[name], method="lrvb"),
         lambda: parameter_entry(estimator, name, 0, 0),
         lambda: InfluenceDisplay.from_estimator(estimator, X, target=name),
         lambda: PosteriorStdDisplay.from_estimator(estimator, target=[name]),
@@ -438,7 +438,7 @@ def test_a_new_target_has_the_covariance_of_the_delta_method(model, method):
     expected = joint[np.ix_(kept, kept)] * np.outer(scale, scale)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
     std = uncertainty_of(estimator).std("standard_deviations")
-    lrvb = estimator.get_posterior_covariance("standard_deviations")
+    lrvb = estimator.get_posterior_covariance("standard_deviations", method="lrvb")
     np.testing.assert_allclose(std.ravel() ** 2, np.diag(lrvb), rtol=1e-9)
 
 
@@ -472,7 +472,7 @@ def test_a_new_target_has_prior_sensitivity_and_a_summary(model):
         expected = flat[on_diagonal] / (2.0 * deviations)
         np.testing.assert_allclose(found[name].ravel(), expected, atol=1e-13, err_msg=name)
 
-    summary = estimator.posterior_summary(target=["means", "standard_deviations"])
+    summary = estimator.posterior_summary(target=["means", "standard_deviations"], method="lrvb")
     own = summary[summary.index.str.startswith("standard_deviation[")]
     assert own.index[0] == "standard_deviation[0,x0]"
     np.testing.assert_allclose(own["mean"], deviations, rtol=1e-13)

@@ -1,0 +1,252 @@
+"""Chains of draws, all at once, that leave the exact posterior as it is.
+
+*Coordinates.* Under linear response the draws of the copula (`copula`) are functions of standard normal
+variables e. In the same coordinates the density of the exact posterior is, up to a constant,
+
+    N(e; 0, I) exp r(e),        r = log p(X, theta(e)) less the log density of the copula.
+
+*A scan* has two parts. A trajectory of split Hamiltonian Monte Carlo moves all parameters together. The
+normal part of the density makes it a rotation, which is exact; only the slopes of r need steps (B. Shahbaba,
+S. Lan, W. O. Johnson and R. M. Neal, "Split Hamiltonian Monte Carlo", Statistics and Computing 24 (2014),
+339-349). Where linear response is right, r is nearly constant and a trajectory ends in an independent draw. A
+sweep of Gibbs sampling assigns the rows to components at random, given the parameters, and draws the
+parameters given the assignments. It reaches regions that trajectories do not, where many rows have changed
+sides.
+
+*The start* are draws by linear response. They are moved to the posterior by way of the densities N(e; 0, I)
+exp(b r), b from 0 to 1: from one to the next they are resampled by their weights, and then move by
+trajectories. Islands of chains are resampled apart, so that differences between islands show what is left of
+the start.
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import ParameterDraws
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
+    complete_moments,
+    moments_of_random_assignments,
+)
+
+N_CHAINS = 64
+N_ISLANDS = 4
+
+# Angles of trajectories, in half turns; a half would give independent draws if r were constant. Random angles
+# do not return to the start whatever the posterior's own frequencies are.
+_LEAST_ANGLE, _LARGEST_ANGLE = 0.45, 0.75
+_FIRST_STEPS, _MOST_STEPS = 2.0, 24.0
+_LEAST_EFFECTIVE_SHARE = 0.5  # Of chains, by their weights from one density of the start to the next.
+_TRAJECTORIES_OF_START = 2  # At every density on the way.
+
+# Largest error of a response after a sweep, in its standard deviation. The coordinates of very unlikely
+# parameters have lost their digits; sweeps that lead there are rejected.
+_ROUND_TRIP = 1e-4
+
+
+@dataclass(frozen=True)
+class Chains:
+    """Where chains are.
+
+    Attributes
+    ----------
+    normals : (n, n_responses), e
+    draws : ParameterDraws
+    log_ratios : (n,), r; -inf where a draw has no density
+    slopes : (n, n_responses), dr/de
+    """
+
+    normals: np.ndarray
+    draws: ParameterDraws
+    log_ratios: np.ndarray
+    slopes: np.ndarray
+
+    def __getitem__(self, index):
+        return Chains(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def replaced(self, index, others):
+        """The chains, some of them, an int array, from others: these have only those."""
+        arrays = [getattr(self, name).copy() for name in ("normals", "log_ratios", "slopes")]
+        for array, name in zip(arrays, ("normals", "log_ratios", "slopes"), strict=True):
+            array[index] = getattr(others, name)
+        return Chains(arrays[0], self.draws.replaced(index, others.draws), *arrays[1:])
+
+
+class Scans:
+    """What moves chains of the exact posterior.
+
+    Parameters
+    ----------
+    sampler : PosteriorSampler
+    rows : Rows, the training rows
+    seed : int
+        Every scan has random numbers of its own, which depend on its number alone.
+    has_sweeps : bool, whether scans have sweeps, for which rows must count a whole number of times
+    """
+
+    def __init__(self, sampler, rows, seed, has_sweeps):
+        self._sampler, self._rows, self._seed = sampler, rows, seed
+        self._has_sweeps = has_sweeps
+        self._n_steps = _FIRST_STEPS
+
+    def add_steps(self, change):
+        """Change the number of steps of a trajectory, on average over the next ones, by a number."""
+        self._n_steps = min(max(self._n_steps + change, 1.0), _MOST_STEPS)
+
+    def _at(self, normals):
+        """`Chains` at some places."""
+        with np.errstate(all="ignore"):  # What overflows has no density.
+            log_ratios, slopes, draws = self._sampler.log_ratios_and_slopes(self._rows, normals)
+        regular = np.isfinite(log_ratios) & np.isfinite(slopes).all(axis=1)
+        slopes[~regular] = 0.0
+        return Chains(normals, draws, np.where(regular, log_ratios, -np.inf), slopes)
+
+    def start(self):
+        """Chains that follow the posterior approximately: Chains."""
+        self._generator = self._generator_of(0)
+        n_responses = len(self._sampler.density.root)
+        chains, power = self._at(self._generator.standard_normal((N_CHAINS, n_responses))), 0.0
+        while power < 1.0:
+            next_power = _next_power(chains.log_ratios, power)
+            weights = _relative_weights((next_power - power) * chains.log_ratios)
+            islands = zip(
+                np.array_split(weights, N_ISLANDS),
+                np.array_split(np.arange(N_CHAINS), N_ISLANDS),
+                strict=True,
+            )
+            index = np.concatenate([own[self._resampled(share)] for share, own in islands])
+            chains, power = chains[index], next_power
+            if power < 1.0:
+                for _ in range(_TRAJECTORIES_OF_START):
+                    chains, _ = self._after_trajectory(chains, power)
+        return chains
+
+    def _resampled(self, weights):
+        """Systematic resampling: (n,) -> int array (n,)."""
+        total = np.cumsum(weights)
+        if not total[-1] > 0.0:  # No chain of an island has any density: leave them as they are.
+            return np.arange(len(weights))
+        steps = (np.arange(len(weights)) + self._generator.random()) / len(weights)
+        return np.minimum(np.searchsorted(total, steps * total[-1]), len(weights) - 1)
+
+    def _generator_of(self, number):
+        """The random numbers of a scan; those of the start have the number 0."""
+        return np.random.Generator(np.random.SFC64([self._seed, number]))
+
+    def scan(self, chains, number):
+        """Chains after a sweep and a trajectory, and the share of trajectories that were accepted.
+
+        Parameters
+        ----------
+        chains : Chains
+        number : int, of the scan, from 1 on
+        """
+        self._generator = self._generator_of(number)
+        if self._has_sweeps:
+            chains = self._after_sweep(chains)
+        return self._after_trajectory(chains, 1.0)
+
+    def _after_trajectory(self, chains, power):
+        """Chains of the density N(e; 0, I) exp(power r) after a trajectory, and the share accepted."""
+        generator, n_steps = self._generator, round(self._n_steps)
+        n_chains = len(chains.normals)
+        angle = np.pi * generator.uniform(_LEAST_ANGLE, _LARGEST_ANGLE, (n_chains, 1)) / n_steps
+        momenta = generator.standard_normal(chains.normals.shape)
+        moved, ends = self.moved(chains, momenta, angle, n_steps, power)
+        with np.errstate(over="ignore", invalid="ignore"):  # Far out, where nothing is accepted.
+            change = _log_density(moved, ends, power) - _log_density(chains, momenta, power)
+        accepted = np.flatnonzero(np.log1p(-generator.random(n_chains)) < change)
+        return chains.replaced(accepted, moved[accepted]), len(accepted) / n_chains
+
+    def moved(self, chains, momenta, angle, n_steps, power):
+        """Chains and momenta after some steps of a trajectory: Chains, (n, n_responses).
+
+        Parameters
+        ----------
+        chains : Chains
+        momenta : (n, n_responses)
+        angle : (n, 1), of a step, in radians
+        n_steps : int
+        power : float, of exp(r) in the density
+        """
+        # tan(h/2) in place of h/2 makes a constant slope exact.
+        kick, cosine, sine = power * np.tan(0.5 * angle), np.cos(angle), np.sin(angle)
+        for _ in range(n_steps):
+            momenta = momenta + kick * chains.slopes
+            normals = chains.normals * cosine + momenta * sine
+            momenta = momenta * cosine - chains.normals * sine
+            chains = self._at(normals)
+            momenta += kick * chains.slopes
+        return chains, momenta
+
+    def _after_sweep(self, chains):
+        """Chains after a sweep of Gibbs sampling."""
+        sampler, generator = self._sampler, self._generator
+        parameters = sampler.parameters(chains.draws)
+        sums = moments_of_random_assignments(self._rows, parameters, int(generator.integers(2**63)))
+        posterior = sampler.posterior
+        draws = conditional_draws(posterior, complete_moments(posterior, sums), generator)
+        with np.errstate(all="ignore"):
+            responses = sampler.copula.responses_of(draws)
+            normals = sampler.density.normals(np.nan_to_num(responses))
+        moved = self._at(normals)
+        regular = np.isfinite(responses).all(axis=1) & np.isfinite(moved.log_ratios)
+        regular &= self._is_same(moved.draws, draws)
+        accepted = np.flatnonzero(regular)
+        return chains.replaced(accepted, moved[accepted])
+
+    def _is_same(self, found, draws):
+        """Whether draws came through their coordinates with all digits that matter: bool (n,)."""
+        is_same = np.ones(len(draws), dtype=bool)
+        for field in fields(draws):
+            one, other = (getattr(own, field.name).reshape(len(draws), -1) for own in (found, draws))
+            is_same &= (np.abs(one - other) <= _ROUND_TRIP * (1.0 + np.abs(other))).all(axis=1)
+        return is_same
+
+
+def _log_density(chains, momenta, power):
+    """log of the joint density of places and momenta, (n,)."""
+    return power * chains.log_ratios - 0.5 * (np.square(chains.normals) + np.square(momenta)).sum(axis=1)
+
+
+def _relative_weights(log_weights):
+    """Weights that have the largest one 1."""
+    return np.exp(log_weights - log_weights.max())
+
+
+def _next_power(log_ratios, power):
+    """The largest power up to 1 whose weights, from this one, leave enough of the chains effective."""
+    step = 1.0 - power
+    while True:
+        weights = _relative_weights(step * log_ratios)
+        if np.square(weights.sum()) >= _LEAST_EFFECTIVE_SHARE * len(weights) * np.square(weights).sum():
+            return power + step if step < 1.0 - power else 1.0
+        step *= 0.5
+
+
+def conditional_draws(posterior, moments, generator):
+    """Draws of the parameters given the assignments of all rows: ParameterDraws.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior, in whose frames the moments and the draws are
+    moments : Moments of n draws, prior included
+    generator : numpy.random.Generator
+    """
+    structure, prior = posterior.structure, posterior.prior
+    log_stick, log_rest = _log_gammas(np.stack(prior.weights.sticks(moments.counts)), generator)
+    log_total = np.logaddexp(log_stick, log_rest)
+    mean_precision = prior.mean_precision + moments.counts
+    means = moments.first / mean_precision[..., None]
+    scatter = moments.second - structure.outer_products(moments.first, means)
+    freedom = prior.degrees_of_freedom + structure.power * structure.per_group(moments.counts)
+    factors = structure.random_factors_type.wishart(generator, freedom, scatter)
+    scaled_means = structure.transformed(structure.transposed(factors), means)
+    scaled_means += generator.standard_normal(means.shape) / np.sqrt(mean_precision)[..., None]
+    return ParameterDraws(log_stick - log_total, log_rest - log_total, factors, scaled_means)
+
+
+def _log_gammas(shapes, generator):
+    """Logarithms of gamma variables, also where these underflow: (...) -> (...)."""
+    log_gammas = np.log(generator.standard_gamma(shapes + 1.0))
+    return log_gammas + np.log1p(-generator.random(shapes.shape)) / shapes

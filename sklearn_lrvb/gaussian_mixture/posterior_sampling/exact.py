@@ -1,0 +1,176 @@
+"""The exact posterior: chains that run until their draws are enough.
+
+*When to stop.* Chains run in blocks, each as long as all before it together, and only the last block is kept:
+the others forget the start. With S chains the draws of a parameter are worth
+
+    S (variance of all draws) / (variance of the means of the chains)
+
+independent draws. Chains stop where that is 2.5 S for every parameter of the components that hold rows, or
+when the longest block is over. Draws in another mode than the fit are left out, and counted.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.chain_draws import ChainDraws
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.chains import N_CHAINS, Scans
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import ParameterDraws
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import in_mode
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
+from sklearn_lrvb.row_blocks import untracked
+
+# Scans of every block. The first one finds the number of steps of a trajectory.
+_BLOCKS = (4, 4, 8, 16, 32, 64)
+# Independent draws of every chain in the last block. The least estimate of many is too low by a third or so.
+_LEAST_PER_CHAIN = 2.5
+# The same, below which chains do not enter the last block: those that do not mix at all have one each.
+_LEAST_HOPE = 1.25
+_LARGEST_SHARE_AWAY = 0.75  # Of draws in another mode: with more, the mode of the fit is none.
+
+# Shares of accepted trajectories beyond which the number of steps changes: by these numbers after every scan
+# of the first block, and by one after every other block.
+_LOW, _HIGH, _STEPS_UP, _STEPS_DOWN = 0.7, 0.93, 1 / 3, 1.0
+_LOW_LATER, _HIGH_LATER = 0.6, 0.95
+
+
+class ExactPosterior:
+    """The exact posterior of one fit, by draws of many chains.
+
+    Parameters
+    ----------
+    sampler : PosteriorSampler
+    rows : Rows, checked by ``sampler.checked_rows``
+    seed : int
+    tracked : Tracked, through which the scans are gone
+
+    Attributes
+    ----------
+    draws : ChainDraws, of the last block and in the mode of the fit
+    has_sweeps : bool
+        Whether scans have Gibbs sweeps, for which rows must count a whole number of times.
+    share_away : float, of the draws: those in another mode of the posterior than the fit, which are left out
+    effective_draws : float, independent draws that those of the slowest parameter are worth
+    has_converged : bool, whether these are enough
+    """
+
+    def __init__(self, sampler, rows, seed, tracked=untracked):
+        self._sampler = sampler
+        self.has_sweeps = not rows.total(_distance_from_whole)
+        self._scans = Scans(sampler, rows, seed, self.has_sweeps)
+        self._n_scans = 0  # Until the end.
+        self._later = []  # Chains of scans that were asked for after the end.
+        with sampler.threads():
+            for _ in tracked(self._blocks(), sum(_BLOCKS)):
+                pass
+
+    def _blocks(self):
+        """Run the chains until they have converged, or long enough; yield after every scan."""
+        chains = self._scans.start()
+        for block, n_scans in enumerate(_BLOCKS):
+            kept, shares = [], []
+            for _ in range(n_scans):
+                self._n_scans += 1
+                chains, share = self._scans.scan(chains, self._n_scans)
+                kept.append(chains)
+                shares.append(share)
+                if block == 0:
+                    self._scans.add_steps(_STEPS_UP * (share < _LOW) - _STEPS_DOWN * (share > _HIGH))
+                yield
+            if block > 0:
+                self._kept = kept
+                self._look()
+                is_hopeless = n_scans == _BLOCKS[-2] and self.effective_draws < _LEAST_HOPE * N_CHAINS
+                if self.has_converged or is_hopeless:
+                    return
+                share = np.mean(shares)
+                self._scans.add_steps(float(share < _LOW_LATER) - float(share > _HIGH_LATER))
+
+    def _look(self):
+        """See what the draws are worth."""
+        self.draws, self.share_away = self._draws_of(self._kept)
+        self.effective_draws = float(self._of_occupied(self.draws.effective).min())
+        self.has_converged = self.effective_draws >= _LEAST_PER_CHAIN * N_CHAINS
+
+    def _draws_of(self, scans):
+        """The draws of some scans in the mode of the fit, ChainDraws, and the share of the others."""
+        sampler = self._sampler
+        parameters = sampler.parameters(ParameterDraws.concatenated([chains.draws for chains in scans]))
+        parameters, is_away = in_mode(parameters, sampler.fitted.targets, sampler.uncertainty)
+        share_away = float(is_away.mean())
+        here = np.flatnonzero(~is_away if share_away <= _LARGEST_SHARE_AWAY else np.isfinite(is_away))
+        normals, slopes = (
+            np.concatenate([getattr(chains, name) for chains in scans])[here]
+            for name in ("normals", "slopes")
+        )
+        parameters = sampler.parameters(parameters.draws[here])
+        return ChainDraws(parameters, normals, slopes, sampler.density, here % N_CHAINS), share_away
+
+    @cached_property
+    def largest_error(self):
+        """Monte Carlo standard error of a posterior mean, in standard deviations: the largest, float."""
+        return float(self._of_occupied(self.draws.errors).max())
+
+    def _of_occupied(self, of_target):
+        """What a function of a target's name says of all parameters of components that hold rows."""
+        theta = self._sampler.fitted.targets.theta
+        is_occupied = np.concatenate([occupied(target.counts()) for target in theta])
+        return np.concatenate([of_target(name) for name in PARAMETERS])[is_occupied]
+
+    def at_least(self, n_draws, tracked=untracked):
+        """So many draws or more: ChainDraws. The chains go on where there are not enough.
+
+        Parameters
+        ----------
+        n_draws : int
+        tracked : Tracked, through which further scans are gone
+        """
+        draws, n_later = self.draws, 0
+        while len(draws) < n_draws:
+            of_each = max(len(draws) // (len(self._kept) + n_later), 1)
+            n_later += -(-(n_draws - len(draws)) // of_each)
+            n_missing = max(n_later - len(self._later), 0)
+            with self._sampler.threads():
+                for _ in tracked(range(n_missing), n_missing):
+                    last, number = (self._kept + self._later)[-1], self._n_scans + len(self._later) + 1
+                    self._later.append(self._scans.scan(last, number)[0])
+            draws, _ = self._draws_of(self._kept + self._later[:n_later])
+        return draws
+
+    @property
+    def note(self):
+        """A line that says how good the draws are."""
+        says = f"{self.effective_draws:.0f} effective draws of the slowest parameter"
+        if self.has_converged:
+            parts = [f"Exact posterior: {says}, means to {self.largest_error:.2f} sd."]
+        else:
+            parts = [f"Exact posterior, not converged: {says}, means to {self.largest_error:.2f} sd at best."]
+        if self.share_away:
+            share = f"{100 * self.share_away:.1f} % of the draws are in another mode of the posterior"
+            parts.append(f"{share}, and left out." if self.share_away <= _LARGEST_SHARE_AWAY else f"{share}.")
+        if not self.has_sweeps:
+            parts.append("Without Gibbs sweeps, because sample_weight is not in whole numbers.")
+        return " ".join(parts)
+
+
+# Passes of all chains over the rows in a usual case, and monomials that are multiplied in a second.
+_PASSES, _NUMBERS_A_SECOND = 60, 1e9
+
+
+def seconds_of_exact(structure, n_rows):
+    """About how long `ExactPosterior` takes on one core, float, by the size of its products."""
+    return (
+        n_rows
+        * structure.n_components
+        * structure.n_component_features
+        * N_CHAINS
+        * _PASSES
+        / _NUMBERS_A_SECOND
+    )
+
+
+def _distance_from_whole(block):
+    """Sum of the distances of the weights from whole numbers, a float; None where there are none."""
+    weights = block.sample_weight
+    return None if weights is None else float(np.abs(weights - np.round(weights)).sum())
