@@ -449,7 +449,7 @@ class PosteriorMethods(SamplingMethods):
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> summary = mixture.posterior_summary(target="means")
         >>> summary["mean"].round(1).tolist(), summary["sd"].round(2).tolist()
-        ([4.9, 1.5], [0.09, 0.07])
+        ([4.9, 1.5], [0.09, 0.06])
         >>> print(summary.attrs["note"])
         Linear response is good: sds within 10 %, means within 0.2 sd.
         """

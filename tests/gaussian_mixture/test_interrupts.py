@@ -145,7 +145,7 @@ QUESTIONS = {
     ],
     "posterior_check": lambda estimator: estimator.posterior_check(overlapping(200), None, 100, 0).mean_shift,
     "exact": lambda estimator: estimator.sample_posterior(9, 0, "exact", overlapping(200))["means"],
-    "more draws": lambda estimator: estimator.sample_posterior(999, 0, "exact", overlapping(200))["means"],
+    "more draws": lambda estimator: estimator.sample_posterior(500, 0, "exact", overlapping(200))["means"],
     "sandwich": lambda estimator: estimator.get_posterior_covariance("means", "sandwich", X=overlapping(200)),
     "pickle": lambda estimator: pickle.loads(pickle.dumps(estimator)).means_std_,
 }

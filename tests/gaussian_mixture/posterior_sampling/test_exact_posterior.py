@@ -315,6 +315,7 @@ def test_whole_weights_are_repeated_rows(covariance_type, weights):
 @pytest.mark.parametrize("model", PROPER[::3], ids=model_id)
 def test_blocks_batches_and_threads_do_not_show(model, monkeypatch):
     case = problem(model, 2, 100)
+    set_sizes(monkeypatch, blocks_of_scans=(4, 4))
 
     def draws(rows):
         return ExactPosterior(case.sampler, rows, 2).draws.parameters.reported()
