@@ -33,7 +33,10 @@ X = load_iris(as_frame=True).data.rename(
 irises = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
 for target in ("means", "covariances"):
     print(
-        fill(f"{target}: {irises.posterior_summary(target=target).attrs['prior']}", 72)
+        fill(
+            f"{target}: {irises.posterior_summary(target=target, method='lrvb').attrs['prior']}",
+            72,
+        )
         + "\n"
     )
 
@@ -133,7 +136,12 @@ ax.legend(title="covariance_prior")
 plt.show()
 
 # %%
-print(fill(fits["default"].posterior_summary(target="means").attrs["prior"], 72))
+print(
+    fill(
+        fits["default"].posterior_summary(target="means", method="lrvb").attrs["prior"],
+        72,
+    )
+)
 
 # %%
 # **Answer.** Little for the means of common tables (half an error bar here), and more

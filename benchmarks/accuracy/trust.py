@@ -25,7 +25,7 @@ TARGETS = ("log_weights", "means", "precisions")
 _DRAWS, _QUICK_DRAWS = 4000, 100  # Of the reference.
 _SD_TOLERANCE, _MEAN_TOLERANCE = 0.1, 0.2
 _STATES = ("good", "rough", "wrong")
-_QUICK_STRIDE = 40
+_QUICK_STRIDE = 60
 
 
 @dataclass(frozen=True)
