@@ -32,13 +32,8 @@ X = load_iris(as_frame=True).data.rename(
 )
 irises = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
 for target in ("means", "covariances"):
-    print(
-        fill(
-            f"{target}: {irises.posterior_summary(target=target, method='lrvb').attrs['prior']}",
-            72,
-        )
-        + "\n"
-    )
+    table = irises.posterior_summary(target=target, method="lrvb")
+    print(fill(f"{target}: {table.attrs['prior']}", 72) + "\n")
 
 # %%
 # So the means depend on it by half an error bar at most, and the covariances of the
@@ -136,12 +131,8 @@ ax.legend(title="covariance_prior")
 plt.show()
 
 # %%
-print(
-    fill(
-        fits["default"].posterior_summary(target="means", method="lrvb").attrs["prior"],
-        72,
-    )
-)
+table = fits["default"].posterior_summary(target="means", method="lrvb")
+print(fill(table.attrs["prior"], 72))
 
 # %%
 # **Answer.** Little for the means of common tables (half an error bar here), and more
