@@ -144,6 +144,7 @@ _SIZES = {
     "bytes_per_entry": ["mean_field.coupling.BYTES_PER_ENTRY"],
     "dense_blocks_from": ["mean_field.coupling._DENSE_FROM"],
     "entries_checked_for_saddles": ["mean_field.posterior._CHECKED_UP_TO"],
+    "parameters_checked": ["gaussian_mixture.sampling_methods._MOST_PARAMETERS"],
     "blocks_of_scans": [f"{_SAMPLING}.exact._BLOCKS"],
     "seconds_of_exact": ["gaussian_mixture.sampling_methods._MOST_SECONDS"],
     "kept_rows_bytes": ["gaussian_mixture.uncertainty.uncertainty._KEPT_ROWS_BYTES"],

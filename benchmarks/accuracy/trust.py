@@ -121,7 +121,7 @@ def measure(settings):
 
 
 def _row(case, n_draws):
-    from benchmarks.harness.inside import exact_posterior, occupied_parameters
+    from benchmarks.harness.inside import exact_posterior, occupied_parameters, training_rows
     from sklearn_lrvb import LRVBGaussianMixture
 
     X = case.simulate()
@@ -137,7 +137,7 @@ def _row(case, n_draws):
         exact_seconds = process_time() - begin
         reference = exact_posterior(mixture, X, 1)
     means, deviations = _moments(exact.draws)
-    mean, sd = _moments(reference.at_least(n_draws))
+    mean, sd = _moments(reference.at_least(n_draws, training_rows(mixture)))
 
     def errors(of_means, of_sds):
         return (

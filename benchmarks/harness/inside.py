@@ -37,6 +37,7 @@ __all__ = [
     "occupied_parameters",
     "one_task_a_chunk",
     "sweeper",
+    "training_rows",
 ]
 
 
@@ -53,6 +54,11 @@ def newton_decrement(mixture):
 def exact_posterior(mixture, X, seed):
     """The exact posterior of a fit: its draws, and whether these have converged."""
     return mixture._answer("exact", X, None, seed).exact
+
+
+def training_rows(mixture):
+    """The rows of a small fit, which it still has."""
+    return mixture._uncertainty.source.training_rows()
 
 
 def occupied_parameters(mixture):

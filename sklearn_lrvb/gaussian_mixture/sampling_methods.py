@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-_MOST_SECONDS = 60.0  # That "auto" spends on the exact posterior without being asked.
+# What "auto" does without being asked: an exact posterior of so many seconds, and a check of so many
+# parameters, which inverts a matrix and takes about a minute too.
+_MOST_SECONDS, _MOST_PARAMETERS = 60.0, 6000
 
 
 @dataclass(frozen=True)
@@ -142,72 +144,71 @@ class SamplingMethods(FittedAttributes):
         if answer.exact is None:
             draw = PosteriorSampler(self._uncertainty).draws
             return self._tracked("sample_posterior", lambda tracked: draw(n_draws, random_state, tracked))
-        drawn = self._tracked(
-            "sample_posterior", lambda tracked: answer.exact.at_least(n_draws, tracked)
-        ).parameters
+        drawn = self._draws_of(answer, n_draws).parameters
         some = random_state.permutation(len(drawn.draws))[:n_draws]
         return DrawnParameters(drawn.posterior, drawn.origin, drawn.draws[some])
 
     def _answer(self, method, X, sample_weight, random_state):
         """Whether linear response answers, or the exact posterior: Answer."""
-        method = checked_method(method)
-        uncertainty = self._uncertainty
+        method, uncertainty = checked_method(method), self._uncertainty
         rows = self._training_rows(X, sample_weight, uncertainty.fitted)
+        if rows is not None:
+            uncertainty.source.check_training_rows(rows)
         if method == "lrvb":
-            if rows is not None:
-                uncertainty.source.check_training_rows(rows)
             known = uncertainty.check
             note = "Linear response; posterior_check says how good it is." if known is None else known.verdict
             return Answer(None, rows, note)
-        are_given = rows is not None
-        if not are_given:
-            rows = uncertainty.source.training_rows()
-        sampler = PosteriorSampler(uncertainty, rows)
+        known_rows = uncertainty.source.training_rows() if rows is None else rows
+        sampler = PosteriorSampler(uncertainty, known_rows)
         if method == "exact":
-            if rows is None:
+            if known_rows is None:
                 raise ValueError(
                     "method='exact' needs the training rows: pass X. (Only up to 64 MiB of rows are kept "
                     "in memory after a fit, and none in pickles.)"
                 )
-            return self._exact(sampler, sampler.checked_rows(rows), random_state)
+            return self._exact(sampler, sampler.checked_rows(known_rows), random_state)
+        note = self._note_of_linear_response(sampler, known_rows)
+        return self._exact(sampler, known_rows, random_state) if note is None else Answer(None, rows, note)
+
+    def _note_of_linear_response(self, sampler, rows):
+        """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""
+        uncertainty, n_parameters = self._uncertainty, sampler.fitted.structure.n_coefficients
         if rows is None:
-            return Answer(None, None, "Linear response, not checked: pass X, the training rows, to check it.")
-        if are_given:
-            uncertainty.source.check_training_rows(rows)
+            return "Linear response, not checked: pass X, the training rows, to check it."
+        if n_parameters > _MOST_PARAMETERS:
+            return (
+                f"Linear response, not checked: it has {n_parameters} parameters, and a check of more than "
+                f"{_MOST_PARAMETERS} takes minutes. posterior_check(X) makes it."
+            )
         reason = sampler.why_not_exact()
         if reason is not None:
-            return Answer(None, rows, f"Linear response, not checked. {reason}")
+            return f"Linear response, not checked. {reason}"
         if uncertainty.check is None:
             uncertainty.check = self._check(sampler, rows, 0, np.random.RandomState(0))
-        check = uncertainty.check
-        if check.state == "good":
-            return Answer(None, rows, check.verdict)
         seconds = seconds_of_exact(sampler.fitted.structure, rows.n_samples)
-        if seconds > _MOST_SECONDS and not uncertainty.exact:
-            return Answer(
-                None,
-                rows,
-                f"{check.verdict} The exact posterior would take about {seconds / 60.0:.0f} minutes: ask for "
-                'it by method="exact".',
+        if uncertainty.check.state == "good":
+            return uncertainty.check.verdict
+        if seconds > _MOST_SECONDS and uncertainty.exact is None:
+            return (
+                f"{uncertainty.check.verdict} The exact posterior would take about {seconds / 60.0:.0f} "
+                'minutes: ask for it by method="exact".'
             )
-        return self._exact(sampler, rows, random_state)
+        return None
 
     def _exact(self, sampler, rows, random_state):
-        """The exact posterior, kept by its seed: Answer. Without a seed, any that is kept will do."""
-        known = self._uncertainty.exact
-        seed = (
-            random_state if random_state is None or isinstance(random_state, Integral) else id(random_state)
-        )
-        if seed is None and known:
-            seed = next(reversed(known))
-        if seed not in known:
+        """The exact posterior: Answer. The last one is kept, for its seed and for who has none."""
+        uncertainty, kept = self._uncertainty, self._uncertainty.exact
+        seed = random_state if isinstance(random_state, Integral) else None
+        is_kept = kept is not None and (random_state is None or (seed is not None and seed == kept[0]))
+        if not is_kept:
             own_seed = int(check_random_state(random_state).randint(2**63, dtype=np.uint64))
-            known[seed] = self._tracked(
+            found = self._tracked(
                 "exact_posterior", lambda tracked: ExactPosterior(sampler, rows, own_seed, tracked)
             )
-            if not known[seed].has_converged:
-                warn_caller(known[seed].note)
-        return Answer(known[seed], rows, known[seed].note)
+            uncertainty.exact = seed, found
+            if not found.has_converged:
+                warn_caller(found.note)
+        return Answer(uncertainty.exact[1], rows, uncertainty.exact[1].note)
 
     def _margins_of(self, answer, targets, n_draws):
         """The function from the name of one of some targets to its means, deviations and intervals."""
@@ -221,7 +222,9 @@ class SamplingMethods(FittedAttributes):
     def _draws_of(self, answer, n_draws):
         """The draws of the exact posterior, all that were needed, or at least so many: ChainDraws."""
         n_draws = 1 if n_draws is None else checked_number(n_draws)
-        return self._tracked("exact_posterior", lambda tracked: answer.exact.at_least(n_draws, tracked))
+        return self._tracked(
+            "exact_posterior", lambda tracked: answer.exact.at_least(n_draws, answer.rows, tracked)
+        )
 
     def _check(self, sampler, rows, n_draws, random_state):
         return self._tracked(

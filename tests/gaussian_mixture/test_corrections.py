@@ -317,3 +317,18 @@ def test_draws_for_arviz_are_corrected():
     data = estimator.to_arviz(X, n_draws=20, random_state=0, method="exact")
     draws = estimator.sample_posterior(20, 0, "exact", X)
     np.testing.assert_array_equal(data.posterior["means"].to_numpy()[0], draws["means"])
+
+
+def test_more_parameters_than_a_check_takes_are_said_and_not_refused(monkeypatch):
+    set_sizes(monkeypatch, parameters_checked=5)
+    estimator = mixture({}).fit(overlapping(120))
+    table = estimator.posterior_summary(target="means")
+    assert "it has 12 parameters, and a check of more than 5 takes minutes" in table.attrs["note"]
+    pd.testing.assert_frame_equal(table, estimator.posterior_summary(target="means", method="lrvb"))
+
+
+def test_a_generator_gives_other_draws_every_time():
+    estimator, generator = fit(), np.random.RandomState(0)
+    asked = [estimator.posterior_summary(method="exact", random_state=generator)["mean"] for _ in range(2)]
+    assert np.all(asked[0] != asked[1])
+    pd.testing.assert_series_equal(estimator.posterior_summary(method="exact")["mean"], asked[1])

@@ -19,6 +19,7 @@ trajectories. Islands of chains are resampled apart, so that differences between
 the start.
 """
 
+import contextlib
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -78,20 +79,28 @@ class Scans:
     Parameters
     ----------
     sampler : PosteriorSampler
-    rows : Rows, the training rows
     seed : int
         Every scan has random numbers of its own, which depend on its number alone.
     has_sweeps : bool, whether scans have sweeps, for which rows must count a whole number of times
     """
 
-    def __init__(self, sampler, rows, seed, has_sweeps):
-        self._sampler, self._rows, self._seed = sampler, rows, seed
+    def __init__(self, sampler, seed, has_sweeps):
+        self._sampler, self._rows, self._seed = sampler, None, seed
         self._has_sweeps = has_sweeps
         self._n_steps = _FIRST_STEPS
 
     def add_steps(self, change):
         """Change the number of steps of a trajectory, on average over the next ones, by a number."""
         self._n_steps = min(max(self._n_steps + change, 1.0), _MOST_STEPS)
+
+    @contextlib.contextmanager
+    def over(self, rows):
+        """Context in which chains move by these training rows; they are not kept."""
+        self._rows = rows
+        try:
+            yield
+        finally:
+            self._rows = None
 
     def _at(self, normals):
         """`Chains` at some places."""

@@ -58,10 +58,10 @@ class ExactPosterior:
     def __init__(self, sampler, rows, seed, tracked=untracked):
         self._sampler = sampler
         self.has_sweeps = not rows.total(_distance_from_whole)
-        self._scans = Scans(sampler, rows, seed, self.has_sweeps)
+        self._scans = Scans(sampler, seed, self.has_sweeps)
         self._n_scans = 0  # Until the end.
         self._later = []  # Chains of scans that were asked for after the end.
-        with sampler.threads():
+        with sampler.threads(), self._scans.over(rows):
             for _ in tracked(self._blocks(), sum(_BLOCKS)):
                 pass
 
@@ -81,7 +81,7 @@ class ExactPosterior:
             if block > 0:
                 self._kept = kept
                 self._look()
-                is_hopeless = n_scans == _BLOCKS[-2] and self.effective_draws < _LEAST_HOPE * N_CHAINS
+                is_hopeless = block == len(_BLOCKS) - 2 and self.effective_draws < _LEAST_HOPE * N_CHAINS
                 if self.has_converged or is_hopeless:
                     return
                 share = np.mean(shares)
@@ -118,12 +118,13 @@ class ExactPosterior:
         is_occupied = np.concatenate([occupied(target.counts()) for target in theta])
         return np.concatenate([of_target(name) for name in PARAMETERS])[is_occupied]
 
-    def at_least(self, n_draws, tracked=untracked):
+    def at_least(self, n_draws, rows, tracked=untracked):
         """So many draws or more: ChainDraws. The chains go on where there are not enough.
 
         Parameters
         ----------
         n_draws : int
+        rows : Rows, the training rows
         tracked : Tracked, through which further scans are gone
         """
         draws, n_later = self.draws, 0
@@ -131,7 +132,7 @@ class ExactPosterior:
             of_each = max(len(draws) // (len(self._kept) + n_later), 1)
             n_later += -(-(n_draws - len(draws)) // of_each)
             n_missing = max(n_later - len(self._later), 0)
-            with self._sampler.threads():
+            with self._sampler.threads(), self._scans.over(rows):
                 for _ in tracked(range(n_missing), n_missing):
                     last, number = (self._kept + self._later)[-1], self._n_scans + len(self._later) + 1
                     self._later.append(self._scans.scan(last, number)[0])

@@ -82,7 +82,7 @@ class PosteriorUncertainty:
         self.targets = fitted.targets
         self._std = {}
         self.check = None  # The `PosteriorCheck` of the fit, once somebody has needed it,
-        self.exact = {}  # and `ExactPosterior` by seed.
+        self.exact = None  # and the last `ExactPosterior`, with its seed.
 
     def to_state(self):
         """Builtins and arrays from which `from_state` rebuilds this object."""
