@@ -313,6 +313,11 @@ class ObservedInformation(ABC):
         roots = (self.covariance_root(index[some]) for some in slices(len(self), _DEVIATIONS_AT_ONCE))
         return np.concatenate([np.linalg.norm(root, axis=0) for root in roots])
 
+    @property
+    def root(self) -> NDArray[np.float64]:
+        """A with A A' = M^-1, that of `correlated`: (D, D)."""
+        return self.correlated(np.eye(len(self)))
+
     def correlated(self, normals: NDArray[np.float64]) -> NDArray[np.float64]:
         """A normals with A A' = M^-1: standard normal columns (D, m) become draws with that covariance.
 

@@ -185,6 +185,12 @@ class PrimalInformation(_FactoredInformation):
         self.require_positive_definite()
         return np.sqrt(np.einsum("ij,ij->j", self._whole_root, self._whole_root))
 
+    @property
+    def root(self) -> NDArray[np.float64]:
+        """A with A A' = M^-1, that of `correlated`: (D, D)."""
+        self.require_positive_definite()
+        return self._whole_root.T
+
     @cached_property
     def _whole_root(self):
         """L^-1 T', a root of M^-1: (D, D)."""
@@ -308,6 +314,11 @@ class DualInformation(_FactoredInformation):
         """S array."""
         scaled = self._share_roots * array
         return self._share_roots * (scaled - self._times_columns(self._columns_times(scaled)))
+
+    @property
+    def root(self) -> NDArray[np.float64]:
+        """A with A A' = M^-1, that of `correlated`: (D, D), by the primal matrix."""
+        return PrimalInformation.from_scaled_system(self.complete, self._scaled_system()).root
 
     def _times_columns(self, weights):
         """T' B weights: (m, c) -> (D, c)."""

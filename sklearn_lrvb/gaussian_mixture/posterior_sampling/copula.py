@@ -40,7 +40,7 @@ from scipy.special import logsumexp, polygamma
 from sklearn_lrvb.exponential_families.dirichlet import log_partition
 from sklearn_lrvb.exponential_families.special_functions import log_beta_quantile_pair, normal_of_log_beta
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import variance
-from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated, gram_root
+from sklearn_lrvb.symmetric_matrices import gram_root
 
 
 @dataclass(frozen=True)
@@ -283,19 +283,19 @@ class CopulaDensity:
     ----------
     copula : PosteriorCopula
     posterior : VariationalPosterior
-    covariance : (D, D), M^-1
+    root_of_coefficients : (D, D), `ObservedInformation.root`
 
     Attributes
     ----------
-    root : (n_responses, n_responses), lower Cholesky factor of Sigma_g
+    root : (n_responses, n_responses), upper triangular, with Root Root' = Sigma_g
     """
 
-    def __init__(self, copula, posterior, covariance):
+    def __init__(self, copula, posterior, root_of_coefficients):
         self._copula = copula
         self._structure = structure = posterior.structure
-        self.root = cholesky_equilibrated(_response_covariance(copula, structure, covariance))
+        self.root = _response_root(copula, structure.n_components, root_of_coefficients)
         log_scale = np.log(structure.own_precision_scale).sum() * structure.n_groups
-        self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
+        self._log_constant = -np.log(np.abs(np.diag(self.root))).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
 
     def log_density(self, normals, responses, draws):
         """Log density, (n,).
@@ -317,7 +317,7 @@ class CopulaDensity:
 
     def normals(self, responses):
         """e of the responses Root e: (n, n_responses) -> (n, n_responses)."""
-        return solve_triangular(self.root, responses.T, lower=True).T
+        return solve_triangular(self.root, responses.T).T
 
     def _log_derivatives(self, logits, draws):
         """log of the derivative of logit v in l, of every stick: (n, B)."""
@@ -373,10 +373,17 @@ class CopulaDensity:
         return target.responses(np.hstack([no_intercepts, others]))
 
 
-def _response_covariance(copula, structure, covariance):
-    """Sigma_g, from M^-1."""
-    n_components, jacobian = structure.n_components, copula.logit_jacobian
-    own, mixed = covariance[:n_components, :n_components], covariance[:n_components, n_components:]
-    of_logits = jacobian.T @ own @ jacobian + copula.logit_excess_root.T @ copula.logit_excess_root
-    crossed = jacobian.T @ mixed
-    return np.block([[of_logits, crossed], [crossed.T, covariance[n_components:, n_components:]]])
+def _response_root(copula, n_components, root):
+    """Root with Root Root' = Sigma_g, upper triangular.
+
+    The rows of A, A A' = M^-1, are those of intercepts, which depend on all standard normal variables, and of
+    other coefficients, which depend on the variables after the first K. Given the latter, the logits have a
+    covariance of their own, which is small.
+    """
+    of_intercepts, others = root[:n_components], root[n_components:, n_components:]
+    of_logits = copula.logit_jacobian.T @ of_intercepts
+    given_others = np.hstack([of_logits[:, :n_components], copula.logit_excess_root.T])
+    # The triangular factor of the columns in the other order is lower triangular.
+    own = np.linalg.qr(given_others[::-1].T, mode="r")[::-1, ::-1].T
+    below = np.zeros((len(others), len(own)))
+    return np.block([[own, of_logits[:, n_components:]], [below, others]])

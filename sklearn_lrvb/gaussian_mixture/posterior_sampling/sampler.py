@@ -65,7 +65,7 @@ class PosteriorSampler:
     def density(self):
         """`CopulaDensity`, which needs a matrix of all parameters."""
         self._source.require_size(self._source.size, "The density of draws")
-        return CopulaDensity(self.copula, self.posterior, self._information.covariance())
+        return CopulaDensity(self.copula, self.posterior, self._information.root)
 
     def parameters(self, draws):
         """The parameters that draws stand for: DrawnParameters."""
