@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-# What "auto" does without being asked: an exact posterior of so many seconds, and a check of so many
-# parameters, which inverts a matrix and takes about a minute too.
-_MOST_SECONDS, _MOST_PARAMETERS = 60.0, 6000
+# What "auto" does without being asked: an exact posterior of about so many seconds, and a check of so many
+# parameters, which factors a matrix and takes about a minute too.
+_MOST_SECONDS, _MOST_PARAMETERS = 60.0, 9000
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What answers a question about the posterior.
+    """What a question about the posterior is answered by.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class SamplingMethods(FittedAttributes):
         answer = self._answer(method, X, sample_weight, random_state)
         random_state = check_random_state(random_state)
         if answer.exact is None:
-            draw = PosteriorSampler(self._uncertainty).draws
+            draw = PosteriorSampler(self._uncertainty, answer.rows).draws
             return self._tracked("sample_posterior", lambda tracked: draw(n_draws, random_state, tracked))
         drawn = self._draws_of(answer, n_draws).parameters
         some = random_state.permutation(len(drawn.draws))[:n_draws]
@@ -167,10 +167,10 @@ class SamplingMethods(FittedAttributes):
                     "in memory after a fit, and none in pickles.)"
                 )
             return self._exact(sampler, sampler.checked_rows(known_rows), random_state)
-        note = self._note_of_linear_response(sampler, known_rows)
-        return self._exact(sampler, known_rows, random_state) if note is None else Answer(None, rows, note)
+        note = self._note_of_linear_response(sampler, known_rows, random_state)
+        return Answer(None, rows, note) if note else self._exact(sampler, known_rows, random_state)
 
-    def _note_of_linear_response(self, sampler, rows):
+    def _note_of_linear_response(self, sampler, rows, random_state):
         """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""
         uncertainty, n_parameters = self._uncertainty, sampler.fitted.structure.n_coefficients
         if rows is None:
@@ -185,30 +185,36 @@ class SamplingMethods(FittedAttributes):
             return f"Linear response, not checked. {reason}"
         if uncertainty.check is None:
             uncertainty.check = self._check(sampler, rows, 0, np.random.RandomState(0))
-        seconds = seconds_of_exact(sampler.fitted.structure, rows.n_samples)
-        if uncertainty.check.state == "good":
-            return uncertainty.check.verdict
-        if seconds > _MOST_SECONDS and uncertainty.exact is None:
+        check = uncertainty.check
+        if check.state == "good":
+            return check.verdict
+        seconds = seconds_of_exact(sampler.fitted.structure, rows.n_samples, check.state)
+        if seconds > _MOST_SECONDS and self._kept_exact(random_state) is None:
             return (
-                f"{uncertainty.check.verdict} The exact posterior would take about {seconds / 60.0:.0f} "
+                f"{check.verdict} The exact posterior would take about {seconds / 60.0:.0f} "
                 'minutes: ask for it by method="exact".'
             )
         return None
 
     def _exact(self, sampler, rows, random_state):
-        """The exact posterior: Answer. The last one is kept, for its seed and for who has none."""
-        uncertainty, kept = self._uncertainty, self._uncertainty.exact
-        seed = random_state if isinstance(random_state, Integral) else None
-        is_kept = kept is not None and (random_state is None or (seed is not None and seed == kept[0]))
-        if not is_kept:
-            own_seed = int(check_random_state(random_state).randint(2**63, dtype=np.uint64))
+        """The exact posterior, computed or kept: Answer."""
+        found = self._kept_exact(random_state)
+        if found is None:
+            seed = int(check_random_state(random_state).randint(2**63, dtype=np.uint64))
             found = self._tracked(
-                "exact_posterior", lambda tracked: ExactPosterior(sampler, rows, own_seed, tracked)
+                "exact_posterior", lambda tracked: ExactPosterior(sampler, rows, seed, tracked)
             )
-            uncertainty.exact = seed, found
-            if not found.has_converged:
-                warn_caller(found.note)
-        return Answer(uncertainty.exact[1], rows, uncertainty.exact[1].note)
+            own_seed = random_state if isinstance(random_state, Integral) else None
+            self._uncertainty.exact = own_seed, found
+        if not found.has_converged:
+            warn_caller(found.note)
+        return Answer(found, rows, found.note)
+
+    def _kept_exact(self, random_state):
+        """The last exact posterior, if it has the same seed or no seed is asked for, and else None."""
+        seed, kept = self._uncertainty.exact or (None, None)
+        is_same = isinstance(random_state, Integral) and random_state == seed
+        return kept if random_state is None or is_same else None
 
     def _margins_of(self, answer, targets, n_draws):
         """The function from the name of one of some targets to its means, deviations and intervals."""

@@ -7,15 +7,16 @@ from sklearn_lrvb.mean_field.drawn_joint import DrawnLogJoint
 
 N_CHAINS = 128
 _FIRST_CHECK, _LAST_CHECK = 8, 2048  # Number of sweeps at the first check, and at the last one.
-_LEAST_DRAWS = 3  # Independent draws of a chain, so that the half that is discarded forgot the start.
+_LEAST_DRAWS = 5  # Independent draws of a chain: enough for the discarded half to have forgotten the start.
 
 
 def exact_draws(log_joint, start, n_draws, rng):
-    """Draws by chains that are moved by Gibbs sweeps, all at once.
+    """Draws by Gibbs sampling, of S chains at once.
 
-    The second half of the sweeps is checked after 8, 16, 32, ... sweeps: each entry has had
-    S var(all) / var(means of the chains) independent draws. Once the slowest has three for each of the S
-    chains, one draw in each third of that half is as good as independent.
+    The second half of the sweeps is checked after 8, 16, 32, ... sweeps. The draws of an entry in that half
+    are worth S (variance of all draws) / (variance of the means of the chains) independent ones. Sampling is
+    long enough where that is 5 S for the slowest entry: draws that are a tenth of all sweeps apart are then
+    as good as independent.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def exact_draws(log_joint, start, n_draws, rng):
     effective : float
         Number of independent draws of the slowest entry at the last check.
     is_enough : bool
-        Whether it is at least 3 S.
+        Whether it is at least 5 S.
     """
     joint, draws = DrawnLogJoint(log_joint), dict(start)
     statistics = {name: of.family.statistics_of(draws[name]) for name, of in joint.factors.items()}

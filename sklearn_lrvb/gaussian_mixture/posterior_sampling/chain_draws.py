@@ -19,6 +19,7 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.chains import N_CHAINS, N_ISLANDS
 from sklearn_lrvb.row_blocks import batches
 
+_LEAST_DETERMINANT = 1e-10  # Of the correlations of both variables, below which it is round-off.
 _ARRAYS = 8  # Arrays of the size of the draws of some parameters that exist at once.
 
 
@@ -103,13 +104,13 @@ class ChainDraws:
         values = self.parameters.flat(target)
         squares = np.square(self._sums_of_chains(values)).sum(axis=0)
         worth = np.square(len(values)) * values.var(axis=0)
-        return np.divide(worth, squares, out=np.full_like(worth, np.inf), where=squares > 0)
+        return np.divide(worth, squares, out=np.full_like(worth, np.inf), where=squares != 0)
 
     def errors(self, target):
         """Monte Carlo standard errors of the means, in standard deviations: (d,).
 
         They are those by the chains. Where islands of chains differ more than their chains explain, all
-        errors are larger by the same factor.
+        errors of the target are larger by the same factor.
         """
         values = self.parameters.flat(target)
         sums = np.empty((N_CHAINS, values.shape[1]))
@@ -120,8 +121,8 @@ class ChainDraws:
         is_known = by_chain > 0
         ratios = by_island[is_known] / by_chain[is_known] * (N_ISLANDS / (N_ISLANDS - 1))
         inflation = max(1.0, ratios.mean()) if is_known.any() else 1.0
-        deviations = values.std(axis=0) * len(values)
-        return np.sqrt(inflation * by_chain) / np.where(deviations > 0, deviations, np.inf)
+        scale = values.std(axis=0) * len(values)
+        return np.sqrt(inflation * by_chain) / np.where(scale > 0, scale, np.inf)
 
     def _sums_of_chains(self, values):
         """Sums over every chain of the distances from the mean of all: (n, d) -> (N_CHAINS, d)."""
@@ -151,24 +152,23 @@ class ControlVariates:
         self._first, self._second = first - self._means[0], second - self._means[1]
         self._squares = np.square(self._first).mean(axis=0), np.square(self._second).mean(axis=0)
         self._mixed = (self._first * self._second).mean(axis=0)
-        determinant = self._squares[0] * self._squares[1] - np.square(self._mixed)
-        self._regular = determinant > 0
+        products = self._squares[0] * self._squares[1]
+        determinant = products - np.square(self._mixed)
+        self._regular = determinant > _LEAST_DETERMINANT * products
         self._determinant = np.where(self._regular, determinant, 1.0)
 
     def weights(self):
-        """Weights of the draws, (n, d), near 1/n, such that the weighted means of both variables are zero."""
+        """Weights of the draws for which both means are zero, or 0 instead of negative ones: (n, d)."""
         of_first, of_second = self._solved(*self._means)
         weights = np.maximum(1.0 - of_first * self._first - of_second * self._second, 0.0)
         return weights / weights.sum(axis=0)
 
     def residuals(self, values):
-        """What is left of values (n, d) when their regression on both variables is taken off."""
+        """What is left of values (n, d), up to a constant, less their regression on both variables."""
         of_first, of_second = self._solved(
             (self._first * values).mean(axis=0), (self._second * values).mean(axis=0)
         )
-        return (
-            values - of_first * (self._first + self._means[0]) - of_second * (self._second + self._means[1])
-        )
+        return values - of_first * self._first - of_second * self._second
 
     def _solved(self, first, second):
         """Coefficients of the two variables, from their products with something: (d,) each."""

@@ -1,4 +1,4 @@
-"""Chains of draws, all at once, that leave the exact posterior as it is.
+"""Markov chains whose stationary distribution is the exact posterior; all chains move at once.
 
 *Coordinates.* Under linear response the draws of the copula (`copula`) are functions of standard normal
 variables e. In the same coordinates the density of the exact posterior is, up to a constant,
@@ -13,40 +13,41 @@ sweep of Gibbs sampling assigns the rows to components at random, given the para
 parameters given the assignments. It reaches regions that trajectories do not, where many rows have changed
 sides.
 
-*The start* are draws by linear response. They are moved to the posterior by way of the densities N(e; 0, I)
-exp(b r), b from 0 to 1: from one to the next they are resampled by their weights, and then move by
-trajectories. Islands of chains are resampled apart, so that differences between islands show what is left of
-the start.
+*The start.* The first draws are those of linear response, b = 0 in the densities N(e; 0, I) exp(b r). The
+power b grows to 1 in steps. At each step the chains are resampled by their weights and then move by
+trajectories (annealed importance resampling). Islands of chains are resampled apart, so that differences
+between islands show what is left of the start.
 """
 
-import contextlib
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import ParameterDraws
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawArrays, ParameterDraws
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     complete_moments,
     moments_of_random_assignments,
 )
 
-N_CHAINS = 64
+N_CHAINS = 32
 N_ISLANDS = 4
 
-# Angles of trajectories, in half turns; a half would give independent draws if r were constant. Random angles
-# do not return to the start whatever the posterior's own frequencies are.
+# Angles of trajectories, in units of pi. At 1/2 a constant r would give an independent draw. They are random
+# so that trajectories are not periodic.
 _LEAST_ANGLE, _LARGEST_ANGLE = 0.45, 0.75
-_FIRST_STEPS, _MOST_STEPS = 2.0, 24.0
+FIRST_STEPS, _MOST_STEPS = 2.0, 24.0  # Of a trajectory.
 _LEAST_EFFECTIVE_SHARE = 0.5  # Of chains, by their weights from one density of the start to the next.
+_LEAST_POWER_STEP = 1e-3  # From one density of the start to the next.
 _TRAJECTORIES_OF_START = 2  # At every density on the way.
 
-# Largest error of a response after a sweep, in its standard deviation. The coordinates of very unlikely
-# parameters have lost their digits; sweeps that lead there are rejected.
+# Tolerance for parameters that are computed back from their coordinates after a sweep, relative to 1 + their
+# size. The coordinates of very unlikely parameters have lost their digits; sweeps that lead there are
+# rejected.
 _ROUND_TRIP = 1e-4
 
 
 @dataclass(frozen=True)
-class Chains:
+class Chains(DrawArrays):
     """Where chains are.
 
     Attributes
@@ -62,16 +63,6 @@ class Chains:
     log_ratios: np.ndarray
     slopes: np.ndarray
 
-    def __getitem__(self, index):
-        return Chains(*(getattr(self, field.name)[index] for field in fields(self)))
-
-    def replaced(self, index, others):
-        """The chains, some of them, an int array, from others: these have only those."""
-        arrays = [getattr(self, name).copy() for name in ("normals", "log_ratios", "slopes")]
-        for array, name in zip(arrays, ("normals", "log_ratios", "slopes"), strict=True):
-            array[index] = getattr(others, name)
-        return Chains(arrays[0], self.draws.replaced(index, others.draws), *arrays[1:])
-
 
 class Scans:
     """What moves chains of the exact posterior.
@@ -79,28 +70,26 @@ class Scans:
     Parameters
     ----------
     sampler : PosteriorSampler
+    rows : Rows, the training rows
     seed : int
-        Every scan has random numbers of its own, which depend on its number alone.
+        Every scan has random numbers of its own, which depend on the seed and its number alone.
     has_sweeps : bool, whether scans have sweeps, for which rows must count a whole number of times
+    n_steps : float, default=2
+        Of a trajectory, which has the nearest whole number of steps.
+
+    Attributes
+    ----------
+    n_steps : as given, and changed by `add_steps`
     """
 
-    def __init__(self, sampler, seed, has_sweeps):
-        self._sampler, self._rows, self._seed = sampler, None, seed
+    def __init__(self, sampler, rows, seed, has_sweeps, n_steps=FIRST_STEPS):
+        self._sampler, self._rows, self._seed = sampler, rows, seed
         self._has_sweeps = has_sweeps
-        self._n_steps = _FIRST_STEPS
+        self.n_steps = n_steps
 
     def add_steps(self, change):
-        """Change the number of steps of a trajectory, on average over the next ones, by a number."""
-        self._n_steps = min(max(self._n_steps + change, 1.0), _MOST_STEPS)
-
-    @contextlib.contextmanager
-    def over(self, rows):
-        """Context in which chains move by these training rows; they are not kept."""
-        self._rows = rows
-        try:
-            yield
-        finally:
-            self._rows = None
+        """Add a number, which may be a fraction, to the steps of a trajectory, within limits."""
+        self.n_steps = min(max(self.n_steps + change, 1.0), _MOST_STEPS)
 
     def _at(self, normals):
         """`Chains` at some places."""
@@ -112,9 +101,9 @@ class Scans:
 
     def start(self):
         """Chains that follow the posterior approximately: Chains."""
-        self._generator = self._generator_of(0)
+        generator = self._generator_of(0)
         n_responses = len(self._sampler.density.root)
-        chains, power = self._at(self._generator.standard_normal((N_CHAINS, n_responses))), 0.0
+        chains, power = self._at(generator.standard_normal((N_CHAINS, n_responses))), 0.0
         while power < 1.0:
             next_power = _next_power(chains.log_ratios, power)
             weights = _relative_weights((next_power - power) * chains.log_ratios)
@@ -123,20 +112,12 @@ class Scans:
                 np.array_split(np.arange(N_CHAINS), N_ISLANDS),
                 strict=True,
             )
-            index = np.concatenate([own[self._resampled(share)] for share, own in islands])
+            index = np.concatenate([own[_resampled(share, generator)] for share, own in islands])
             chains, power = chains[index], next_power
             if power < 1.0:
                 for _ in range(_TRAJECTORIES_OF_START):
-                    chains, _ = self._after_trajectory(chains, power)
+                    chains, _ = self._after_trajectory(chains, power, generator)
         return chains
-
-    def _resampled(self, weights):
-        """Systematic resampling: (n,) -> int array (n,)."""
-        total = np.cumsum(weights)
-        if not total[-1] > 0.0:  # No chain of an island has any density: leave them as they are.
-            return np.arange(len(weights))
-        steps = (np.arange(len(weights)) + self._generator.random()) / len(weights)
-        return np.minimum(np.searchsorted(total, steps * total[-1]), len(weights) - 1)
 
     def _generator_of(self, number):
         """The random numbers of a scan; those of the start have the number 0."""
@@ -150,15 +131,14 @@ class Scans:
         chains : Chains
         number : int, of the scan, from 1 on
         """
-        self._generator = self._generator_of(number)
+        generator = self._generator_of(number)
         if self._has_sweeps:
-            chains = self._after_sweep(chains)
-        return self._after_trajectory(chains, 1.0)
+            chains = self._after_sweep(chains, generator)
+        return self._after_trajectory(chains, 1.0, generator)
 
-    def _after_trajectory(self, chains, power):
+    def _after_trajectory(self, chains, power, generator):
         """Chains of the density N(e; 0, I) exp(power r) after a trajectory, and the share accepted."""
-        generator, n_steps = self._generator, round(self._n_steps)
-        n_chains = len(chains.normals)
+        n_chains, n_steps = len(chains.normals), round(self.n_steps)
         angle = np.pi * generator.uniform(_LEAST_ANGLE, _LARGEST_ANGLE, (n_chains, 1)) / n_steps
         momenta = generator.standard_normal(chains.normals.shape)
         moved, ends = self.moved(chains, momenta, angle, n_steps, power)
@@ -188,9 +168,9 @@ class Scans:
             momenta += kick * chains.slopes
         return chains, momenta
 
-    def _after_sweep(self, chains):
+    def _after_sweep(self, chains, generator):
         """Chains after a sweep of Gibbs sampling."""
-        sampler, generator = self._sampler, self._generator
+        sampler = self._sampler
         parameters = sampler.parameters(chains.draws)
         sums = moments_of_random_assignments(self._rows, parameters, int(generator.integers(2**63)))
         posterior = sampler.posterior
@@ -219,18 +199,30 @@ def _log_density(chains, momenta, power):
 
 
 def _relative_weights(log_weights):
-    """Weights that have the largest one 1."""
-    return np.exp(log_weights - log_weights.max())
+    """Weights of which the largest is 1; all are 0 where none has any density."""
+    largest = log_weights.max()
+    return np.exp(log_weights - largest) if np.isfinite(largest) else np.zeros_like(log_weights)
 
 
 def _next_power(log_ratios, power):
-    """The largest power up to 1 whose weights, from this one, leave enough of the chains effective."""
+    """The largest power up to 1 at which half of the chains that have any density stay effective."""
+    log_ratios = log_ratios[np.isfinite(log_ratios)]
     step = 1.0 - power
-    while True:
+    while len(log_ratios) and step > _LEAST_POWER_STEP:
         weights = _relative_weights(step * log_ratios)
         if np.square(weights.sum()) >= _LEAST_EFFECTIVE_SHARE * len(weights) * np.square(weights).sum():
-            return power + step if step < 1.0 - power else 1.0
+            break
         step *= 0.5
+    return power + step if step < 1.0 - power else 1.0
+
+
+def _resampled(weights, generator):
+    """Indices by systematic resampling, int array (n,); all of them where no chain has any weight."""
+    total = np.cumsum(weights)
+    if not total[-1] > 0.0:
+        return np.arange(len(weights))
+    steps = (np.arange(len(weights)) + generator.random()) / len(weights)
+    return np.minimum(np.searchsorted(total, steps * total[-1]), len(weights) - 1)
 
 
 def conditional_draws(posterior, moments, generator):

@@ -43,8 +43,29 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.targets import variance
 from sklearn_lrvb.symmetric_matrices import gram_root
 
 
+class DrawArrays:
+    """Base of dataclasses of arrays, or of other such dataclasses, whose first axis is that of draws."""
+
+    def __getitem__(self, index):
+        return type(self)(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def replaced(self, index, others):
+        """A copy in which the draws at ``index``, an int array, are ``others``."""
+        return type(self)(
+            *(_replaced(getattr(self, own.name), index, getattr(others, own.name)) for own in fields(self))
+        )
+
+
+def _replaced(own, index, others):
+    if isinstance(own, DrawArrays):
+        return own.replaced(index, others)
+    own = own.copy()
+    own[index] = others
+    return own
+
+
 @dataclass(frozen=True)
-class ParameterDraws:
+class ParameterDraws(DrawArrays):
     """Draws of weights, means and precisions.
 
     Attributes
@@ -61,16 +82,6 @@ class ParameterDraws:
 
     def __len__(self):
         return len(self.factors)
-
-    def __getitem__(self, index):
-        return ParameterDraws(*(getattr(self, field.name)[index] for field in fields(self)))
-
-    def replaced(self, index, others):
-        """The draws with others at some places, an int array."""
-        parts = [getattr(self, field.name).copy() for field in fields(self)]
-        for part, field in zip(parts, fields(self), strict=True):
-            part[index] = getattr(others, field.name)
-        return ParameterDraws(*parts)
 
     @classmethod
     def concatenated(cls, parts):
@@ -295,7 +306,9 @@ class CopulaDensity:
         self._structure = structure = posterior.structure
         self.root = _response_root(copula, structure.n_components, root_of_coefficients)
         log_scale = np.log(structure.own_precision_scale).sum() * structure.n_groups
-        self._log_constant = -np.log(np.abs(np.diag(self.root))).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
+        self._log_constant = (
+            -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
+        )
 
     def log_density(self, normals, responses, draws):
         """Log density, (n,).
@@ -385,5 +398,6 @@ def _response_root(copula, n_components, root):
     given_others = np.hstack([of_logits[:, :n_components], copula.logit_excess_root.T])
     # The triangular factor of the columns in the other order is lower triangular.
     own = np.linalg.qr(given_others[::-1].T, mode="r")[::-1, ::-1].T
+    own = np.where(np.diag(own) < 0.0, -own, own)
     below = np.zeros((len(others), len(own)))
     return np.block([[own, of_logits[:, n_components:]], [below, others]])

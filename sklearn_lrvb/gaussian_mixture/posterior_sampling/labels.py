@@ -1,4 +1,4 @@
-"""Draws that have left the mode of the fit: those whose components have other numbers get these back.
+"""Label switching, and draws in other modes of the posterior than the fit.
 
 The likelihood does not depend on the numbers of the components. Chains may exchange them, after which
 averages of "component 0" mean nothing. Draws get numbers by which their components are closest to those of
@@ -20,24 +20,24 @@ from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeigh
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters, ParameterDraws
 from sklearn_lrvb.row_blocks import batches
 
-# Standard deviations beyond which a mean or a log weight has left the mode of the fit; and the standard
-# deviation of a normal variable over the median of its distances from the mean.
+# Distance, in units of `in_mode`, beyond which a mean or a log weight has left the mode of the fit; and the
+# standard deviation of a normal variable over the median of its distances from the mean.
 FAR, _DEVIATION_OF_MEDIAN = 8.0, 1.4826
 
 # Size of the term that decides between components of the fit that are equal, beside shares that sum to one.
 _TIE_BREAK = 1e-7
 
 
-def in_mode(parameters, targets, uncertainty):
+def in_mode(parameters, uncertainty):
     """The draws with the numbers of the closest components of the fit, and which are in another mode.
 
-    A draw is in another mode if a weight or a mean of a component that holds rows is far from the fit: in
-    units of the standard deviations by linear response, or of those of the draws, if these are larger.
+    A draw is in another mode if a weight or a mean of a component that holds rows is far from the fit. The
+    unit is the standard deviation by linear response, or 1.48 times the median distance of all draws from the
+    fit where that is larger.
 
     Parameters
     ----------
     parameters : DrawnParameters, of n draws
-    targets : Targets
     uncertainty : PosteriorUncertainty
 
     Returns
@@ -56,7 +56,7 @@ def in_mode(parameters, targets, uncertainty):
     is_occupied = occupied(posterior.counts)
     is_away = np.zeros(len(draws), dtype=bool)
     for name in ("log_weights", "means"):
-        distances = np.abs(parameters.flat(name) - targets[name].flat_value())
+        distances = np.abs(parameters.flat(name) - uncertainty.targets[name].flat_value())
         scale = _DEVIATION_OF_MEDIAN * np.median(distances, axis=0)
         is_far = distances > FAR * np.maximum(uncertainty.flat_std(name), scale)
         is_away |= is_far.reshape(len(draws), n_components, -1)[:, is_occupied].any(axis=(1, 2))
@@ -89,10 +89,10 @@ def _divergences(parameters):
         traces = np.square(_roots_in_frame(posterior, roots, k)).sum(axis=axes)
         of_groups = structure.power * traces - structure.log_determinants(parameters.draws.factors)
         gaps = structure.transformed(roots, parameters.means - parameters.origin - posterior.centred_means[k])
-        own = posterior.structure.log_determinants(posterior.covariance_cholesky)
+        own = structure.log_determinants(posterior.covariance_cholesky)
         costs[:, k] = share * (of_groups + own + np.square(gaps).sum(axis=-1))
         costs[:, k] += (_TIE_BREAK * k - 2.0 * share) * parameters.log_weights
-    return costs
+    return np.nan_to_num(costs)  # Infinities are of empty components, whose share is zero.
 
 
 def _roots(parameters):

@@ -54,7 +54,8 @@ class PosteriorSampler:
 
     @cached_property
     def _information(self):
-        return self._source.factored(self._rows)  # All solvers that factor a matrix draw the same.
+        rows, self._rows = self._rows, None  # Samplers may be kept, without rows.
+        return self._source.factored(rows)  # All solvers that factor a matrix draw the same.
 
     @cached_property
     def copula(self):
@@ -188,7 +189,7 @@ def mean_shifts(sampler, rows, random_state, targets):
     """
     density = sampler.density
     half = random_state.standard_normal((_N_PAIRS, len(density.root)))
-    with sampler.threads():
+    with sampler.threads(), np.errstate(all="ignore"):  # Numbers that overflow end in the state "wrong".
         log_ratios, slopes, _ = sampler.log_ratios_and_slopes(rows, np.concatenate([half, -half]))
         by_pair = density.responses(0.5 * (slopes[:_N_PAIRS] + slopes[_N_PAIRS:]))
         scores = np.concatenate([density.scores(target, by_pair) for target in targets], axis=1)

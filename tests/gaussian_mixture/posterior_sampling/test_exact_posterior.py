@@ -123,13 +123,12 @@ def test_chains_have_the_mean_of_the_sum_over_all_assignments(covariance_type, w
         **prior_of_ten_rows(covariance_type, 1.0),
     }
     case = Problem(model, 2, ten_rows(1.0))
-    scans, by_scan = Scans(case.sampler, 0, True), []
-    with scans.over(case.rows):
-        chains = scans.start()
-        for number in range(1, 61):
-            chains, _ = scans.scan(chains, number)
-            parameters = case.sampler.parameters(chains.draws)
-            by_scan.append((np.exp(parameters.log_weights) * parameters.means[:, :, 0]).sum(axis=1))
+    scans, by_scan = Scans(case.sampler, case.rows, 0, True), []
+    chains = scans.start()
+    for number in range(1, 61):
+        chains, _ = scans.scan(chains, number)
+        parameters = case.sampler.parameters(chains.draws)
+        by_scan.append((np.exp(parameters.log_weights) * parameters.means[:, :, 0]).sum(axis=1))
     values = np.array(by_scan[20:])
     expected = mean_of_the_mixture(case.mixture, case.X)
     # Means whose component is empty have the heavy tails of the prior, with weights near zero.
@@ -140,12 +139,11 @@ def test_chains_have_the_mean_of_the_sum_over_all_assignments(covariance_type, w
 def test_trajectories_run_backwards(model):
     # the same steps from the end with the momenta reversed lead to the start
     case = problem(model, 2, 100)
-    scans, rng = Scans(case.sampler, 0, True), np.random.default_rng(1)
-    with scans.over(case.rows):
-        chains = scans.start()
-        momenta, angle = rng.standard_normal(chains.normals.shape), rng.uniform(0.1, 0.5, (N_CHAINS, 1))
-        moved, ends = scans.moved(chains, momenta, angle, 3, 1.0)
-        back, starts = scans.moved(moved, -ends, angle, 3, 1.0)
+    scans, rng = Scans(case.sampler, case.rows, 0, True), np.random.default_rng(1)
+    chains = scans.start()
+    momenta, angle = rng.standard_normal(chains.normals.shape), rng.uniform(0.1, 0.5, (N_CHAINS, 1))
+    moved, ends = scans.moved(chains, momenta, angle, 3, 1.0)
+    back, starts = scans.moved(moved, -ends, angle, 3, 1.0)
     known = np.isfinite(moved.log_ratios)
     assert known.mean() > 0.9
     np.testing.assert_allclose(back.normals[known], chains.normals[known], atol=1e-6)
@@ -160,12 +158,11 @@ def test_the_evidence_is_that_of_bridge_sampling(covariance_type, weights):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
     case = Problem(model, 2, overlapping(300))
     _, sampled = case.sampler.importance(case.rows, 2000, np.random.RandomState(0))
-    scans, of_scans = Scans(case.sampler, 1, True), []
-    with scans.over(case.rows):
-        chains = scans.start()
-        for number in range(1, 41):
-            chains, _ = scans.scan(chains, number)
-            of_scans.append(chains.log_ratios)
+    scans, of_scans = Scans(case.sampler, case.rows, 1, True), []
+    chains = scans.start()
+    for number in range(1, 41):
+        chains, _ = scans.scan(chains, number)
+        of_scans.append(chains.log_ratios)
     of_exact = np.concatenate(of_scans[8:])
     of_copula, evidence = sampled.log_ratios, sampled.log_evidence
     for _ in range(50):
@@ -243,7 +240,7 @@ def test_one_components_posterior_is_that_of_linear_response(model):
 def test_control_variates_take_most_of_the_sampling_error():
     case = problem(PROPER[0], 2, 500)
     errors = []
-    for seed in range(8):
+    for seed in range(20):
         draws = ExactPosterior(case.sampler, case.rows, seed).draws
         values = draws.parameters.flat("means")
         errors.append([draws.moments("means")[0], values.mean(axis=0), draws.errors("means")])
