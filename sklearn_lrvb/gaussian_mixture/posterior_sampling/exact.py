@@ -1,6 +1,6 @@
 """The exact posterior: chains that run until their draws are enough.
 
-*When to stop.* Chains run in blocks, each as long as all before it together, and only the last block is kept:
+*When to stop.* Chains run in blocks, each at least as long as all before it together, and only the last block is kept:
 the others forget the start. With S chains the draws of a parameter are worth
 
     S (variance of all draws) / (variance of the means of the chains)
@@ -26,10 +26,13 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import in_mode
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 from sklearn_lrvb.row_blocks import untracked
 
-_BLOCKS = (4, 4, 8, 16, 32, 64)  # Scans. The first block finds the number of steps of a trajectory.
+_BLOCKS = (4, 8, 12, 24, 48, 96)  # Scans. The first block finds the number of steps of a trajectory.
 
 # Independent draws of a chain in the last block: of parameters of components that hold rows, and of weights.
 _LEAST_PER_CHAIN, _LEAST_OF_WEIGHTS = 5.0, 2.5
+# Chains stop where the draws would be fewer than this share of the needed ones after the last block, if they
+# doubled with every block.
+_LEAST_HOPE = 0.5
 _LARGEST_SHARE_AWAY = 0.5  # Of draws in another mode: where there are more, no draw is left out.
 
 # Shares of accepted trajectories beyond which the number of steps changes: by these numbers after every scan
@@ -83,7 +86,7 @@ class ExactPosterior:
             if block > 0:
                 self._kept, self._n_steps = kept, scans.n_steps
                 progress = self._assess()
-                if self.has_converged or progress * 2.0 ** (len(_BLOCKS) - 1 - block) < 1.0:
+                if self.has_converged or progress * 2.0 ** (len(_BLOCKS) - 1 - block) < _LEAST_HOPE:
                     return
                 share = np.mean(shares)
                 scans.add_steps(float(share < _LOW_LATER) - float(share > _HIGH_LATER))
