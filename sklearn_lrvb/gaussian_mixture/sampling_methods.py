@@ -134,13 +134,11 @@ class SamplingMethods(FittedAttributes):
         >>> print(f"{longer.mean():.0f} +- {longer.std():.0f}")
         25 +- 4
         """
-        return self._drawn(n_draws, random_state, method, X, sample_weight).reported()
+        n_draws, answer = checked_number(n_draws), self._answer(method, X, sample_weight, random_state)
+        return self._drawn(answer, n_draws, check_random_state(random_state)).reported()
 
-    def _drawn(self, n_draws, random_state, method="auto", X=None, sample_weight=None):
-        """Draws of the posterior: DrawnParameters."""
-        n_draws = checked_number(n_draws)
-        answer = self._answer(method, X, sample_weight, random_state)
-        random_state = check_random_state(random_state)
+    def _drawn(self, answer, n_draws, random_state):
+        """Draws of the posterior, given an `Answer`: DrawnParameters."""
         if answer.exact is None:
             draw = PosteriorSampler(self._uncertainty, answer.rows).draws
             return self._tracked("sample_posterior", lambda tracked: draw(n_draws, random_state, tracked))
@@ -148,7 +146,7 @@ class SamplingMethods(FittedAttributes):
         some = random_state.permutation(len(drawn.draws))[:n_draws]
         return DrawnParameters(drawn.posterior, drawn.origin, drawn.draws[some])
 
-    def _answer(self, method, X, sample_weight, random_state):
+    def _answer(self, method="auto", X=None, sample_weight=None, random_state=None):
         """Whether linear response answers, or the exact posterior: Answer."""
         method, uncertainty = checked_method(method), self._uncertainty
         rows = self._training_rows(X, sample_weight, uncertainty.fitted)
@@ -406,7 +404,8 @@ class SamplingMethods(FittedAttributes):
             given = given_rows(self, X, sample_weight, fitted.origin)
             rows, numbers = given.counted(), np.flatnonzero(given.which_count())
             sampler.require_log_likelihood(n_draws, rows)
-        parameters = self._drawn(n_draws, random_state, method, X, sample_weight)
+        answer = self._answer(method, X, sample_weight, random_state)
+        parameters = self._drawn(answer, n_draws, check_random_state(random_state))
         groups = _posterior_groups(parameters.reported(), fitted.structure, self._feature_names)
         if X is not None:
             log_likelihood = sampler.log_likelihood(rows, parameters)

@@ -306,9 +306,7 @@ class CopulaDensity:
         self._structure = structure = posterior.structure
         self.root = _response_root(copula, structure.n_components, root_of_coefficients)
         log_scale = np.log(structure.own_precision_scale).sum() * structure.n_groups
-        self._log_constant = (
-            -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
-        )
+        self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
 
     def log_density(self, normals, responses, draws):
         """Log density, (n,).

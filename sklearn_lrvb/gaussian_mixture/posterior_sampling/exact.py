@@ -1,7 +1,7 @@
 """The exact posterior: chains that run until their draws are enough.
 
-*When to stop.* Chains run in blocks, each at least as long as all before it together, and only the last block is kept:
-the others forget the start. With S chains the draws of a parameter are worth
+*When to stop.* Chains run in blocks, each at least as long as all before it together, and only the last
+block is kept: the others forget the start. With S chains the draws of a parameter are worth
 
     S (variance of all draws) / (variance of the means of the chains)
 
