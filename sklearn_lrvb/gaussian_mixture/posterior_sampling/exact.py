@@ -5,13 +5,14 @@ block is kept: the others forget the start. With S chains the draws of a paramet
 
     S (variance of all draws) / (variance of the means of the chains)
 
-independent draws. Chains stop where that is 5 S for every parameter of the components that hold rows, and
-half as much for the weights of all components: one that holds no rows may be about to take some. While chains
-still drift away from the start, the means of chains differ, and this number does not double from block to
-block as it does at the end; chains stop without convergence where doubling would come too late.
+independent draws. Chains stop where that is 5 S for every parameter of the components that hold rows, or 8 S
+where the start took several steps, because linear response is far from the posterior. Half as many are enough
+for the weights of all components: one that holds no rows may be about to take some. While chains still drift,
+their means differ, and this number does not double from block to block as it does at the end. Chains stop
+without convergence where doubling would come too late.
 
-The rule was chosen on the 103 posteriors of the benchmark "trust". With half as many draws a chain, twelve
-more of them were called converged while they still drifted, some of them by half a standard deviation.
+The rule was chosen on the 103 posteriors of the benchmark "trust". With half as many draws, a dozen more were
+called converged while they still drifted, some of them by half a standard deviation.
 """
 
 from functools import cached_property
@@ -28,8 +29,9 @@ from sklearn_lrvb.row_blocks import untracked
 
 _BLOCKS = (4, 8, 12, 24, 48, 96)  # Scans. The first block finds the number of steps of a trajectory.
 
-# Independent draws of a chain in the last block: of parameters of components that hold rows, and of weights.
-_LEAST_PER_CHAIN, _LEAST_OF_WEIGHTS = 5.0, 2.5
+# Independent draws of a chain in the last block, where the start took one step and where it took several;
+# and the share of them that is enough for weights.
+_LEAST_PER_CHAIN, _LEAST_FROM_AFAR, _SHARE_FOR_WEIGHTS = 5.0, 8.0, 0.5
 # Chains stop where the draws would be fewer than this share of the needed ones after the last block, if they
 # doubled with every block.
 _LEAST_HOPE = 0.5
@@ -72,7 +74,9 @@ class ExactPosterior:
     def _blocks(self, rows):
         """Run the chains until they have converged, or cannot do so in time; yield after every scan."""
         scans = Scans(self._sampler, rows, self._seed, self.has_sweeps)
-        chains, self._n_scans = scans.start(), 0
+        chains, n_steps = scans.start()
+        self._least_draws = N_CHAINS * (_LEAST_PER_CHAIN if n_steps == 1 else _LEAST_FROM_AFAR)
+        self._n_scans = 0
         for block, n_scans in enumerate(_BLOCKS):
             kept, shares = [], []
             for _ in range(n_scans):
@@ -96,7 +100,7 @@ class ExactPosterior:
         self.draws, self.share_away = self._draws_of(self._kept)
         self.effective_draws = float(self._of_occupied(self.draws.effective).min())
         of_weights = float(self.draws.effective("weights").min())
-        progress = min(self.effective_draws / _LEAST_PER_CHAIN, of_weights / _LEAST_OF_WEIGHTS) / N_CHAINS
+        progress = min(self.effective_draws, of_weights / _SHARE_FOR_WEIGHTS) / self._least_draws
         self.has_converged = progress >= 1.0
         return progress
 
