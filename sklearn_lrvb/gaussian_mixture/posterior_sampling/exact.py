@@ -39,8 +39,8 @@ _LARGEST_SHARE_AWAY = 0.5  # Of draws in another mode: where there are more, no 
 
 # Shares of accepted trajectories beyond which the number of steps changes: by these numbers after every scan
 # of the first block, and by one after every other block.
-_LOW, _HIGH, _STEPS_UP, _STEPS_DOWN = 0.7, 0.93, 1 / 3, 1.0
-_LOW_LATER, _HIGH_LATER = 0.6, 0.95
+_LOW, _HIGH, _STEPS_UP, _STEPS_DOWN = 0.6, 0.9, 1 / 3, 1.0
+_LOW_LATER, _HIGH_LATER = 0.5, 0.9
 
 
 class ExactPosterior:
