@@ -170,7 +170,7 @@ class SamplingMethods(FittedAttributes):
 
     def _note_of_linear_response(self, sampler, rows, random_state):
         """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""
-        uncertainty, n_parameters = self._uncertainty, sampler.fitted.structure.n_coefficients
+        n_parameters = sampler.fitted.structure.n_coefficients
         if rows is None:
             return "Linear response, not checked: pass X, the training rows, to check it."
         if n_parameters > _MOST_PARAMETERS:
@@ -181,9 +181,7 @@ class SamplingMethods(FittedAttributes):
         reason = sampler.why_not_exact()
         if reason is not None:
             return f"Linear response, not checked. {reason}"
-        if uncertainty.check is None:
-            uncertainty.check = self._check(sampler, rows, 0, np.random.RandomState(0))
-        check = uncertainty.check
+        check = self._known_check(sampler, rows)
         if check.state == "good":
             return check.verdict
         seconds = seconds_of_exact(sampler.fitted.structure, rows.n_samples, check.state)
@@ -199,8 +197,9 @@ class SamplingMethods(FittedAttributes):
         found = self._kept_exact(random_state)
         if found is None:
             seed = int(check_random_state(random_state).randint(2**63, dtype=np.uint64))
+            state = self._known_check(sampler, rows).state
             found = self._tracked(
-                "exact_posterior", lambda tracked: ExactPosterior(sampler, rows, seed, tracked)
+                "exact_posterior", lambda tracked: ExactPosterior(sampler, rows, seed, state, tracked)
             )
             own_seed = random_state if isinstance(random_state, Integral) else None
             self._uncertainty.exact = own_seed, found
@@ -229,6 +228,12 @@ class SamplingMethods(FittedAttributes):
         return self._tracked(
             "exact_posterior", lambda tracked: answer.exact.at_least(n_draws, answer.rows, tracked)
         )
+
+    def _known_check(self, sampler, rows):
+        """The fit's `PosteriorCheck`, made once."""
+        if self._uncertainty.check is None:
+            self._uncertainty.check = self._check(sampler, rows, 0, np.random.RandomState(0))
+        return self._uncertainty.check
 
     def _check(self, sampler, rows, n_draws, random_state):
         return self._tracked(

@@ -100,13 +100,11 @@ class Scans:
         return Chains(normals, draws, np.where(regular, log_ratios, -np.inf), slopes)
 
     def start(self):
-        """Chains that follow the posterior approximately, and the number of steps that led there."""
+        """Chains that follow the posterior approximately: Chains."""
         generator = self._generator_of(0)
         n_responses = len(self._sampler.density.root)
         chains, power = self._at(generator.standard_normal((N_CHAINS, n_responses))), 0.0
-        n_steps = 0
         while power < 1.0:
-            n_steps += 1
             next_power = _next_power(chains.log_ratios, power)
             weights = _relative_weights((next_power - power) * chains.log_ratios)
             islands = zip(
@@ -119,7 +117,7 @@ class Scans:
             if power < 1.0:
                 for _ in range(_TRAJECTORIES_OF_START):
                     chains, _ = self._after_trajectory(chains, power, generator)
-        return chains, n_steps
+        return chains
 
     def _generator_of(self, number):
         """The random numbers of a scan; those of the start have the number 0."""

@@ -6,10 +6,10 @@ block is kept: the others forget the start. With S chains the draws of a paramet
     S (variance of all draws) / (variance of the means of the chains)
 
 independent draws. Chains stop where that is 5 S for every parameter of the components that hold rows, or 8 S
-where the start took several steps, because linear response is far from the posterior. Half as many are enough
-for the weights of all components: one that holds no rows may be about to take some. While chains still drift,
-their means differ, and this number does not double from block to block as it does at the end. Chains stop
-without convergence where doubling would come too late.
+where linear response, from which the chains start, is called wrong. Half as many are enough for the weights
+of all components: one that holds no rows may be about to take some. While chains still drift, their means
+differ, and the number does not double from block to block as it does at the end. Chains stop without
+convergence where doubling would come too late.
 
 The rule was chosen on the 103 posteriors of the benchmark "trust". With half as many draws, a dozen more were
 called converged while they still drifted, some of them by half a standard deviation.
@@ -29,9 +29,10 @@ from sklearn_lrvb.row_blocks import untracked
 
 _BLOCKS = (4, 8, 12, 24, 48, 96)  # Scans. The first block finds the number of steps of a trajectory.
 
-# Independent draws of a chain in the last block, where the start took one step and where it took several;
-# and the share of them that is enough for weights.
-_LEAST_PER_CHAIN, _LEAST_FROM_AFAR, _SHARE_FOR_WEIGHTS = 5.0, 8.0, 0.5
+# Independent draws of a chain in the last block, by the check's state; and their share that is enough for
+# weights.
+_LEAST_PER_CHAIN = {"good": 5.0, "rough": 5.0, "wrong": 8.0}
+_SHARE_FOR_WEIGHTS = 0.5
 # Chains stop where the draws would be fewer than this share of the needed ones after the last block, if they
 # doubled with every block.
 _LEAST_HOPE = 0.5
@@ -51,6 +52,7 @@ class ExactPosterior:
     sampler : PosteriorSampler
     rows : Rows, checked by ``sampler.checked_rows``
     seed : int
+    state : str, how good linear response is (`Verdict.state`)
     tracked : Tracked, through which the scans are gone
 
     Attributes
@@ -63,8 +65,9 @@ class ExactPosterior:
     has_converged : bool, whether these are enough
     """
 
-    def __init__(self, sampler, rows, seed, tracked=untracked):
+    def __init__(self, sampler, rows, seed, state="wrong", tracked=untracked):
         self._sampler, self._seed = sampler, seed
+        self._least_draws = N_CHAINS * _LEAST_PER_CHAIN[state]
         self.has_sweeps = not rows.total(_distance_from_whole)
         self._later = []  # Chains of scans that were asked for after the end.
         with sampler.threads():
@@ -74,9 +77,7 @@ class ExactPosterior:
     def _blocks(self, rows):
         """Run the chains until they have converged, or cannot do so in time; yield after every scan."""
         scans = Scans(self._sampler, rows, self._seed, self.has_sweeps)
-        chains, n_steps = scans.start()
-        self._least_draws = N_CHAINS * (_LEAST_PER_CHAIN if n_steps == 1 else _LEAST_FROM_AFAR)
-        self._n_scans = 0
+        chains, self._n_scans = scans.start(), 0
         for block, n_scans in enumerate(_BLOCKS):
             kept, shares = [], []
             for _ in range(n_scans):

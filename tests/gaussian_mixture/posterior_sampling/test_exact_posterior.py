@@ -124,7 +124,7 @@ def test_chains_have_the_mean_of_the_sum_over_all_assignments(covariance_type, w
     }
     case = Problem(model, 2, ten_rows(1.0))
     scans, by_scan = Scans(case.sampler, case.rows, 0, True), []
-    chains, _ = scans.start()
+    chains = scans.start()
     for number in range(1, 61):
         chains, _ = scans.scan(chains, number)
         parameters = case.sampler.parameters(chains.draws)
@@ -140,7 +140,7 @@ def test_trajectories_run_backwards(model):
     # the same steps from the end with the momenta reversed lead to the start
     case = problem(model, 2, 100)
     scans, rng = Scans(case.sampler, case.rows, 0, True), np.random.default_rng(1)
-    chains, _ = scans.start()
+    chains = scans.start()
     momenta, angle = rng.standard_normal(chains.normals.shape), rng.uniform(0.1, 0.5, (N_CHAINS, 1))
     moved, ends = scans.moved(chains, momenta, angle, 3, 1.0)
     back, starts = scans.moved(moved, -ends, angle, 3, 1.0)
@@ -159,7 +159,7 @@ def test_the_evidence_is_that_of_bridge_sampling(covariance_type, weights):
     case = Problem(model, 2, overlapping(300))
     _, sampled = case.sampler.importance(case.rows, 2000, np.random.RandomState(0))
     scans, of_scans = Scans(case.sampler, case.rows, 1, True), []
-    chains, _ = scans.start()
+    chains = scans.start()
     for number in range(1, 41):
         chains, _ = scans.scan(chains, number)
         of_scans.append(chains.log_ratios)
