@@ -24,6 +24,10 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParamet
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import ExactPosterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.importance import ImportanceWeights
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import evidence_of_all_copies
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
+    complete_moments,
+    moments_of_random_assignments,
+)
 
 proper = pytest.mark.parametrize("model", PROPER, ids=model_id)
 
@@ -249,6 +253,43 @@ def test_control_variates_take_most_of_the_sampling_error():
     assert np.mean(controlled.std(axis=0)) < 0.5 * np.mean(plain.std(axis=0))
     # what they say of their own errors is right
     assert np.mean(controlled.std(axis=0, ddof=1) / sd) == pytest.approx(said.mean(), rel=0.5)
+
+
+def moved_by_gibbs(case, draws):
+    """Means of the parameters of draws, in the mode of the fit, after thirty further Gibbs steps."""
+    sampler, generator = case.sampler, np.random.default_rng(2)
+    for seed in range(30):
+        sums = moments_of_random_assignments(case.rows, sampler.parameters(draws), seed)
+        draws = conditional_draws(sampler.posterior, complete_moments(sampler.posterior, sums), generator)
+    parameters, is_away = labels.in_mode(sampler.parameters(draws), sampler.uncertainty)
+    return np.concatenate([parameters.flat(target)[~is_away].mean(axis=0) for target in THETA])
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_further_gibbs_steps_do_not_move_the_draws(covariance_type):
+    case = Problem({"covariance_type": covariance_type}, 2, overlapping(100))
+    exact = ExactPosterior(case.sampler, case.rows, 1)
+    mean, sd = map(np.concatenate, zip(*map(exact.draws.moments, THETA), strict=True))
+    np.testing.assert_allclose((moved_by_gibbs(case, exact.draws.parameters.draws) - mean) / sd, 0, atol=0.2)
+    if covariance_type in ("full", "tied"):
+        # draws by linear response do move: the test can fail
+        draws = case.sampler.draws(1000, np.random.RandomState(0))
+        start = np.concatenate([draws.flat(target).mean(axis=0) for target in THETA])
+        assert np.abs((moved_by_gibbs(case, draws.draws) - start) / sd).max() > 0.25
+
+
+def test_a_start_without_any_density_ends(monkeypatch):
+    case = problem(PROPER[0], 2, 100)
+    known = case.sampler.log_ratios_and_slopes
+
+    def without_density(rows, normals):
+        log_ratios, slopes, draws = known(rows, normals)
+        log_ratios[normals[:, 0] < 0.5] = -np.inf
+        return log_ratios, slopes, draws
+
+    monkeypatch.setattr(case.sampler, "log_ratios_and_slopes", without_density)
+    chains = Scans(case.sampler, case.rows, 0, True).start()
+    assert np.isfinite(chains.log_ratios).all()
 
 
 @proper
