@@ -15,7 +15,7 @@ from sklearn_lrvb.row_blocks import untracked
 from sklearn_lrvb.verdict import Verdict
 
 _WIDTH = 88  # Columns of the display.
-_FEW_PARAMETERS = 20  # As many as most of the fits have by which the verdict's rule was chosen.
+_FEW_PARAMETERS = 20  # Typical number in the fits by which the verdict's rule was chosen.
 LEAST_DRAWS = 100  # Of importance sampling; with fewer its diagnostics mean nothing.
 
 
@@ -127,9 +127,9 @@ class PosteriorCheck:
 
     @property
     def _verdict(self):
-        # The variance is a sum over all parameters, and grows though each error bar stays as right as it is.
-        few = np.sqrt(max(1.0, self.is_of_occupied.sum() / _FEW_PARAMETERS))
-        return Verdict(self._largest_shift, self.log_ratio_variance / few)
+        # The variance grows with the number of parameters though each error bar stays as right as it is.
+        scale = np.sqrt(max(1.0, self.is_of_occupied.sum() / _FEW_PARAMETERS))
+        return Verdict(self._largest_shift, self.log_ratio_variance / scale)
 
     @property
     def _largest_shift(self):
