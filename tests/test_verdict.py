@@ -10,9 +10,9 @@ from sklearn_lrvb.verdict import Verdict
     ("shift", "variance", "state"),
     [
         (0.0, 0.0, "good"),
-        (0.1, 0.1, "good"),
-        (0.11, 0.0, "rough"),
-        (0.0, 0.11, "rough"),
+        (0.08, 0.07, "good"),
+        (0.09, 0.0, "rough"),
+        (0.0, 0.08, "rough"),
         (0.2, 0.3, "rough"),
         (0.21, 0.0, "wrong"),
         (0.0, 0.31, "wrong"),

@@ -27,7 +27,7 @@ class PosteriorCheck:
     ----------
     state : {'good', 'rough', 'wrong'}
         How good linear response is: 'good' where standard deviations are within 10 % and means within 0.2
-        standard deviations of the exact posterior, 'rough' where they are within a third and 0.6, and else
+        standard deviations of the exact posterior, 'rough' where most are within a third and 0.6, and else
         'wrong'. It is decided by the largest `mean_shift` and by `log_ratio_variance`; the guide "Can I trust
         these error bars?" says how often it was right.
     verdict : str
