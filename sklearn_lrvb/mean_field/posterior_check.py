@@ -21,9 +21,7 @@ from sklearn_lrvb.row_blocks import batches
 from sklearn_lrvb.verdict import Verdict
 
 _WIDTH = 88  # Columns of the display.
-N_DRAWS = (
-    512  # A mean shift then has a Monte Carlo error of root(variance / 512), 0.01 sd at the edge of "good".
-)
+N_DRAWS = 512  # A mean shift has a Monte Carlo error of root(variance / 512), 0.01 sd at the edge of "good".
 
 # Stricter than for mixtures: a model with three groups had a variance of 0.07, and sds 15 % too small.
 _LITTLE_VARIANCE = 0.05
