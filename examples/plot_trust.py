@@ -41,7 +41,7 @@ def simulated(n_rows, distance, seed):
 
 data = {
     "plenty of rows": (simulated(6000, 3.6, 0), 2),
-    "few rows": (simulated(150, 3.6, 1), 2),
+    "few rows": (simulated(150, 3.6, 5), 2),
     "empty components": (simulated(400, 5.0, 2), 4),
 }
 fits = {
@@ -154,8 +154,8 @@ for summary in (table, plain):
 
 # %%
 # **Answer.** With plenty of rows all curves are one: trust linear response, which has
-# cost next to nothing. With few rows the posterior is skew and twice as wide: mean
-# values down to 1.3 are plausible, of which linear response knows nothing. The draws of
+# cost next to nothing. With few rows the posterior is skew and half as wide again: mean
+# values down to 1.6 are plausible, of which linear response knows nothing. The draws of
 # the exact posterior follow the long chain, and a table takes them by itself. Empty
 # components hardly spoil the error bars of the others.
 #
