@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn_lrvb.gaussian_mixture.arguments import checked_number, checked_targets, holding, table_like
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import imputations
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import imputation_deviations, imputed
 from sklearn_lrvb.reports import required_pandas
 from sklearn_lrvb.row_blocks import given_rows, require_table
@@ -212,9 +213,9 @@ class ImputationMethods(FittedAttributes):
 
         Notes
         -----
-        Every copy has its own draw of weights, means and precisions (:meth:`sample_posterior` with its method
-        "auto", which knows the training rows after a fit to up to 64 MiB of them in memory). It then draws
-        the component of every row and its missing values given the parameters: the imputations are proper.
+        Every copy has its own draw of weights, means and precisions by linear response
+        (:meth:`sample_posterior` with ``method="lrvb"``). It then draws the component of every row and its
+        missing values given the parameters: the imputations are proper.
 
         Examples
         --------
@@ -228,12 +229,11 @@ class ImputationMethods(FittedAttributes):
         ((1000, 2, 1), 0.0)
         """
         require_table(X, "sample_imputations, which makes several copies of it,")
-        uncertainty = self._uncertainty
+        sampler = PosteriorSampler(self._uncertainty)
         n_imputations = checked_number(n_imputations, "n_imputations", "imputation")
-        rows = given_rows(self, X, origin=uncertainty.fitted.origin)
+        rows = given_rows(self, X, origin=sampler.fitted.origin)
         random_state = check_random_state(random_state)
-        # Chains of the exact posterior with a seed of their own are kept from one call to the next.
-        parameters = self._drawn(self._answer(random_state=0), n_imputations, random_state)
+        parameters = sampler.draws(n_imputations, random_state)
         copies = self._tracked(
             "sample_imputations", lambda tracked: imputations(rows, parameters, random_state, tracked)
         )

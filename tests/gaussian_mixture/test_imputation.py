@@ -192,7 +192,6 @@ def test_the_imputer_is_the_mixture():
     np.testing.assert_allclose(weighted.transform(holed()), expected, rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:Exact posterior, not converged")
 def test_draws_go_on_from_one_transform_to_the_next():
     imputer = MixtureImputer(sample_posterior=True, random_state=0).fit(holed())
     first, second = imputer.transform(holed()), imputer.transform(holed())
