@@ -61,8 +61,10 @@ class ExactPosterior:
     has_sweeps : bool
         Whether scans have Gibbs sweeps, for which rows must count a whole number of times.
     share_away : float, of the draws: those in another mode of the posterior than the fit, which are left out
-    effective_draws : float, independent draws that those of the slowest parameter are worth
-    has_converged : bool, whether these are enough
+    effective_draws : float
+        Independent draws that those of the slowest parameter are worth: of components that hold rows, and of
+        all weights.
+    has_converged : bool, whether the draws are enough
     """
 
     def __init__(self, sampler, rows, seed, state="wrong", tracked=untracked):
@@ -99,9 +101,10 @@ class ExactPosterior:
     def _assess(self):
         """Take the draws of the last block; return their share of the draws that are needed."""
         self.draws, self.share_away = self._draws_of(self._kept)
-        self.effective_draws = float(self._of_occupied(self.draws.effective).min())
+        of_occupied = float(self._of_occupied(self.draws.effective).min())
         of_weights = float(self.draws.effective("weights").min())
-        progress = min(self.effective_draws, of_weights / _SHARE_FOR_WEIGHTS) / self._least_draws
+        self.effective_draws = min(of_occupied, of_weights)
+        progress = min(of_occupied, of_weights / _SHARE_FOR_WEIGHTS) / self._least_draws
         self.has_converged = progress >= 1.0
         return progress
 
