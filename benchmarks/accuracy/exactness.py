@@ -167,8 +167,9 @@ uniform, and the share of data sets whose truth is within the central 95 % of th
 
 {shown}
 
-Draws by linear response hold the truth in {min(covered):.0f} to {max(covered):.0f} % of the cases: where they are too narrow, it
-is below or above nearly all of them too often. Ranks by the exact posterior are uniform as far as this many data sets can tell.
+Draws by linear response hold the truth in {min(covered):.0f} to {max(covered):.0f} % of the cases: where
+they are too narrow, it is below or above nearly all of them too often. Ranks by the exact posterior are
+uniform as far as this many data sets can tell.
 """
 
 
