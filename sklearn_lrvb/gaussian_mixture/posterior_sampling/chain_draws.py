@@ -1,8 +1,8 @@
 """Moments, quantiles and their Monte Carlo errors from the draws of chains, by control variates.
 
-*Control variates.* Under linear response a parameter depends on the standard normal variables e by way of one
-of them, h = a'e (`CopulaDensity.scores`). Let s = e - dr/de be the slope of the exact posterior's log density
-in these coordinates, with the sign changed. By partial integration
+*Control variates.* To first order a parameter is a linear function of one linear combination h = a'e of the
+standard normal variables e, with a'a = 1 (`CopulaDensity.scores`). Let s = e - dr/de be the negative gradient
+of the exact posterior's log density in the coordinates e. By partial integration
 
     E a's = 0,        E h a's = 1
 
@@ -51,7 +51,7 @@ class ChainDraws:
     ----------
     parameters : DrawnParameters, of n draws
     normals : (n, n_responses), e
-    slopes : (n, n_responses), dr/de
+    slopes : (n, n_responses), dr/de, from which s = e - dr/de
     density : CopulaDensity
     chains : int array (n,), the number of each draw's chain
     """

@@ -72,7 +72,7 @@ class Scans:
     sampler : PosteriorSampler
     rows : Rows, the training rows
     seed : int
-        Every scan has random numbers of its own, which depend on the seed and its number alone.
+        Every scan has random numbers of its own, which depend on the seed and the scan's number alone.
     has_sweeps : bool, whether scans have sweeps, for which rows must count a whole number of times
     n_steps : float, default=2
         Of a trajectory, which has the nearest whole number of steps.
@@ -205,7 +205,7 @@ def _relative_weights(log_weights):
 
 
 def _next_power(log_ratios, power):
-    """The largest power up to 1 at which half of the chains that have any density stay effective."""
+    """The next power: the step to 1 is halved until half of the chains stay effective, or it is tiny."""
     log_ratios = log_ratios[np.isfinite(log_ratios)]
     step = 1.0 - power
     while len(log_ratios) and step > _LEAST_POWER_STEP:
@@ -231,7 +231,7 @@ def conditional_draws(posterior, moments, generator):
     Parameters
     ----------
     posterior : VariationalPosterior, in whose frames the moments and the draws are
-    moments : Moments of n draws, prior included
+    moments : Moments of n draws; first and second moments include the prior, counts do not
     generator : numpy.random.Generator
     """
     structure, prior = posterior.structure, posterior.prior

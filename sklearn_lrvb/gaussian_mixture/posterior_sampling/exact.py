@@ -29,17 +29,17 @@ from sklearn_lrvb.row_blocks import untracked
 
 _BLOCKS = (4, 8, 12, 24, 48, 96)  # Scans. The first block finds the number of steps of a trajectory.
 
-# Independent draws of a chain in the last block, by the check's state; and their share that is enough for
-# weights.
+# Effective sample size for each chain that the last block needs, by the check's state; and the share of it
+# that the weights of all components need.
 _LEAST_PER_CHAIN = {"good": 5.0, "rough": 5.0, "wrong": 8.0}
 _SHARE_FOR_WEIGHTS = 0.5
 # Chains stop where the draws would be fewer than this share of the needed ones after the last block, if they
 # doubled with every block.
 _LEAST_HOPE = 0.5
-_LARGEST_SHARE_AWAY = 0.5  # Of draws in another mode: where there are more, no draw is left out.
+_LARGEST_SHARE_AWAY = 0.5  # Of draws that are left out as another mode; where there are more, all are kept.
 
-# Shares of accepted trajectories beyond which the number of steps changes: by these numbers after every scan
-# of the first block, and by one after every other block.
+# Shares of accepted trajectories beyond which the number of steps changes: by the third and fourth number
+# after each scan of the first block, and by one after each later block.
 _LOW, _HIGH, _STEPS_UP, _STEPS_DOWN = 0.6, 0.9, 1 / 3, 1.0
 _LOW_LATER, _HIGH_LATER = 0.5, 0.9
 
@@ -166,7 +166,7 @@ class ExactPosterior:
         else:
             parts = [f"Exact posterior, not converged: {says}, means to {self.largest_error:.2f} sd at best."]
         if self.share_away:
-            share = f"{100 * self.share_away:.1f} % of the draws are in another mode of the posterior"
+            share = f"{100 * self.share_away:.2g} % of the draws are in another mode of the posterior"
             parts.append(f"{share}, and left out." if self.share_away <= _LARGEST_SHARE_AWAY else f"{share}.")
         if not self.has_sweeps:
             parts.append("Without Gibbs sweeps, because sample_weight is not in whole numbers.")
