@@ -20,12 +20,14 @@ from sklearn_lrvb.row_blocks.blocks import (
     untracked,
 )
 from sklearn_lrvb.row_blocks.given_rows import given_rows, is_dask, require_table
+from sklearn_lrvb.row_blocks.grouping import RowGroups, row_groups
 from sklearn_lrvb.row_blocks.threads import blas_threads, openmp_threads
 
 __all__ = [
     "ArrayRows",
     "Holes",
     "RowBlock",
+    "RowGroups",
     "Tracked",
     "Workload",
     "added",
@@ -35,6 +37,7 @@ __all__ = [
     "is_dask",
     "openmp_threads",
     "require_table",
+    "row_groups",
     "rows_in_batch",
     "rows_in_cache",
     "rows_of_array",

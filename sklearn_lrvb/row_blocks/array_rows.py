@@ -155,6 +155,15 @@ class Rows(ABC):
         """
 
     @abstractmethod
+    def reweighted(self, factors):
+        """The same rows, each of which counts so many times as often: Rows.
+
+        Parameters
+        ----------
+        factors : float array (n_given,), not negative; rows of factor zero may stay, with weight zero
+        """
+
+    @abstractmethod
     def which_count(self):
         """Whether every row that was given has a positive weight and a value, bool array (n_given,)."""
 
@@ -230,6 +239,10 @@ class ArrayRows(Rows):
             which = "" if self.sample_weight is None else " of positive weight"
             raise ValueError(f"X has no value: it contains NaN alone in all {self.n_samples} rows{which}.")
         return self.selected(kept, weights)
+
+    def reweighted(self, factors):
+        weights = factors if self.sample_weight is None else self.sample_weight * factors
+        return replace(self, sample_weight=np.asarray(weights, dtype=np.float64))
 
     def which_count(self):
         kept, _ = counted(self.X, self.sample_weight, self.has_holes)

@@ -189,6 +189,14 @@ class DaskRows(PartedRows):
     def name_of_part(self, number):
         return f"chunk {number}"
 
+    def reweighted(self, factors):
+        factors = da.from_array(factors, chunks=(tuple(self.survey.lengths.tolist()),))
+        if np.isnan(self.X.chunks[0]).any():  # Blocks are matched, where lengths are not known.
+            factors = factors.map_blocks(np.asarray)
+            factors._chunks = self.X.chunks[:1]
+        weights = factors if self._sample_weight is None else self._sample_weight * factors
+        return DaskRows(self.X, weights, self.origin, self.n_jobs, self._least_rows, self._on_pass)
+
     # Passes.
 
     @functools.cached_property

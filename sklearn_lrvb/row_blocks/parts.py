@@ -511,6 +511,10 @@ class BatchRows(PartedRows):
             n_features = X.shape[1]
             yield X, weights
 
+    def reweighted(self, factors):
+        source = functools.partial(_reweighted_batches, self.X, factors)
+        return BatchRows(source, self.origin, self.n_jobs, self._least_rows, self._on_pass)
+
     def _surveyed(self):
         surveys = []
         for X, weights in self._batches():
@@ -567,6 +571,16 @@ class BatchRows(PartedRows):
                 rows = rows_of_array(X, self.origin, self.n_jobs, weights, first, has_holes)
                 yield function(rows, tracked=untracked)
             first += len(X)
+
+
+def _reweighted_batches(source, factors):
+    """Yield the batches of a source, whose rows count as often as the factors (n_given,) say."""
+    start = 0
+    for number, batch in enumerate(_started(source)):
+        X, weights = _checked(batch, number)
+        own = factors[start : start + len(X)]
+        yield X, own if weights is None else weights * own
+        start += len(X)
 
 
 def _checked(batch, number):

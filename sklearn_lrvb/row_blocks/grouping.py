@@ -1,0 +1,200 @@
+"""Rows that belong together: the groups, and the strata of a survey, that a user passes along with the rows."""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from sklearn_lrvb.row_blocks.given_rows import is_dask
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroups:
+    """Which rows belong together.
+
+    Attributes
+    ----------
+    names : array (G,), what the user calls the groups, ascending
+    codes : int array (n_given,) or Dask array, the place of every row's group among the names
+    strata : int array (G,), the number of every group's stratum
+    sampled : float array (H,), the share of every stratum's groups that was sampled; 0 where it is not known
+    stratum_names : sequence of str, to name strata in messages
+    """
+
+    names: np.ndarray
+    codes: Any
+    strata: np.ndarray
+    sampled: np.ndarray
+    stratum_names: tuple = ("",)
+
+    def __len__(self):
+        return len(self.names)
+
+    @property
+    def n_strata(self):
+        return len(self.sampled)
+
+    def of_rows(self, kept):
+        """The same groups along some of the rows, bool array (n_given,) of rows in memory."""
+        return RowGroups(self.names, self.codes[kept], self.strata, self.sampled, self.stratum_names)
+
+
+def row_groups(rows, groups=None, strata=None, strata_sizes=None):
+    """The groups of rows as a user passes them: RowGroups.
+
+    Parameters
+    ----------
+    rows : Rows, all that were given
+    groups : array-like (n_given,), labels of any kind that can be sorted; None makes each row its own group
+    strata : array-like (n_given,) of such labels, or None
+    strata_sizes : mapping from strata to numbers of groups in the population, the one number where there are
+        no strata, or None
+
+    Raises
+    ------
+    ValueError
+        On a wrong number of labels, missing ones, fewer than two groups, a group in several strata, a stratum
+        with one group, or sizes that are no numbers of groups.
+    """
+    if groups is None:
+        names, codes = np.arange(rows.n_given), np.arange(rows.n_given)
+    else:
+        names, codes = _coded(groups, rows, "groups")
+    if len(names) < 2:
+        which = f"{names[0]!r}" if len(names) else "none"
+        raise ValueError(
+            f"groups has one group ({which}), but error bars need the differences between groups: at least "
+            "two, better fifty. Leave groups out if the rows are independent."
+        )
+    if strata is None:
+        of_groups, stratum_names = np.zeros(len(names), dtype=np.intp), ("",)
+    else:
+        stratum_names, by_row = _coded(strata, rows, "strata")
+        of_groups = _strata_of_groups(names, codes, stratum_names, by_row)
+    n_groups = np.bincount(of_groups, minlength=len(stratum_names))
+    if n_groups.min() < 2:
+        lonely = int(n_groups.argmin())
+        member = names[np.flatnonzero(of_groups == lonely)[0]]
+        raise ValueError(
+            f"Stratum {stratum_names[lonely]!r} has one group ({member!r}), so that nothing is known about "
+            "differences within it. (a) Join it with a similar stratum. (b) Use smaller groups."
+        )
+    sampled = _sampled_shares(strata_sizes, stratum_names, n_groups, strata is None)
+    return RowGroups(names, codes, of_groups, sampled, tuple(stratum_names))
+
+
+def _coded(labels, rows, name):
+    """The different labels, ascending, and the place of each row's among them."""
+    if is_dask(labels):
+        return _coded_on_dask(labels, rows, name)
+    labels = _checked_labels(labels, name)
+    if len(labels) != rows.n_given:
+        raise ValueError(f"{name} has {len(labels)} labels, but X has {rows.n_given} rows.")
+    return np.unique(labels, return_inverse=True)
+
+
+def _checked_labels(labels, name, start=0):
+    """Labels as an array of one dimension, none of them missing.
+
+    Parameters
+    ----------
+    start : int, the number of the first row, for messages
+    """
+    is_masked = np.ma.getmaskarray(labels) if isinstance(labels, np.ma.MaskedArray) else False
+    labels = np.asarray(labels)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(f"{name} must have one label for every row, but has the shape {labels.shape}.")
+    is_missing = is_masked | _are_missing(labels)
+    if np.any(is_missing):
+        first = start + int(np.argmax(is_missing))
+        raise ValueError(
+            f"{name} has {np.count_nonzero(is_missing)} missing labels, the first at row {first}. Drop these "
+            "rows, or give every one a group of its own."
+        )
+    if labels.dtype.kind == "O" and len({type(label) for label in labels.tolist()}) > 1:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise ValueError(f"{name} has labels of several types ({', '.join(kinds)}): use one.")
+    return labels
+
+
+def _are_missing(labels):
+    """Whether labels are None, NaN, NaT or pandas' NA: bool array."""
+    if labels.dtype.kind != "O":
+        return labels != labels
+    return np.array(
+        [label is None or type(label).__name__ == "NAType" or label != label for label in labels], dtype=bool
+    )
+
+
+def _coded_on_dask(labels, rows, name):
+    """As `_coded`, with the places as Dask array."""
+    import dask.array as da
+
+    if hasattr(labels, "to_dask_array"):
+        labels = labels.to_dask_array()
+    n_chunks = len(rows.survey.lengths)
+    is_known = labels.ndim == 1 and not np.isnan(labels.shape[0])
+    if is_known and labels.shape[0] == rows.n_given:
+        labels = labels.rechunk((tuple(rows.survey.lengths.tolist()),))
+    elif labels.ndim != 1 or is_known or labels.numblocks[0] != n_chunks:
+        raise ValueError(
+            f"{name} has the shape {labels.shape} in {labels.numblocks} chunks, but X has {rows.n_given} rows "
+            f"in {n_chunks}: both must have the same rows in the same partitions."
+        )
+    check = functools.partial(_checked_labels, name=name)
+    labels = labels.map_blocks(check, dtype=labels.dtype, meta=np.empty(0, labels.dtype))
+    names = da.unique(labels).compute()
+    codes = labels.map_blocks(_places, names, dtype=np.intp, meta=np.empty(0, np.intp))
+    return names, codes
+
+
+def _places(labels, names):
+    return np.searchsorted(names, labels)
+
+
+def _strata_of_groups(names, codes, stratum_names, by_row):
+    """The stratum of every group, int array (G,)."""
+    if not isinstance(codes, np.ndarray) or not isinstance(by_row, np.ndarray):
+        codes, by_row = (np.asarray(values) for values in (codes, by_row))
+    of_groups = np.zeros(len(names), dtype=np.intp)
+    of_groups[codes] = by_row
+    is_other = of_groups[codes] != by_row
+    if is_other.any():
+        row = int(np.argmax(is_other))
+        ours, theirs = (stratum_names[number] for number in (by_row[row], of_groups[codes[row]]))
+        raise ValueError(
+            f"Group {names[codes[row]]!r} lies in several strata ({ours!r} and {theirs!r}). Where labels of "
+            "groups are used anew in every stratum, pass labels that name both."
+        )
+    return of_groups
+
+
+def _sampled_shares(sizes, stratum_names, n_groups, has_one):
+    """Share of the groups of every stratum in the population that was sampled, (H,); zero where unknown."""
+    if sizes is None:
+        return np.zeros(len(n_groups))
+    if has_one and isinstance(sizes, Real):
+        sizes = {stratum_names[0]: sizes}
+    if not isinstance(sizes, Mapping):
+        raise ValueError(
+            "strata_sizes must map every stratum to its number of groups in the population, or be one number "
+            f"where there are no strata; got {sizes!r}."
+        )
+    absent = [name for name in stratum_names if name not in sizes]
+    if absent:
+        raise ValueError(f"strata_sizes has no size of stratum {absent[0]!r}.")
+    shares = np.empty(len(n_groups))
+    for number, (name, n) in enumerate(zip(stratum_names, n_groups, strict=True)):
+        size = sizes[name]
+        if not isinstance(size, Real) or not size >= n:
+            raise ValueError(
+                f"strata_sizes says that stratum {name!r} has {size!r} groups in the population, but {n} are "
+                "here. Pass the number of groups, not of rows."
+            )
+        shares[number] = n / size
+    return shares
