@@ -19,10 +19,11 @@ from sklearn_lrvb.displays.selection import (
     row_and_column,
 )
 from sklearn_lrvb.gaussian_mixture.arguments import checked_method, checked_targets
+from sklearn_lrvb.gaussian_mixture.sampling_methods import NO_GROUPS, OF_SAMPLES
 from sklearn_lrvb.reports import require_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection
@@ -60,6 +61,16 @@ _METHODS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"color": "#009E73", "linewidth": 2.6, "linestyle": "solid"},
         {"marker": "s", "markersize": 3.8, "color": "#009E73"},
     ),
+    "sandwich": (
+        "sandwich",
+        {"color": "#CC79A7", "linewidth": 2.6, "linestyle": "solid"},
+        {"marker": "D", "markersize": 3.8, "color": "#CC79A7"},
+    ),
+    "bootstrap": (
+        "bootstrap",
+        {"color": "#56B4E9", "linewidth": 1.8, "linestyle": (0, (1, 1))},
+        {"marker": "v", "markersize": 4.2, "color": "#56B4E9"},
+    ),
     "reference": (
         "reference",
         {"color": "black", "linewidth": 1.0, "linestyle": "solid"},
@@ -84,7 +95,7 @@ class PosteriorIntervalDisplay:
     Parameters
     ----------
     lower, upper : dict of str to ndarray of shape (d,)
-        Ends of the intervals, by method ('lrvb', 'exact', 'mean_field', 'reference'), in units of the
+        Ends of the intervals, by method ('lrvb', 'exact', 'sandwich', 'bootstrap', 'mean_field', 'reference'), in units of the
         parameters.
 
     mean : dict of str to ndarray of shape (d,)
@@ -175,6 +186,9 @@ response is good: sds within 10 %, means within 0.2 sd.
         sample_weight: ArrayLike | None = None,
         n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        groups: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+        strata_sizes: Mapping | float | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -196,10 +210,11 @@ response is good: sds within 10 %, means within 0.2 sd.
         interval : float, default=0.95
             Probability of the central credible intervals, between 0 and 1.
 
-        methods : sequence of {'auto', 'lrvb', 'exact', 'mean_field'}, default=('auto', 'mean_field')
+        methods : sequence of {'auto', 'lrvb', 'exact', 'mean_field', 'sandwich', 'bootstrap'}, \
+                default=('auto', 'mean_field')
             Whose intervals are drawn, from top to bottom, as in
-            :meth:`LRVBGaussianMixture.posterior_summary`: 'auto' is 'lrvb' where that is good, and 'exact'
-            where not.
+            :meth:`LRVBGaussianMixture.posterior_summary`: 'auto' is 'lrvb' where that is good, 'exact' where
+            not, and 'sandwich' with `groups`.
 
         components : list of int, default=None
             The components to draw, from top to bottom. None means all that hold rows.
@@ -220,10 +235,17 @@ response is good: sds within 10 %, means within 0.2 sd.
             Weights of the rows in X, if the fit had weights.
 
         n_draws : int, default=None
-            Number of draws of the exact posterior, at least; None is as many as it takes to converge.
+            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it takes
+            to converge, or 200 resamples.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of these draws.
+            Seed of these.
+
+        groups, strata : array-like of shape (n_samples,), default=None
+            Which rows belong together, as in :meth:`LRVBGaussianMixture.posterior_summary`.
+
+        strata_sizes : mapping or number, default=None
+            Numbers of groups in the population of the strata.
 
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure. Several panels take the place of the axes.
@@ -262,9 +284,10 @@ response is good: sds within 10 %, means within 0.2 sd.
                 uncertainty, used = estimator._uncertainty, method
                 margins_of = functools.partial(uncertainty.margins, information=uncertainty.of_mean_field)
             else:
-                answer = estimator._answer(method, X, sample_weight, random_state)
-                margins_of = estimator._margins_of(answer, targets, n_draws)
-                used = "lrvb" if answer.exact is None else "exact"
+                # Intervals of the posterior may stand beside those by groups.
+                design = NO_GROUPS if method in ("lrvb", "exact") else (groups, strata, strata_sizes)
+                answer = estimator._answer(method, X, sample_weight, random_state, design)
+                margins_of, used = answer.margins_of(targets, n_draws), answer.name
                 notes.append(answer.note)
             found = []
             for name, own in zip(targets, entries, strict=True):
@@ -426,7 +449,7 @@ def _checked_methods(methods):
     """The methods, where there are some, all known and different."""
     if not is_list(methods) or not len(methods) or len(set(methods)) < len(methods):
         raise ValueError(f"methods must list one or more different methods, got {methods!r}.")
-    return [checked_method(method, "mean_field") for method in methods]
+    return [checked_method(method, "mean_field", *OF_SAMPLES) for method in methods]
 
 
 def _check_number_of_panels(n_panels):

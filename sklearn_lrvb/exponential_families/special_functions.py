@@ -173,6 +173,24 @@ def inverse_gamma_quantile(normal: ArrayLike, shape: ArrayLike, scale: ArrayLike
     return np.divide(scale, reciprocal)
 
 
+def reciprocal_gamma_quantile(
+    normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike
+) -> NDArray[np.float64]:
+    """Quantiles of the reciprocal of a gamma variable with the mean 1/``mean``, a variance for example.
+
+    The relative standard deviation of the gamma variable is ``deviation / mean``. Parameters and returns as in
+    `normal_quantile`.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.exponential_families.special_functions import reciprocal_gamma_quantile
+    >>> reciprocal_gamma_quantile([-2.0, 0.0, 2.0], mean=3.0, deviation=0.6).round(4)
+    array([2.0932, 3.0406, 4.6869])
+    """
+    mean = np.asarray(mean, dtype=np.float64)
+    return 1.0 / gamma_quantile(np.negative(normal), 1.0 / mean, deviation / np.square(mean))
+
+
 def beta_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:
     """Quantile of the beta variable with a given mean in [0, 1] and standard deviation.
 

@@ -4,7 +4,7 @@ They check their arguments here (`arguments`) and compute in `uncertainty`.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.gaussian_mixture.arguments import checked_method, checked_targets, holding
 from sklearn_lrvb.gaussian_mixture.fitted import refused_as_missing
-from sklearn_lrvb.gaussian_mixture.sampling_methods import SamplingMethods
+from sklearn_lrvb.gaussian_mixture.sampling_methods import NO_GROUPS, OF_SAMPLES, SamplingMethods
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_reading
 from sklearn_lrvb.reports import require_interval, required_pandas
 
@@ -287,6 +287,9 @@ class PosteriorMethods(SamplingMethods):
         sample_weight: ArrayLike | None = None,
         n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        groups: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+        strata_sizes: Mapping | float | None = None,
     ) -> NDArray[np.float64]:
         """Posterior covariance of some of the parameters.
 
@@ -297,26 +300,35 @@ class PosteriorMethods(SamplingMethods):
             'all' is log weights, means and precisions. Of matrices the unique entries are
             reported, in the order of `posterior_names_`; weights and covariances by the delta method.
 
-        method : {'auto', 'lrvb', 'exact', 'mean_field', 'sandwich'}, default='auto'
+        method : {'auto', 'lrvb', 'exact', 'mean_field', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response (paper, Equation 11). 'exact': the exact posterior, by draws. 'auto': the
-            first where it is good, and the second where not; all as in :meth:`sample_posterior`.
-            'mean_field': the covariance of q itself, in which components and kinds of parameters are
-            independent. 'sandwich': how much the posterior mean would vary from one sample of rows to
-            another, whatever distribution these come from: the sum over rows of the squares of their weight
-            influences, centred (the infinitesimal jackknife).
+            first where it is good, and the second where not, as in :meth:`sample_posterior`; with `groups`
+            'sandwich'. 'mean_field': the covariance of q itself, in which components and kinds of parameters
+            are independent. 'sandwich': how much the posterior mean would vary from one sample of rows, or of
+            `groups`, to another, whatever distribution these come from: the sum of the squares of their weight
+            influences, centred (the infinitesimal jackknife; with groups times G/(G - 1), known as CR1).
+            'bootstrap': the same, by refits to resamples of the groups.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, for 'sandwich', and for 'auto' and 'exact' as in :meth:`sample_posterior`; also
-            where a pickle was too large to carry the matrix behind error bars.
+            The training rows, for all but 'lrvb' and 'mean_field', unless the fit still has them
+            (:meth:`sample_posterior`); also where a pickle was too large to carry the matrix behind error bars.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
         n_draws : int, default=None
-            Number of draws of the exact posterior, at least; None is as many as it takes to converge.
+            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it takes
+            to converge, or 200 resamples.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of these draws; None takes draws that were made before, if there are any.
+            Seed of these; None takes draws of the posterior that were made before, if there are any.
+
+        groups : array-like of shape (n_samples,) or Dask collection, default=None
+            Labels that say which rows belong together, such as the visits of a patient (guide "My rows belong
+            together").
+
+        strata, strata_sizes : default=None
+            Strata of a survey, and the numbers of groups in their population, as in :meth:`sample_posterior`.
 
         Returns
         -------
@@ -353,18 +365,13 @@ class PosteriorMethods(SamplingMethods):
         array([[8.6, 0. ],
                [0. , 4.7]])
         """
-        uncertainty = self._uncertainty
-        method = checked_method(method, "mean_field", "sandwich")
-        if method == "sandwich" and X is None:
-            raise ValueError("method='sandwich' needs the training rows: pass X.")
-        targets = checked_targets(target)
-        if method in ("mean_field", "sandwich"):
-            rows = self._training_rows(X, sample_weight, uncertainty.fitted)
-            return uncertainty.covariance(targets, method, rows)
-        answer = self._answer(method, X, sample_weight, random_state)
-        if answer.exact is None:
-            return uncertainty.covariance(targets, "lrvb", answer.rows)
-        return self._draws_of(answer, n_draws).covariance(targets)
+        targets, groups = checked_targets(target), (groups, strata, strata_sizes)
+        method = checked_method(method, "mean_field", *OF_SAMPLES)
+        if method == "mean_field" and groups == NO_GROUPS:
+            rows = self._training_rows(X, sample_weight, self._uncertainty.fitted)
+            return self._uncertainty.covariance(targets, "mean_field", rows)
+        answer = self._answer(method, X, sample_weight, random_state, groups)
+        return answer.covariance(targets, n_draws)
 
     def posterior_summary(
         self,
@@ -376,6 +383,9 @@ class PosteriorMethods(SamplingMethods):
         sample_weight: ArrayLike | None = None,
         n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        groups: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+        strata_sizes: Mapping | float | None = None,
     ) -> "pd.DataFrame":
         """Means, standard deviations and credible intervals of the parameters, as a table.
 
@@ -392,9 +402,11 @@ class PosteriorMethods(SamplingMethods):
         min_count : float, default=0.0
             Parameters of components with fewer expected rows are left out: 0.5 leaves out empty ones.
 
-        method : {'auto', 'lrvb', 'exact'}, default='auto'
+        method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             Linear response, the exact posterior, or the first where it is good, as in
-            :meth:`sample_posterior`.
+            :meth:`sample_posterior`. With `groups` 'sandwich' or 'bootstrap', as in
+            :meth:`get_posterior_covariance`: sds and intervals are then those of the estimates from one sample
+            of groups to another, and intervals are by Student's t with one degree of freedom less than groups.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
@@ -403,10 +415,18 @@ class PosteriorMethods(SamplingMethods):
             The weights of X in the fit, where there were any.
 
         n_draws : int, default=None
-            Number of draws of the exact posterior, at least; None is as many as it takes to converge.
+            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it takes
+            to converge, or 200 resamples.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of these draws; None takes draws that were made before, if there are any.
+            Seed of these; None takes draws of the posterior that were made before, if there are any.
+
+        groups : array-like of shape (n_samples,) or Dask collection, default=None
+            Labels that say which rows belong together, such as the visits of a patient (guide "My rows belong
+            together").
+
+        strata, strata_sizes : default=None
+            Strata of a survey, and the numbers of groups in their population, as in :meth:`sample_posterior`.
 
         Returns
         -------
@@ -461,8 +481,8 @@ class PosteriorMethods(SamplingMethods):
         from sklearn_lrvb.reports.posterior_summary import PosteriorSummary, summary_rows
 
         uncertainty.require_sizes(targets)
-        answer = self._answer(method, X, sample_weight, random_state)
-        margins_of = self._margins_of(answer, targets, n_draws)
+        answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
+        margins_of = answer.margins_of(targets, n_draws)
         of_mean_field, parts = uncertainty.of_mean_field, []
         for name in targets:
             margins, mean_field = margins_of(name), uncertainty.margins(name, of_mean_field)

@@ -3,23 +3,23 @@
 They check their arguments here (`arguments`) and compute in `posterior_sampling`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.answers import Bootstrap, Exact, IndependentRows, LinearResponse, Sandwich
 from sklearn_lrvb.gaussian_mixture.arguments import checked_method, checked_number
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.posterior_check import LEAST_DRAWS, PosteriorCheck, checked_posterior
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import ExactPosterior, seconds_of_exact
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.reports import dataset, in_arviz, require_arviz
-from sklearn_lrvb.row_blocks import given_rows, require_table
+from sklearn_lrvb.row_blocks import given_rows, require_table, row_groups
 
 if TYPE_CHECKING:
     import arviz
@@ -30,21 +30,11 @@ if TYPE_CHECKING:
 # parameters, which factors a matrix and takes about a minute too.
 _MOST_SECONDS, _MOST_PARAMETERS = 60.0, 9000
 
+OF_SAMPLES = "sandwich", "bootstrap"  # Methods that are about the variation from sample to sample.
 
-@dataclass(frozen=True)
-class Answer:
-    """What a question about the posterior is answered by.
 
-    Attributes
-    ----------
-    exact : ExactPosterior, or None for linear response
-    rows : Rows, the training rows, or None where they are not known
-    note : str, a line that says which, and how good it is
-    """
-
-    exact: ExactPosterior | None
-    rows: Any
-    note: str
+# The groups, strata and sizes of strata that a user has not passed.
+NO_GROUPS = (None, None, None)
 
 
 class SamplingMethods(FittedAttributes):
@@ -57,6 +47,9 @@ class SamplingMethods(FittedAttributes):
         method: str = "auto",
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+        strata_sizes: Mapping | float | None = None,
     ) -> dict[str, NDArray[np.float64]]:
         """Draws of the parameters: by linear response where that is good, and exact where not.
 
@@ -68,18 +61,32 @@ class SamplingMethods(FittedAttributes):
         random_state : int, RandomState instance or None, default=None
             Seed of the draws, not the estimator's own; the same seed and fit give the same draws.
 
-        method : {'auto', 'lrvb', 'exact'}, default='auto'
+        method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response. 'exact': the exact posterior, by Markov chains that run until the slowest
             parameter has enough independent draws. That takes ten times as long as the fit where clusters are
             clear, and up to a hundred times where they overlap. 'auto': linear response where
             :meth:`posterior_check` calls it good or X is not known, and else the exact posterior, unless it
-            takes more than about a minute.
+            takes more than about a minute; with `groups` 'sandwich'. 'sandwich' and 'bootstrap': not the
+            posterior, but estimates as they vary from one sample of `groups` to another, by the influence of
+            every group, or by a refit to a resample of groups for every draw.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
+
+        groups : array-like of shape (n_samples,) or Dask collection, default=None
+            Labels that say which rows belong together, such as the visits of a patient: the draws are then those
+            of 'sandwich'.
+
+        strata : array-like of shape (n_samples,) or Dask collection, default=None
+            Labels of the strata of a survey, whose groups were drawn stratum by stratum. Without `groups` every
+            row is a group of its own.
+
+        strata_sizes : mapping or number, default=None
+            Number of groups in the population of every stratum, for the finite population correction; without
+            `strata` one number.
 
         Returns
         -------
@@ -134,39 +141,59 @@ class SamplingMethods(FittedAttributes):
         >>> print(f"{longer.mean():.0f} +- {longer.std():.0f}")
         25 +- 4
         """
-        n_draws, answer = checked_number(n_draws), self._answer(method, X, sample_weight, random_state)
-        return self._drawn(answer, n_draws, check_random_state(random_state)).reported()
+        n_draws = checked_number(n_draws)
+        answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
+        return answer.parameters(n_draws, check_random_state(random_state)).reported()
 
-    def _drawn(self, answer, n_draws, random_state):
-        """Draws of the posterior, given an `Answer`: DrawnParameters."""
-        if answer.exact is None:
-            draw = PosteriorSampler(self._uncertainty, answer.rows).draws
-            return self._tracked("sample_posterior", lambda tracked: draw(n_draws, random_state, tracked))
-        drawn = self._draws_of(answer, n_draws).parameters
-        some = random_state.permutation(len(drawn.draws))[:n_draws]
-        return DrawnParameters(drawn.posterior, drawn.origin, drawn.draws[some])
+    def _answer(
+        self, method="auto", X=None, sample_weight=None, random_state=None, groups=NO_GROUPS
+    ):
+        """What answers a question about the parameters: Answer.
 
-    def _answer(self, method="auto", X=None, sample_weight=None, random_state=None):
-        """Whether linear response answers, or the exact posterior: Answer."""
-        method, uncertainty = checked_method(method), self._uncertainty
+        Parameters
+        ----------
+        groups : tuple, the groups, strata and sizes of strata that the user has passed
+        """
+        if method in OF_SAMPLES or any(part is not None for part in groups):
+            return self._answer_of_samples(method, X, sample_weight, random_state, groups)
+        method, uncertainty = checked_method(method, *OF_SAMPLES), self._uncertainty
         rows = self._training_rows(X, sample_weight, uncertainty.fitted)
         if rows is not None:
             uncertainty.source.check_training_rows(rows)
         if method == "lrvb":
             known = uncertainty.check
             note = "Linear response; posterior_check says how good it is." if known is None else known.verdict
-            return Answer(None, rows, note)
+            return LinearResponse(self, rows, note)
         known_rows = uncertainty.source.training_rows() if rows is None else rows
         sampler = PosteriorSampler(uncertainty, known_rows)
         if method == "exact":
-            if known_rows is None:
-                raise ValueError(
-                    "method='exact' needs the training rows: pass X. (Only up to 64 MiB of rows are kept "
-                    "in memory after a fit, and none in pickles.)"
-                )
+            require_rows(known_rows, method)
             return self._exact(sampler, sampler.checked_rows(known_rows), random_state)
         note = self._note_of_linear_response(sampler, known_rows, random_state)
-        return Answer(None, rows, note) if note else self._exact(sampler, known_rows, random_state)
+        return LinearResponse(self, rows, note) if note else self._exact(sampler, known_rows, random_state)
+
+    def _answer_of_samples(self, method, X, sample_weight, random_state, groups):
+        """What answers a question about the variation from sample to sample: Answer."""
+        if checked_method(method, "mean_field", *OF_SAMPLES) not in ("auto", *OF_SAMPLES):
+            raise ValueError(
+                f"method={method!r} takes rows as independent, and groups say that they are not: use "
+                "method='sandwich' (the default with groups) or method='bootstrap', or leave groups out."
+            )
+        source = self._uncertainty.source
+        if X is None and sample_weight is not None:
+            raise ValueError("sample_weight goes with X: pass the training rows too.")
+        given = source.training_rows() if X is None else given_rows(
+            self, X, sample_weight, self._uncertainty.fitted.origin
+        )
+        require_rows(given, "sandwich" if method == "auto" else method)
+        rows = given.counted()
+        source.check_training_rows(rows)
+        if method == "sandwich" and all(part is None for part in groups):
+            return IndependentRows(self, rows)
+        found = row_groups(given, *groups)
+        if rows.n_given != given.n_given:
+            found = found.of_rows(given.which_count())
+        return (Bootstrap if method == "bootstrap" else Sandwich)(self, rows, found, random_state)
 
     def _note_of_linear_response(self, sampler, rows, random_state):
         """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""
@@ -205,29 +232,13 @@ class SamplingMethods(FittedAttributes):
             self._uncertainty.exact = own_seed, found
         if not found.has_converged:
             warn_caller(found.note)
-        return Answer(found, rows, found.note)
+        return Exact(self, rows, found)
 
     def _kept_exact(self, random_state):
         """The last exact posterior, if it has the same seed or no seed is asked for, and else None."""
         seed, kept = self._uncertainty.exact or (None, None)
         is_same = isinstance(random_state, Integral) and random_state == seed
         return kept if random_state is None or is_same else None
-
-    def _margins_of(self, answer, targets, n_draws):
-        """The function from the name of one of some targets to its means, deviations and intervals."""
-        if answer.exact is not None:
-            return self._draws_of(answer, n_draws).margins
-        uncertainty, information = self._uncertainty, None
-        if answer.rows is not None:
-            information = uncertainty.information(targets, answer.rows)
-        return lambda name: uncertainty.margins(name, information)
-
-    def _draws_of(self, answer, n_draws):
-        """The draws of the exact posterior, all that were needed, or at least so many: ChainDraws."""
-        n_draws = 1 if n_draws is None else checked_number(n_draws)
-        return self._tracked(
-            "exact_posterior", lambda tracked: answer.exact.at_least(n_draws, answer.rows, tracked)
-        )
 
     def _known_check(self, sampler, rows):
         """The fit's `PosteriorCheck`, made once."""
@@ -330,6 +341,9 @@ class SamplingMethods(FittedAttributes):
         n_draws: int = 1000,
         random_state: int | np.random.RandomState | None = None,
         method: str = "auto",
+        groups: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+        strata_sizes: Mapping | float | None = None,
     ) -> "xr.DataTree | arviz.InferenceData":
         """Draws of the posterior, and the log likelihood of every training row, for ArviZ.
 
@@ -350,8 +364,14 @@ class SamplingMethods(FittedAttributes):
         random_state : int, RandomState instance or None, default=None
             Seed of the draws, as in :meth:`sample_posterior`.
 
-        method : {'auto', 'lrvb', 'exact'}, default='auto'
-            Draws by linear response, or of the exact posterior, as in :meth:`sample_posterior`.
+        method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
+            Which draws, as in :meth:`sample_posterior`.
+
+        groups, strata : array-like of shape (n_samples,), default=None
+            Which rows belong together, as in :meth:`sample_posterior`.
+
+        strata_sizes : mapping or number, default=None
+            Numbers of groups in the population, as in :meth:`sample_posterior`.
 
         Returns
         -------
@@ -401,7 +421,7 @@ class SamplingMethods(FittedAttributes):
         """
         sampler = PosteriorSampler(self._uncertainty)
         n_draws = checked_number(n_draws)
-        checked_method(method)
+        checked_method(method, *OF_SAMPLES)
         require_arviz()
         fitted = sampler.fitted
         if X is not None:
@@ -409,13 +429,22 @@ class SamplingMethods(FittedAttributes):
             given = given_rows(self, X, sample_weight, fitted.origin)
             rows, numbers = given.counted(), np.flatnonzero(given.which_count())
             sampler.require_log_likelihood(n_draws, rows)
-        answer = self._answer(method, X, sample_weight, random_state)
-        parameters = self._drawn(answer, n_draws, check_random_state(random_state))
+        answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
+        parameters = answer.parameters(n_draws, check_random_state(random_state))
         groups = _posterior_groups(parameters.reported(), fitted.structure, self._feature_names)
         if X is not None:
             log_likelihood = sampler.log_likelihood(rows, parameters)
             groups |= _row_groups(log_likelihood, rows.X, rows.sample_weight, numbers, self._feature_names)
         return in_arviz(groups)
+
+
+def require_rows(rows, method):
+    """Raise ValueError where a method needs the training rows, and they are None."""
+    if rows is None:
+        raise ValueError(
+            f"method={method!r} needs the training rows: pass X. (Only up to 64 MiB of rows are kept in memory "
+            "after a fit, and none in pickles.)"
+        )
 
 
 def _posterior_groups(draws, structure, feature_names):

@@ -153,6 +153,12 @@ class RowBlock:
         """How often each row counts, (n_rows,)."""
         return np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight
 
+    def selected(self, index):
+        """Some of the rows, ascending int array."""
+        weights = None if self.sample_weight is None else self.sample_weight[index]
+        holes = None if self.holes is None else self.holes.selected(index)
+        return RowBlock(self.rows[:, index], weights, 0, self.numbers[index], holes)
+
     def weighted(self, values):
         """Values of the rows (..., n_rows) times how often these count."""
         return values if self.sample_weight is None else values * self.sample_weight

@@ -190,11 +190,11 @@ class DaskRows(PartedRows):
         return f"chunk {number}"
 
     def reweighted(self, factors):
-        factors = da.from_array(factors, chunks=(tuple(self.survey.lengths.tolist()),))
-        if np.isnan(self.X.chunks[0]).any():  # Blocks are matched, where lengths are not known.
-            factors = factors.map_blocks(np.asarray)
-            factors._chunks = self.X.chunks[:1]
-        weights = factors if self._sample_weight is None else self._sample_weight * factors
+        if not isinstance(factors, da.Array):
+            factors = da.from_array(factors, chunks=(tuple(self.survey.lengths.tolist()),))
+        weights = factors
+        if self._sample_weight is not None:  # Chunks go together, also where their lengths are not known.
+            weights = da.map_blocks(np.multiply, self._sample_weight, factors, dtype=np.float64)
         return DaskRows(self.X, weights, self.origin, self.n_jobs, self._least_rows, self._on_pass)
 
     # Passes.

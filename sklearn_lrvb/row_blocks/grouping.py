@@ -37,6 +37,46 @@ class RowGroups:
     def n_strata(self):
         return len(self.sampled)
 
+    def factors(self, counted):
+        """Factors of the sums of squares over the groups of every stratum, (1 - n/N) n/(n - 1): (H,).
+
+        Parameters
+        ----------
+        counted : bool array (G,), which groups have rows that count
+
+        Raises
+        ------
+        ValueError
+            A stratum has fewer than two of these.
+        """
+        n_groups = np.bincount(self.strata[counted], minlength=self.n_strata)
+        if n_groups.min() < 2:
+            lonely = int(n_groups.argmin())
+            where = f"Stratum {self.stratum_names[lonely]!r}" if self.stratum_names[0] else "X"
+            raise ValueError(
+                f"{where} has {n_groups[lonely]} group(s) with rows that count, and error bars need the "
+                "differences between groups: at least two, better fifty in all. (a) Join similar strata. (b) "
+                "Use smaller groups, if their rows are independent."
+            )
+        return (1.0 - self.sampled) * n_groups / (n_groups - 1.0)
+
+    def resampled(self, random_state):
+        """How often every row counts if groups are drawn anew, (n_given,) or Dask array (`Bootstrap`)."""
+        times = np.empty(len(self))
+        for stratum, sampled in enumerate(self.sampled):
+            own = np.flatnonzero(self.strata == stratum)
+            drawn = random_state.randint(len(own), size=len(own) - 1)
+            factors = np.bincount(drawn, minlength=len(own)) * (len(own) / (len(own) - 1.0))
+            share = np.sqrt(1.0 - sampled)
+            times[own] = 1.0 - share + share * factors
+        return self.along(times)
+
+    def along(self, values):
+        """Values of the groups (G,), for every row: (n_given,) or Dask array."""
+        if isinstance(self.codes, np.ndarray):
+            return values[self.codes]
+        return self.codes.map_blocks(functools.partial(np.take, values), dtype=values.dtype)
+
     def of_rows(self, kept):
         """The same groups along some of the rows, bool array (n_given,) of rows in memory."""
         return RowGroups(self.names, self.codes[kept], self.strata, self.sampled, self.stratum_names)
@@ -56,34 +96,23 @@ def row_groups(rows, groups=None, strata=None, strata_sizes=None):
     Raises
     ------
     ValueError
-        On a wrong number of labels, missing ones, fewer than two groups, a group in several strata, a stratum
-        with one group, or sizes that are no numbers of groups.
+        On a wrong number of labels, missing ones, one group in all or in a stratum, a group in several strata, or
+        sizes that are no numbers of groups.
     """
     if groups is None:
         names, codes = np.arange(rows.n_given), np.arange(rows.n_given)
     else:
         names, codes = _coded(groups, rows, "groups")
-    if len(names) < 2:
-        which = f"{names[0]!r}" if len(names) else "none"
-        raise ValueError(
-            f"groups has one group ({which}), but error bars need the differences between groups: at least "
-            "two, better fifty. Leave groups out if the rows are independent."
-        )
     if strata is None:
         of_groups, stratum_names = np.zeros(len(names), dtype=np.intp), ("",)
     else:
         stratum_names, by_row = _coded(strata, rows, "strata")
         of_groups = _strata_of_groups(names, codes, stratum_names, by_row)
     n_groups = np.bincount(of_groups, minlength=len(stratum_names))
-    if n_groups.min() < 2:
-        lonely = int(n_groups.argmin())
-        member = names[np.flatnonzero(of_groups == lonely)[0]]
-        raise ValueError(
-            f"Stratum {stratum_names[lonely]!r} has one group ({member!r}), so that nothing is known about "
-            "differences within it. (a) Join it with a similar stratum. (b) Use smaller groups."
-        )
     sampled = _sampled_shares(strata_sizes, stratum_names, n_groups, strata is None)
-    return RowGroups(names, codes, of_groups, sampled, tuple(stratum_names))
+    found = RowGroups(names, codes, of_groups, sampled, tuple(stratum_names))
+    found.factors(np.ones(len(names), dtype=bool))  # They raise an error where there are too few groups.
+    return found
 
 
 def _coded(labels, rows, name):

@@ -15,7 +15,6 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.fitting.acceleration import Acceleration
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.row_blocks import RowBlock
 
 _MOST_SWEEPS = 100
 # Distance that a sweep moves the posterior by at the end, in mean-field standard deviations: the one that is
@@ -33,11 +32,7 @@ def single_row_blocks(rows, places):
 def _single_rows(wanted, block):
     singles = []
     for place in np.flatnonzero(np.isin(block.numbers, wanted)):
-        own = np.array([place])
-        weight = None if block.sample_weight is None else block.sample_weight[own]
-        holes = None if block.holes is None else block.holes.selected(own)
-        single = RowBlock(block.rows[:, own], weight, 0, block.numbers[own], holes)
-        singles.append((int(block.numbers[place]), single))
+        singles.append((int(block.numbers[place]), block.selected(np.array([place]))))
     return singles
 
 

@@ -169,6 +169,19 @@ class DrawnParameters:
         return structure.unique_entries(structure.by_group(values))
 
 
+def draws_at(posterior, other):
+    """The parameters that another posterior reports, as one draw in the frames of the first: ParameterDraws."""
+    structure, weights = posterior.structure, posterior.prior.weights
+    log_weights = np.log(weights.mean(other.counts))[None]
+    # What no component of a broken stick has is part of the last one's weight.
+    log_stick, log_rest = weights.log_sticks(log_weights, np.full(1, -np.inf))
+    roots = structure.composed(other.whiteners, posterior.covariance_cholesky)
+    factors = structure.transposed(roots)
+    shifts = structure.transformed(posterior.whiteners, other.centred_means - posterior.centred_means)
+    scaled_means = structure.transformed(roots, shifts)
+    return ParameterDraws(log_stick, log_rest, factors[None], scaled_means[None])
+
+
 _NEWTON_STEPS = 30  # More steps than `beta_size` needs, because they converge quadratically.
 
 
@@ -193,7 +206,9 @@ class PosteriorCopula:
     Parameters
     ----------
     targets : Targets
-    information : ObservedInformation, positive definite
+    information : ObservedInformation, positive definite; or SamplingVariation, for draws of estimates
+    with_excess : bool, default=True
+        Whether logits have their excess: not those of estimates.
 
     Attributes
     ----------
@@ -202,8 +217,8 @@ class PosteriorCopula:
     logit_jacobian : (K, B), J' = (V_pi + C)^-1 Cov(log pi, l)
     """
 
-    def __init__(self, targets, information):
-        self.targets = targets
+    def __init__(self, targets, information, with_excess=True):
+        self.targets, self._with_excess = targets, with_excess
         self._posterior, self._structure = targets.posterior, targets.posterior.structure
         self._information = information
         self._sticks = self._posterior.prior.weights
@@ -250,6 +265,7 @@ class PosteriorCopula:
         """Y with Y' Y = Cov_q(l) - J R J'."""
         half = solve_triangular(self._posterior.intercept_root, self._logit_covariance.T, lower=True)
         excess = np.diag(self._sticks.logit_variance(self._posterior.counts)) - half.T @ half
+        excess *= self._with_excess
         return gram_root(excess) if len(excess) else excess  # A single component has no breaks.
 
     @cached_property

@@ -174,20 +174,20 @@ def weight_influence_of_few_rows(rows, uncertainty, target, entries, out, tracke
     target : Target
     entries, out, tracked : as in `influence_of_rows`
     """
-    information = uncertainty.source.information(rows.n_samples)
+    information, frames = uncertainty.source.information(rows.n_samples), OwnFrames(uncertainty.fitted.posterior)
     # Solving may itself pass over the training rows in threads, so that it cannot run inside a pass over
     # these. The sources and solutions of a row take D numbers each.
     for block in rows.blocks(2 * 8 * uncertainty.source.size, tracked):
         with uncertainty.source.threads():
-            solved = information.solve(_sources_of_weights(uncertainty.fitted.posterior, block))
+            solved = information.solve(sources_of_weights(frames, block))
             out[block.index] = target.responses(solved.T)[:, entries]
     return out
 
 
-def _sources_of_weights(posterior, block):
-    """g of all rows of a block: (D, n)."""
-    structure = posterior.structure
-    expectation = expect_in_range(OwnFrames(posterior), block)
+def sources_of_weights(frames, block):
+    """g of all rows of a block, given the `OwnFrames` of a posterior: (D, n)."""
+    posterior, structure = frames.posterior, frames.posterior.structure
+    expectation = expect_in_range(frames, block)
     sources = np.zeros((structure.n_coefficients, block.n_rows))
     for k, r in enumerate(expectation.responsibilities):
         features = expected_features(posterior, expectation.framed, k)

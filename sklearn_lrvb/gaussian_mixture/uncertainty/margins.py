@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from sklearn_lrvb.exponential_families.special_functions import inverse_gamma_quantile, normal_quantile
 from sklearn_lrvb.symmetric_matrices import upper_triangle
@@ -36,16 +36,19 @@ class FamilyMargins:
     mean, deviation : (d,)
     quantile : function of `exponential_families.special_functions`
     on_diagonal : bool (d,), the entries whose family is that of ``quantile``; the others are normal
+    degrees_of_freedom : float, default=inf
+        Those of Student's t, whose quantiles take the place of normal ones where deviations are estimates.
     """
 
     mean: np.ndarray
     deviation: np.ndarray
     quantile: Callable
     on_diagonal: np.ndarray
+    degrees_of_freedom: float = np.inf
 
     def interval(self, probability):
         """Ends of the central intervals, (d,) each; both the mean where the deviation is zero."""
-        z = -ndtri(0.5 * (1.0 - probability))
+        z = -stdtrit(self.degrees_of_freedom, 0.5 * (1.0 - probability))
         ends = np.repeat(self.mean[None], 2, axis=0)
         for where, family in ((self.on_diagonal, self.quantile), (~self.on_diagonal, normal_quantile)):
             uncertain = where & (self.deviation > 0)

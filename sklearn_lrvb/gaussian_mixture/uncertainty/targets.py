@@ -27,6 +27,7 @@ from sklearn_lrvb.exponential_families.special_functions import (
     gamma_quantile,
     negative_gamma_quantile,
     normal_quantile,
+    reciprocal_gamma_quantile,
 )
 from sklearn_lrvb.row_blocks import batches, slices
 from sklearn_lrvb.symmetric_matrices import symmetrized
@@ -402,10 +403,11 @@ class Precisions(MatrixTarget):
 
 
 class Covariances(MatrixTarget):
-    """(E Lambda)^-1, with the variance of the delta method; its intervals are those of `margins`."""
+    """(E Lambda)^-1, with the variance of the delta method; its credible intervals are those of `margins`."""
 
     name = "covariances"
     entry_name = "covariance"
+    quantile = staticmethod(reciprocal_gamma_quantile)
 
     def value(self):
         return self.structure.reported(self.structure.gram(self.posterior.covariance_cholesky))
@@ -474,20 +476,24 @@ def joint_coordinates(targets):
     return np.unique(np.concatenate([target.coordinates() for target in targets]))
 
 
-def covariance(targets, coordinates, information):
+def covariance(targets, coordinates, information, with_excess=True):
     """Joint covariance of the flat entries of all targets, in their order: (d, d), exactly symmetric.
 
     Parameters
     ----------
     targets : sequence of Target
     coordinates : int array, their `joint_coordinates`
-    information : ObservedInformation or CompleteInformation
+    information : ObservedInformation, CompleteInformation or SamplingVariation
+    with_excess : bool, default=True
+        Whether the excess is added: not where estimates vary, and not parameters.
     """
     root = information.covariance_root(coordinates)
     columns = [np.searchsorted(coordinates, target.coordinates()) for target in targets]
     parts = [target.unit_responses(root[:, some]) for target, some in zip(targets, columns, strict=True)]
     responses = np.concatenate(parts, axis=1)
     joint = responses.T @ responses
+    if not with_excess:
+        return joint
     stops = np.cumsum([target.size for target in targets])
     places = [slice(stop - target.size, stop) for stop, target in zip(stops, targets, strict=True)]
     for i, j in itertools.combinations_with_replacement(range(len(targets)), 2):
@@ -500,7 +506,7 @@ def covariance(targets, coordinates, information):
     return joint
 
 
-def variance(target, information):
+def variance(target, information, with_excess=True):
     """Diagonal of `covariance` for one target, without the matrix, (d,)."""
     variances = []
     for units in target.unit_batches():
@@ -508,5 +514,7 @@ def variance(target, information):
         variances.append(
             sum(np.square(responses).sum(axis=0) for responses in target.response_batches(root, units))
         )
+    if not with_excess:
+        return np.concatenate(variances)
     # The excess is a difference, which may round to less than zero where a weight is certain to all digits.
     return np.maximum(np.concatenate(variances) + target.excess_variance(), 0.0)

@@ -1,0 +1,276 @@
+"""What questions about the uncertainty of the parameters are answered by: a posterior, or variation from sample to sample.
+
+*The posterior*, given the rows: `LinearResponse`, or `Exact` by draws. *Sampling variation*, how the estimates
+vary from one sample of rows, or of groups of rows, to another: `Sandwich`, from the influence of every row, or
+`Bootstrap`, by refits. All say how good they are in a note.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sklearn_lrvb.gaussian_mixture.fitting.refit import refitted
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import (
+    DrawnParameters,
+    ParameterDraws,
+    PosteriorCopula,
+    draws_at,
+)
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.gaussian_mixture.uncertainty.groups import sampling_variation
+from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import covariance, joint_coordinates, variance
+
+_FEW_GROUPS = 50  # So many of equal weight, below which error bars of a sandwich are doubtful.
+_N_RESAMPLES = 200  # Of the bootstrap: sds are then known to 5 %.
+
+
+@dataclass(eq=False)
+class Answer(ABC):
+    """What a question about the parameters is answered by.
+
+    Attributes
+    ----------
+    mixture : LRVBGaussianMixture
+    rows : Rows, the training rows that count, or None where they are not known
+    """
+
+    mixture: Any
+    rows: Any
+    name: ClassVar[str]
+
+    def __post_init__(self):
+        self.uncertainty = self.mixture._uncertainty
+
+    @property
+    @abstractmethod
+    def note(self):
+        """A line that says what it is, and how good."""
+
+    @abstractmethod
+    def covariance(self, targets, n_draws):
+        """Joint covariance of flat targets, by their names, (d, d); of at least so many draws, or None."""
+
+    @abstractmethod
+    def margins_of(self, targets, n_draws):
+        """The function from the name of one of some targets to its means, deviations and intervals."""
+
+    @abstractmethod
+    def parameters(self, n_draws, random_state):
+        """Draws: DrawnParameters."""
+
+
+@dataclass(eq=False)
+class LinearResponse(Answer):
+    """The posterior by linear response, with a note on whether that is good."""
+
+    name = "lrvb"
+    verdict: str
+
+    @property
+    def note(self):
+        return self.verdict
+
+    def covariance(self, targets, n_draws):
+        return self.uncertainty.covariance(targets, "lrvb", self.rows)
+
+    def margins_of(self, targets, n_draws):
+        information = None if self.rows is None else self.uncertainty.information(targets, self.rows)
+        return lambda name: self.uncertainty.margins(name, information)
+
+    def parameters(self, n_draws, random_state):
+        draws = PosteriorSampler(self.uncertainty, self.rows).draws
+        return self.mixture._tracked(
+            "sample_posterior", lambda tracked: draws(n_draws, random_state, tracked)
+        )
+
+
+@dataclass(eq=False)
+class Exact(Answer):
+    """The exact posterior, by the draws of an `ExactPosterior`."""
+
+    name = "exact"
+    exact: Any
+
+    @property
+    def note(self):
+        return self.exact.note
+
+    def _draws(self, n_draws):
+        """All draws that were needed, and at least so many: ChainDraws."""
+        return self.mixture._tracked(
+            "exact_posterior", lambda tracked: self.exact.at_least(n_draws or 1, self.rows, tracked)
+        )
+
+    def covariance(self, targets, n_draws):
+        return self._draws(n_draws).covariance(targets)
+
+    def margins_of(self, targets, n_draws):
+        return self._draws(n_draws).margins
+
+    def parameters(self, n_draws, random_state):
+        drawn = self._draws(n_draws).parameters
+        some = random_state.permutation(len(drawn.draws))[:n_draws]
+        return DrawnParameters(drawn.posterior, drawn.origin, drawn.draws[some])
+
+
+@dataclass(eq=False)
+class IndependentRows(Answer):
+    """How the estimates vary from one sample of independent rows to another: the sandwich."""
+
+    name = "sandwich"
+
+    @property
+    def note(self):
+        return (
+            "Sandwich: how estimates vary from one sample of independent rows to another, whatever their "
+            "distribution. groups= tells which rows belong together."
+        )
+
+    def covariance(self, targets, n_draws):
+        return self.uncertainty.covariance(targets, "sandwich", self.rows)
+
+    def margins_of(self, targets, n_draws):
+        return lambda name: _margins(
+            self.uncertainty, name, np.sqrt(np.diag(self.covariance([name], None))), np.inf
+        )
+
+    def parameters(self, n_draws, random_state):
+        raise ValueError(
+            "method='sandwich' draws estimates from groups of rows: pass groups. Where every row is on its own, "
+            "groups=range(len(X)) says so."
+        )
+
+
+@dataclass(eq=False)
+class Sandwich(Answer):
+    """How the estimates vary from one sample of groups to another, by the influence of the groups."""
+
+    name = "sandwich"
+    groups: Any
+    random_state: Any = None
+
+    def _variation(self, coordinates):
+        """`SamplingVariation` at some coordinates of the coefficients."""
+        self.uncertainty.source.require_size(len(coordinates), "The sandwich covariance")
+        self._last = self.mixture._tracked(
+            "sandwich",
+            lambda tracked: sampling_variation(
+                self.rows, self.uncertainty, self.groups, coordinates, tracked
+            ),
+        )
+        return self._last
+
+    @property
+    def note(self):
+        variation, effect = self._last, np.sqrt(self._last.design_effect)
+        note = (
+            f"Sandwich by {variation.n_groups} groups: design effect {variation.design_effect:.2g}, so that error "
+            f"bars are about {effect:.2g} times those of independent rows."
+        )
+        if variation.n_effective >= _FEW_GROUPS:
+            return note
+        few = "" if variation.n_groups < _FEW_GROUPS else f"worth {variation.n_effective:.0f} of equal size, "
+        return (
+            f"{note} With few groups ({few}fewer than {_FEW_GROUPS}) intervals are too short, those of "
+            "covariances most; method='bootstrap' is safer."
+        )
+
+    def _of(self, targets):
+        return [self.uncertainty.targets[name] for name in targets]
+
+    def covariance(self, targets, n_draws):
+        coordinates = joint_coordinates(self._of(targets))
+        return covariance(
+            self._of(targets), coordinates, self._variation(coordinates), with_excess=False
+        )
+
+    def margins_of(self, targets, n_draws):
+        variation = self._variation(joint_coordinates(self._of(targets)))
+
+        def margins(name):
+            deviations = np.sqrt(variance(self.uncertainty.targets[name], variation, with_excess=False))
+            return _margins(self.uncertainty, name, deviations, variation.degrees_of_freedom)
+
+        return margins
+
+    def parameters(self, n_draws, random_state):
+        """Draws whose coefficients have Student's t, so that their quantiles are the ends of intervals."""
+        fitted, source = self.uncertainty.fitted, self.uncertainty.source
+        variation = self._variation(np.arange(source.size))
+        copula = PosteriorCopula(self.uncertainty.targets, variation, with_excess=False)
+        normals = random_state.standard_normal((n_draws, copula.n_normals))
+        freedom = variation.degrees_of_freedom
+        normals *= np.sqrt(freedom / random_state.chisquare(freedom, n_draws))[:, None]
+        return DrawnParameters(fitted.posterior, fitted.origin, copula.draws(copula.responses(normals)))
+
+
+@dataclass(eq=False)
+class Bootstrap(Answer):
+    """How the estimates vary from one sample of groups to another, by refits to resamples of the groups.
+
+    Of n groups in a stratum n - 1 are drawn with replacement, and count n/(n - 1) times as often: variances are
+    then those of n groups. Where a share f of a stratum was sampled, deviations are sqrt(1 - f) times as large
+    (Rao, Wu and Yue, "Some recent work on resampling methods for complex surveys", 1992).
+    """
+
+    name = "bootstrap"
+    groups: Any
+    random_state: Any = None
+
+    @property
+    def note(self):
+        n_lost = self._n_asked - len(self._last)
+        note = f"Bootstrap: {len(self._last)} refits to resamples of {len(self.groups)} groups."
+        return f"{note} {n_lost} more lost a component and are left out." if n_lost else note
+
+    def _refits(self, n_draws):
+        """The posteriors of resamples: list of VariationalPosterior."""
+        generator, posterior = check_random_state(self.random_state), self.uncertainty.fitted.posterior
+        self._last, self._n_asked = [], _N_RESAMPLES if n_draws is None else n_draws
+
+        def question(tracked):
+            for _ in tracked(range(self._n_asked), self._n_asked):
+                factors = self.groups.resampled(generator)
+                try:
+                    fit = refitted(self.rows.reweighted(factors), posterior)
+                except DegenerateComponentError:
+                    continue
+                self._last.append(fit.posterior)
+
+        self.mixture._tracked("bootstrap", question)
+        if not self._last:
+            raise ValueError(
+                f"All of {self._n_asked} resamples of {len(self.groups)} groups lost a component. (a) Lower "
+                "n_components. (b) Use prior='conjugate'."
+            )
+        return self._last
+
+    def _values(self, targets, n_draws):
+        """Flat targets of all resamples: dict of (n, d)."""
+        refits = [type(self.uncertainty.targets)(q, self.rows.origin) for q in self._refits(n_draws)]
+        return {name: np.stack([of[name].flat_value() for of in refits]) for name in targets}
+
+    def covariance(self, targets, n_draws):
+        values = self._values(dict.fromkeys(targets), n_draws)
+        return np.atleast_2d(np.cov(np.concatenate([values[name] for name in targets], axis=1).T))
+
+    def margins_of(self, targets, n_draws):
+        values, freedom = self._values(targets, n_draws), len(self.groups) - self.groups.n_strata
+        return lambda name: _margins(self.uncertainty, name, values[name].std(axis=0, ddof=1), freedom)
+
+    def parameters(self, n_draws, random_state):
+        fitted = self.uncertainty.fitted
+        draws = [draws_at(fitted.posterior, refit) for refit in self._refits(n_draws)]
+        return DrawnParameters(fitted.posterior, fitted.origin, ParameterDraws.concatenated(draws))
+
+
+def _margins(uncertainty, name, deviations, freedom):
+    """Margins of estimates with some standard deviations: FamilyMargins."""
+    target = uncertainty.targets[name]
+    return FamilyMargins(target.flat_value(), deviations, target.quantile, target.on_diagonal(), freedom)

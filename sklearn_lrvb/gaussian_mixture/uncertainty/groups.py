@@ -1,0 +1,221 @@
+"""What rows that belong together do to the posterior, and how the estimates vary from one such sample to another.
+
+Let S_g = sum over the rows of group g of w_n r_nk h_nk, stacked over the components (`influence`): what the
+group adds to the sufficient statistics. If all rows of the group counted a little more, the coefficients would
+change by M^-1 S_g times that little. So
+
+    J M^-1 S_g                                      is the weight influence of the group on a target,
+    S_g' M^-1 S_g                                   is its leverage, and
+    V = sum_h (1 - n_h/N_h) n_h/(n_h - 1) sum_g F_g F_g',    F_g = M^-1 S_g less its mean in stratum h,
+
+is the covariance of the coefficients from one sample of groups to another: the sandwich estimator for clusters,
+with the small-sample factor known as CR1, and in survey sampling the linearization estimator. n_h of the N_h groups
+of stratum h were sampled; without strata there is one, and without its size the factor 1 - n_h/N_h is 1.
+"""
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import sources_of_weights
+from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import leverages
+from sklearn_lrvb.row_blocks import batches, untracked
+from sklearn_lrvb.symmetric_matrices import gram_root
+
+_MOST_KEPT = 2**25  # Numbers that are kept of all groups: 256 MB.
+
+# Rows whose leverage is summed up for the design effect; of more rows, so many that are evenly spaced.
+_ROWS_OF_DESIGN_EFFECT = 10_000
+_OF_OTHER_GROUPS = 0.5  # Expected rows of other groups below which a component belongs to one group.
+
+
+@dataclass
+class _SumsOfGroups:
+    """Sums by group: of those that occur among some rows, or of all groups once others have been added.
+
+    Attributes
+    ----------
+    n_groups : int
+    groups : int array (g,), ascending
+    sums : (g, D)
+    """
+
+    n_groups: int
+    groups: np.ndarray
+    sums: np.ndarray
+
+    def of_all(self):
+        """The sums of all groups, (n_groups, D)."""
+        if len(self.groups) == self.n_groups:
+            return self.sums
+        sums = np.zeros((self.n_groups, self.sums.shape[1]))
+        sums[self.groups] = self.sums
+        return sums
+
+    def __add__(self, later):
+        sums = self.of_all()
+        sums[later.groups] += later.sums
+        return _SumsOfGroups(self.n_groups, np.arange(self.n_groups), sums)
+
+
+def _sums_of_block(frames, place, block, codes):
+    """`_SumsOfGroups` of the groups in a slice, over the rows of a block; None where it has none of them."""
+    n_groups, size = place.stop - place.start, frames.posterior.structure.n_coefficients
+    total, inside = None, np.flatnonzero((codes >= place.start) & (codes < place.stop))
+    for batch in batches(len(inside), 8 * size):
+        some = inside[batch]
+        part, order = block.selected(some), np.argsort(codes[some], kind="stable")
+        groups, first = np.unique(codes[some[order]], return_index=True)
+        values = part.weighted(sources_of_weights(frames, part))[:, order]
+        sums = _SumsOfGroups(n_groups, groups - place.start, np.add.reduceat(values, first, axis=1).T)
+        total = sums if total is None else total + sums
+    return total
+
+
+def sums_by_group(rows, posterior, groups, tracked=untracked):
+    """Yield S_g of consecutive groups, as many as fit into a batch: slice of groups, (n, D).
+
+    Parameters
+    ----------
+    rows : Rows that count
+    posterior : VariationalPosterior
+    groups : RowGroups, along the rows
+    tracked : Tracked, through which the batches are gone
+    """
+    frames, size = OwnFrames(posterior), posterior.structure.n_coefficients
+    places = batches(len(groups), 8 * size)
+    for place in tracked(places, len(places)):
+        total = rows.total(functools.partial(_sums_of_block, frames, place), along=groups.codes)
+        none = np.zeros((place.stop - place.start, size))
+        yield place, none if total is None else total.of_all()
+
+
+def influence_of_groups(rows, uncertainty, target, groups, tracked=untracked):
+    """Weight influence of groups on a flat target, (G, d)."""
+    information = uncertainty.source.information(len(groups))
+    influence = np.empty((len(groups), target.size))
+    for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
+        with uncertainty.source.threads():
+            influence[place] = target.responses(information.solve(sums.T).T)
+    return influence
+
+
+def leverages_of_groups(rows, uncertainty, groups, tracked=untracked):
+    """S_g' M^-1 S_g, (G,)."""
+    information = uncertainty.source.information(len(groups))
+    found = np.empty(len(groups))
+    for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
+        with uncertainty.source.threads():
+            found[place] = np.einsum("gd,dg->g", sums, information.solve(sums.T))
+    return np.maximum(found, 0.0)
+
+
+class SamplingVariation:
+    """The covariance V of coefficients from one sample of groups to another, at some coordinates.
+
+    It has the methods of an `ObservedInformation` by which targets and draws get their covariance.
+
+    Parameters
+    ----------
+    coordinates : int array (c,), ascending
+    root : (m, c), Y with Y' Y = V
+    weights : (G,), how often the rows of every group count together; groups that do not count are left out
+    n_strata : int
+    design_effect : float, the sum of the groups' leverages relative to that of their rows
+    """
+
+    def __init__(self, coordinates, root, weights, n_strata, design_effect):
+        self._coordinates, self._root = coordinates, root
+        self.n_groups, self.design_effect = len(weights), design_effect
+        self.degrees_of_freedom = self.n_groups - n_strata
+        # So many groups of equal weight would leave the total weight as uncertain.
+        self.n_effective = weights.sum() ** 2 / np.square(weights).sum()
+
+    def covariance_root(self, coordinates):
+        """Y at some of the coordinates, (m, n)."""
+        return self._root[:, np.searchsorted(self._coordinates, coordinates)]
+
+    @property
+    def deviations(self):
+        """Standard deviations of the coefficients, (c,)."""
+        return np.linalg.norm(self._root, axis=0)
+
+    def correlated(self, normals):
+        """Draws with covariance V from standard normal columns: (c, n) -> (c, n)."""
+        root = self._root if len(self._root) <= len(normals) else gram_root(self._root.T @ self._root)
+        return root.T @ normals[: len(root)]
+
+
+def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked):
+    """`SamplingVariation` of the training rows.
+
+    Parameters
+    ----------
+    rows : Rows, the training rows that count
+    uncertainty : PosteriorUncertainty
+    groups : RowGroups, along the rows
+    coordinates : int array (c,), ascending, of the coefficients
+
+    Raises
+    ------
+    ValueError
+        The rows are not those of the fit, or too few groups have rows in a stratum or in a component.
+    """
+    information = uncertainty.source.information(len(groups), rows=rows)
+    weights = rows.total(functools.partial(_weights_of_block, len(groups)), along=groups.codes)
+    counted = weights > 0
+    factors = groups.factors(counted)
+    n_components, size = uncertainty.fitted.posterior.n_components, len(coordinates)
+    counts, leverage, total = np.zeros((len(groups), n_components)), 0.0, np.zeros((groups.n_strata, size))
+    has_few = len(groups) * size <= _MOST_KEPT  # Then all responses are kept, and else their products.
+    kept, gram = [], np.zeros((0, 0) if has_few else (size, size))
+    for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
+        with uncertainty.source.threads():
+            solved = information.solve(sums.T).T
+        leverage += float(np.einsum("gd,gd->", sums, solved))
+        counts[place], responses, strata = sums[:, :n_components], solved[:, coordinates], groups.strata[place]
+        np.add.at(total, strata, responses)
+        if has_few:
+            kept.append(responses)
+        else:
+            gram += (factors[strata, None] * responses).T @ responses
+    _refuse_components_of_one_group(counts, groups)
+    means = total / np.bincount(groups.strata[counted], minlength=groups.n_strata)[:, None]
+    if has_few:
+        root = np.concatenate(kept)[counted] - means[groups.strata[counted]]
+        root *= np.sqrt(factors[groups.strata[counted], None])
+    else:
+        root = gram_root(gram - (factors[:, None] * means).T @ total)
+    design_effect = leverage / _leverage_of_rows(rows, uncertainty)
+    return SamplingVariation(coordinates, root, weights[counted], groups.n_strata, design_effect)
+
+
+def _weights_of_block(n_groups, block, codes):
+    """How often the rows of every group count, (G,)."""
+    return np.bincount(codes, block.counts, minlength=n_groups)
+
+
+def _leverage_of_rows(rows, uncertainty):
+    """Sum of the leverages of all rows, each as often as it counts."""
+    if not rows.is_in_memory or rows.n_samples > _ROWS_OF_DESIGN_EFFECT:
+        some = rows.thinned(min(rows.n_samples, _ROWS_OF_DESIGN_EFFECT))
+        return uncertainty.of_rows(some, leverages).mean() * rows.total_weight
+    counts = 1.0 if rows.sample_weight is None else rows.sample_weight
+    return float((counts * uncertainty.of_rows(rows, leverages)).sum())
+
+
+def _refuse_components_of_one_group(counts, groups):
+    """Raise ValueError where a component that holds rows has next to none of a second group: (G, K)."""
+    total, largest = counts.sum(axis=0), counts.max(axis=0)
+    lonely = np.flatnonzero(occupied(total) & (total - largest < _OF_OTHER_GROUPS))
+    if lonely.size:
+        k = int(lonely[0])
+        name, others = groups.names[counts[:, k].argmax()], (total - largest)[k]
+        raise ValueError(
+            f"Component {k} has {total[k]:.3g} expected rows, of which all but {others:.2g} belong to group "
+            f"{name!r}: what one group has in common cannot be told from what the component has. (a) Lower "
+            "n_components. (b) Use smaller groups, if rows of these are independent. (c) Leave this group out."
+        )
