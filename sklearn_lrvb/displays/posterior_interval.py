@@ -95,8 +95,8 @@ class PosteriorIntervalDisplay:
     Parameters
     ----------
     lower, upper : dict of str to ndarray of shape (d,)
-        Ends of the intervals, by method ('lrvb', 'exact', 'sandwich', 'bootstrap', 'mean_field', 'reference'), in units of the
-        parameters.
+        Ends of the intervals, by method ('lrvb', 'exact', 'sandwich', 'bootstrap', 'mean_field',
+        'reference'), in units of the parameters.
 
     mean : dict of str to ndarray of shape (d,)
         Posterior means, by method. Infinite or NaN ones, as of covariances of components with too few rows,
@@ -235,8 +235,8 @@ response is good: sds within 10 %, means within 0.2 sd.
             Weights of the rows in X, if the fit had weights.
 
         n_draws : int, default=None
-            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it takes
-            to converge, or 200 resamples.
+            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it
+            takes to converge, or 200 resamples.
 
         random_state : int, RandomState instance or None, default=None
             Seed of these.

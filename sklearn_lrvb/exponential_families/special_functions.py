@@ -178,8 +178,8 @@ def reciprocal_gamma_quantile(
 ) -> NDArray[np.float64]:
     """Quantiles of the reciprocal of a gamma variable with the mean 1/``mean``, a variance for example.
 
-    The relative standard deviation of the gamma variable is ``deviation / mean``. Parameters and returns as in
-    `normal_quantile`.
+    The relative standard deviation of the gamma variable is ``deviation / mean``. Parameters and returns as
+    in `normal_quantile`.
 
     Examples
     --------

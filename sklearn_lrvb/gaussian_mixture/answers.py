@@ -1,13 +1,12 @@
-"""What questions about the uncertainty of the parameters are answered by: a posterior, or variation from sample to sample.
+"""What answers questions about uncertainty: a posterior, or the variation from sample to sample.
 
-*The posterior*, given the rows: `LinearResponse`, or `Exact` by draws. *Sampling variation*, how the estimates
-vary from one sample of rows, or of groups of rows, to another: `Sandwich`, from the influence of every row, or
-`Bootstrap`, by refits. All say how good they are in a note.
+*The posterior*, given the rows: `LinearResponse`, or `Exact` by draws. *Sampling variation*, how the
+estimates vary from one sample of rows, or of groups of rows, to another: `Sandwich`, from the influence of
+every row, or `Bootstrap`, by refits. All say how good they are in a note.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -142,8 +141,8 @@ class IndependentRows(Answer):
 
     def parameters(self, n_draws, random_state):
         raise ValueError(
-            "method='sandwich' draws estimates from groups of rows: pass groups. Where every row is on its own, "
-            "groups=range(len(X)) says so."
+            "method='sandwich' draws estimates from groups of rows: pass groups. Where every row is on its "
+            "own, groups=range(len(X)) says so."
         )
 
 
@@ -170,8 +169,8 @@ class Sandwich(Answer):
     def note(self):
         variation, effect = self._last, np.sqrt(self._last.design_effect)
         note = (
-            f"Sandwich by {variation.n_groups} groups: design effect {variation.design_effect:.2g}, so that error "
-            f"bars are about {effect:.2g} times those of independent rows."
+            f"Sandwich by {variation.n_groups} groups: design effect {variation.design_effect:.2g}, so that "
+            f"error bars are about {effect:.2g} times those of independent rows."
         )
         if variation.n_effective >= _FEW_GROUPS:
             return note
@@ -186,9 +185,7 @@ class Sandwich(Answer):
 
     def covariance(self, targets, n_draws):
         coordinates = joint_coordinates(self._of(targets))
-        return covariance(
-            self._of(targets), coordinates, self._variation(coordinates), with_excess=False
-        )
+        return covariance(self._of(targets), coordinates, self._variation(coordinates), with_excess=False)
 
     def margins_of(self, targets, n_draws):
         variation = self._variation(joint_coordinates(self._of(targets)))
@@ -214,9 +211,9 @@ class Sandwich(Answer):
 class Bootstrap(Answer):
     """How the estimates vary from one sample of groups to another, by refits to resamples of the groups.
 
-    Of n groups in a stratum n - 1 are drawn with replacement, and count n/(n - 1) times as often: variances are
-    then those of n groups. Where a share f of a stratum was sampled, deviations are sqrt(1 - f) times as large
-    (Rao, Wu and Yue, "Some recent work on resampling methods for complex surveys", 1992).
+    Of n groups in a stratum n - 1 are drawn with replacement, and count n/(n - 1) times as often: variances
+    are then those of n groups. Where a share f of a stratum was sampled, deviations are sqrt(1 - f) times as
+    large (Rao, Wu and Yue, "Some recent work on resampling methods for complex surveys", 1992).
     """
 
     name = "bootstrap"

@@ -13,6 +13,7 @@ from sklearn_lrvb.gaussian_mixture.arguments import check_perturbation, checked_
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
+from sklearn_lrvb.gaussian_mixture.uncertainty.groups import influence_of_groups, leverages_of_groups
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import (
     influence_of_rows,
     weight_influence_of_few_rows,
@@ -26,7 +27,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
     scores_of_one_step,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_sensitivity
-from sklearn_lrvb.row_blocks import given_rows
+from sklearn_lrvb.row_blocks import given_rows, row_groups
 
 # Most refits that one call makes: so many that their sweeps go through this many rows at a time, but at least
 # the second number, however many rows there are.
@@ -42,6 +43,8 @@ class InfluenceMethods(FittedAttributes):
         target: str = "means",
         perturb: str = "location",
         out: NDArray[np.floating] | None = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> NDArray[np.floating]:
         """How much each row moves each posterior mean: d E[target] / d x_n, or d E[target] / d w_n.
 
@@ -60,6 +63,14 @@ class InfluenceMethods(FittedAttributes):
             Where to write the result, block by block: a C-contiguous array of its shape, of float64 or
             float32, that shares no memory with X; for example a :class:`numpy.memmap`. None makes one. Not
             with Dask, where the result is lazy.
+
+        groups : array-like of shape (n_samples,) or Dask collection, default=None
+            Labels that say which rows belong together. With ``perturb="weight"`` the result is the influence
+            of every group, if all its rows count a little more: of shape (n_groups, ...), in the order of
+            ``numpy.unique(groups)``.
+
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+            How often the rows of the groups count; only with `groups`.
 
         Returns
         -------
@@ -97,10 +108,15 @@ class InfluenceMethods(FittedAttributes):
         array([[0.08]])
         """
         uncertainty = self._uncertainty
-        rows = given_rows(self, X, origin=uncertainty.fitted.origin)
         check_perturbation(perturb)
         of_target = uncertainty.targets[target]
         entries = of_target.flat_indices()
+        if groups is not None or sample_weight is not None:
+            if perturb != "weight" or out is not None:
+                raise ValueError("groups and sample_weight go with perturb='weight', and without out.")
+            of_groups = functools.partial(influence_of_groups, target=of_target)
+            return self._of_groups("influence", of_groups, X, sample_weight, groups)[:, entries]
+        rows = given_rows(self, X, origin=uncertainty.fitted.origin)
         shape = (*entries.shape, self.n_features_in_) if perturb == "location" else entries.shape
         if out is not None and rows.is_lazy:
             raise ValueError(
@@ -137,13 +153,36 @@ class InfluenceMethods(FittedAttributes):
 
         return self._tracked("influence", question)
 
-    def leverage(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _of_groups(self, method, function, X, sample_weight, groups):
+        """``function(rows, uncertainty, groups=..., tracked=...)`` of groups of rows, with their names."""
+        if groups is None:
+            raise ValueError("sample_weight goes with groups, whose rows it weights: pass groups.")
+        uncertainty = self._uncertainty
+        given = given_rows(self, X, sample_weight, uncertainty.fitted.origin)
+        found = row_groups(given, groups)
+        rows = given.counted()
+        if rows.n_given != given.n_given:
+            found = found.of_rows(given.which_count())
+        return self._tracked(
+            method, lambda tracked: function(rows, uncertainty, groups=found, tracked=tracked)
+        )
+
+    def leverage(
+        self, X: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
         """How much each row raises its own score; divided by the number of parameters, Cook's distance.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Any rows; each is treated as a training point of weight 1 that sits there.
+
+        groups : array-like of shape (n_samples,) or Dask collection, default=None
+            Labels that say which rows belong together. The result is then the leverage of every group, of
+            shape (n_groups,), in the order of ``numpy.unique(groups)``.
+
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+            How often the rows of the groups count; only with `groups`.
 
         Returns
         -------
@@ -183,6 +222,8 @@ class InfluenceMethods(FittedAttributes):
         True
         """
         uncertainty = self._uncertainty
+        if groups is not None or sample_weight is not None:
+            return self._of_groups("leverage", leverages_of_groups, X, sample_weight, groups)
         return self._of_rows("leverage", given_rows(self, X, origin=uncertainty.fitted.origin), leverages)
 
     def loo_score_samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:

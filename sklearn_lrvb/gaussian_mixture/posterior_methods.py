@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.gaussian_mixture.arguments import checked_method, checked_targets, holding
 from sklearn_lrvb.gaussian_mixture.fitted import refused_as_missing
-from sklearn_lrvb.gaussian_mixture.sampling_methods import NO_GROUPS, OF_SAMPLES, SamplingMethods
+from sklearn_lrvb.gaussian_mixture.sampling_methods import OF_SAMPLES, SamplingMethods, are_given
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_reading
 from sklearn_lrvb.reports import require_interval, required_pandas
 
@@ -305,20 +305,21 @@ class PosteriorMethods(SamplingMethods):
             first where it is good, and the second where not, as in :meth:`sample_posterior`; with `groups`
             'sandwich'. 'mean_field': the covariance of q itself, in which components and kinds of parameters
             are independent. 'sandwich': how much the posterior mean would vary from one sample of rows, or of
-            `groups`, to another, whatever distribution these come from: the sum of the squares of their weight
-            influences, centred (the infinitesimal jackknife; with groups times G/(G - 1), known as CR1).
-            'bootstrap': the same, by refits to resamples of the groups.
+            `groups`, to another, whatever distribution these come from: the sum of the squares of their
+            weight influences, centred (the infinitesimal jackknife; with groups times G/(G - 1), known as
+            CR1). 'bootstrap': the same, by refits to resamples of the groups.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb' and 'mean_field', unless the fit still has them
-            (:meth:`sample_posterior`); also where a pickle was too large to carry the matrix behind error bars.
+            (:meth:`sample_posterior`); also where a pickle was too large to carry the matrix behind error
+            bars.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
         n_draws : int, default=None
-            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it takes
-            to converge, or 200 resamples.
+            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it
+            takes to converge, or 200 resamples.
 
         random_state : int, RandomState instance or None, default=None
             Seed of these; None takes draws of the posterior that were made before, if there are any.
@@ -365,12 +366,12 @@ class PosteriorMethods(SamplingMethods):
         array([[8.6, 0. ],
                [0. , 4.7]])
         """
-        targets, groups = checked_targets(target), (groups, strata, strata_sizes)
+        targets, design = checked_targets(target), (groups, strata, strata_sizes)
         method = checked_method(method, "mean_field", *OF_SAMPLES)
-        if method == "mean_field" and groups == NO_GROUPS:
+        if method == "mean_field" and not are_given(design):
             rows = self._training_rows(X, sample_weight, self._uncertainty.fitted)
             return self._uncertainty.covariance(targets, "mean_field", rows)
-        answer = self._answer(method, X, sample_weight, random_state, groups)
+        answer = self._answer(method, X, sample_weight, random_state, design)
         return answer.covariance(targets, n_draws)
 
     def posterior_summary(
@@ -405,8 +406,9 @@ class PosteriorMethods(SamplingMethods):
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             Linear response, the exact posterior, or the first where it is good, as in
             :meth:`sample_posterior`. With `groups` 'sandwich' or 'bootstrap', as in
-            :meth:`get_posterior_covariance`: sds and intervals are then those of the estimates from one sample
-            of groups to another, and intervals are by Student's t with one degree of freedom less than groups.
+            :meth:`get_posterior_covariance`: sds and intervals are then those of the estimates from one
+            sample of groups to another, and intervals are by Student's t with one degree of freedom less than
+            groups.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
@@ -415,8 +417,8 @@ class PosteriorMethods(SamplingMethods):
             The weights of X in the fit, where there were any.
 
         n_draws : int, default=None
-            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it takes
-            to converge, or 200 resamples.
+            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it
+            takes to converge, or 200 resamples.
 
         random_state : int, RandomState instance or None, default=None
             Seed of these; None takes draws of the posterior that were made before, if there are any.

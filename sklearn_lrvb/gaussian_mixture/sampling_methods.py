@@ -77,12 +77,12 @@ class SamplingMethods(FittedAttributes):
             The weights of X in the fit, where there were any.
 
         groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels that say which rows belong together, such as the visits of a patient: the draws are then those
-            of 'sandwich'.
+            Labels that say which rows belong together, such as the visits of a patient: the draws are then
+            those of 'sandwich'.
 
         strata : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels of the strata of a survey, whose groups were drawn stratum by stratum. Without `groups` every
-            row is a group of its own.
+            Labels of the strata of a survey, whose groups were drawn stratum by stratum. Without `groups`
+            every row is a group of its own.
 
         strata_sizes : mapping or number, default=None
             Number of groups in the population of every stratum, for the finite population correction; without
@@ -145,16 +145,14 @@ class SamplingMethods(FittedAttributes):
         answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
         return answer.parameters(n_draws, check_random_state(random_state)).reported()
 
-    def _answer(
-        self, method="auto", X=None, sample_weight=None, random_state=None, groups=NO_GROUPS
-    ):
+    def _answer(self, method="auto", X=None, sample_weight=None, random_state=None, groups=NO_GROUPS):
         """What answers a question about the parameters: Answer.
 
         Parameters
         ----------
         groups : tuple, the groups, strata and sizes of strata that the user has passed
         """
-        if method in OF_SAMPLES or any(part is not None for part in groups):
+        if method in OF_SAMPLES or are_given(groups):
             return self._answer_of_samples(method, X, sample_weight, random_state, groups)
         method, uncertainty = checked_method(method, *OF_SAMPLES), self._uncertainty
         rows = self._training_rows(X, sample_weight, uncertainty.fitted)
@@ -182,13 +180,15 @@ class SamplingMethods(FittedAttributes):
         source = self._uncertainty.source
         if X is None and sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass the training rows too.")
-        given = source.training_rows() if X is None else given_rows(
-            self, X, sample_weight, self._uncertainty.fitted.origin
+        given = (
+            source.training_rows()
+            if X is None
+            else given_rows(self, X, sample_weight, self._uncertainty.fitted.origin)
         )
         require_rows(given, "sandwich" if method == "auto" else method)
         rows = given.counted()
         source.check_training_rows(rows)
-        if method == "sandwich" and all(part is None for part in groups):
+        if method == "sandwich" and not are_given(groups):
             return IndependentRows(self, rows)
         found = row_groups(given, *groups)
         if rows.n_given != given.n_given:
@@ -438,12 +438,17 @@ class SamplingMethods(FittedAttributes):
         return in_arviz(groups)
 
 
+def are_given(groups):
+    """Whether a user has passed groups, strata or their sizes: tuple."""
+    return any(part is not None for part in groups)
+
+
 def require_rows(rows, method):
     """Raise ValueError where a method needs the training rows, and they are None."""
     if rows is None:
         raise ValueError(
-            f"method={method!r} needs the training rows: pass X. (Only up to 64 MiB of rows are kept in memory "
-            "after a fit, and none in pickles.)"
+            f"method={method!r} needs the training rows: pass X. (Only up to 64 MiB of rows are kept in "
+            "memory after a fit, and none in pickles.)"
         )
 
 

@@ -1,4 +1,4 @@
-"""Rows that belong together: the groups, and the strata of a survey, that a user passes along with the rows."""
+"""Rows that belong together: the groups, and the strata of a survey, that users pass with their rows."""
 
 import functools
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class RowGroups:
         n_groups = np.bincount(self.strata[counted], minlength=self.n_strata)
         if n_groups.min() < 2:
             lonely = int(n_groups.argmin())
-            where = f"Stratum {self.stratum_names[lonely]!r}" if self.stratum_names[0] else "X"
+            where = f"Stratum {self.stratum_names[lonely]}" if self.stratum_names[0] else "X"
             raise ValueError(
                 f"{where} has {n_groups[lonely]} group(s) with rows that count, and error bars need the "
                 "differences between groups: at least two, better fifty in all. (a) Join similar strata. (b) "
@@ -96,8 +96,8 @@ def row_groups(rows, groups=None, strata=None, strata_sizes=None):
     Raises
     ------
     ValueError
-        On a wrong number of labels, missing ones, one group in all or in a stratum, a group in several strata, or
-        sizes that are no numbers of groups.
+        On a wrong number of labels, missing ones, one group in all or in a stratum, a group in several
+        strata, or sizes that are no numbers of groups.
     """
     if groups is None:
         names, codes = np.arange(rows.n_given), np.arange(rows.n_given)
@@ -172,8 +172,8 @@ def _coded_on_dask(labels, rows, name):
         labels = labels.rechunk((tuple(rows.survey.lengths.tolist()),))
     elif labels.ndim != 1 or is_known or labels.numblocks[0] != n_chunks:
         raise ValueError(
-            f"{name} has the shape {labels.shape} in {labels.numblocks} chunks, but X has {rows.n_given} rows "
-            f"in {n_chunks}: both must have the same rows in the same partitions."
+            f"{name} has the shape {labels.shape} in {labels.numblocks} chunks, but X has {rows.n_given} "
+            f"rows in {n_chunks}: both must have the same rows in the same partitions."
         )
     check = functools.partial(_checked_labels, name=name)
     labels = labels.map_blocks(check, dtype=labels.dtype, meta=np.empty(0, labels.dtype))
@@ -197,7 +197,7 @@ def _strata_of_groups(names, codes, stratum_names, by_row):
         row = int(np.argmax(is_other))
         ours, theirs = (stratum_names[number] for number in (by_row[row], of_groups[codes[row]]))
         raise ValueError(
-            f"Group {names[codes[row]]!r} lies in several strata ({ours!r} and {theirs!r}). Where labels of "
+            f"Group {names[codes[row]]} lies in several strata ({ours} and {theirs}). Where labels of "
             "groups are used anew in every stratum, pass labels that name both."
         )
     return of_groups
@@ -216,13 +216,13 @@ def _sampled_shares(sizes, stratum_names, n_groups, has_one):
         )
     absent = [name for name in stratum_names if name not in sizes]
     if absent:
-        raise ValueError(f"strata_sizes has no size of stratum {absent[0]!r}.")
+        raise ValueError(f"strata_sizes has no size of stratum {absent[0]}.")
     shares = np.empty(len(n_groups))
     for number, (name, n) in enumerate(zip(stratum_names, n_groups, strict=True)):
         size = sizes[name]
         if not isinstance(size, Real) or not size >= n:
             raise ValueError(
-                f"strata_sizes says that stratum {name!r} has {size!r} groups in the population, but {n} are "
+                f"strata_sizes says that stratum {name} has {size!r} groups in the population, but {n} are "
                 "here. Pass the number of groups, not of rows."
             )
         shares[number] = n / size

@@ -170,7 +170,7 @@ class DrawnParameters:
 
 
 def draws_at(posterior, other):
-    """The parameters that another posterior reports, as one draw in the frames of the first: ParameterDraws."""
+    """The parameters that another posterior reports, as one draw in the frames of the first one."""
     structure, weights = posterior.structure, posterior.prior.weights
     log_weights = np.log(weights.mean(other.counts))[None]
     # What no component of a broken stick has is part of the last one's weight.

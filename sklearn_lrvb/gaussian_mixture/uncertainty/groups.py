@@ -1,16 +1,17 @@
-"""What rows that belong together do to the posterior, and how the estimates vary from one such sample to another.
+"""What rows that belong together do to the posterior, and how estimates vary from sample to sample.
 
 Let S_g = sum over the rows of group g of w_n r_nk h_nk, stacked over the components (`influence`): what the
-group adds to the sufficient statistics. If all rows of the group counted a little more, the coefficients would
-change by M^-1 S_g times that little. So
+group adds to the sufficient statistics. If all rows of the group counted a little more, the coefficients
+would change by M^-1 S_g times that little. So
 
     J M^-1 S_g                                      is the weight influence of the group on a target,
     S_g' M^-1 S_g                                   is its leverage, and
     V = sum_h (1 - n_h/N_h) n_h/(n_h - 1) sum_g F_g F_g',    F_g = M^-1 S_g less its mean in stratum h,
 
-is the covariance of the coefficients from one sample of groups to another: the sandwich estimator for clusters,
-with the small-sample factor known as CR1, and in survey sampling the linearization estimator. n_h of the N_h groups
-of stratum h were sampled; without strata there is one, and without its size the factor 1 - n_h/N_h is 1.
+is the covariance of the coefficients from one sample of groups to another: the sandwich estimator for
+clusters, with the small-sample factor known as CR1, and in survey sampling the linearization estimator. n_h
+of the N_h groups of stratum h were sampled; without strata there is one, and without its size the factor 1 -
+n_h/N_h is 1.
 """
 
 import functools
@@ -176,7 +177,11 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
         with uncertainty.source.threads():
             solved = information.solve(sums.T).T
         leverage += float(np.einsum("gd,gd->", sums, solved))
-        counts[place], responses, strata = sums[:, :n_components], solved[:, coordinates], groups.strata[place]
+        counts[place], responses, strata = (
+            sums[:, :n_components],
+            solved[:, coordinates],
+            groups.strata[place],
+        )
         np.add.at(total, strata, responses)
         if has_few:
             kept.append(responses)
@@ -216,6 +221,6 @@ def _refuse_components_of_one_group(counts, groups):
         name, others = groups.names[counts[:, k].argmax()], (total - largest)[k]
         raise ValueError(
             f"Component {k} has {total[k]:.3g} expected rows, of which all but {others:.2g} belong to group "
-            f"{name!r}: what one group has in common cannot be told from what the component has. (a) Lower "
-            "n_components. (b) Use smaller groups, if rows of these are independent. (c) Leave this group out."
+            f"{name}: what one group has in common cannot be told from what the component has. (a) Lower "
+            "n_components. (b) Use smaller groups, if their rows are independent. (c) Leave this group out."
         )

@@ -174,7 +174,10 @@ def weight_influence_of_few_rows(rows, uncertainty, target, entries, out, tracke
     target : Target
     entries, out, tracked : as in `influence_of_rows`
     """
-    information, frames = uncertainty.source.information(rows.n_samples), OwnFrames(uncertainty.fitted.posterior)
+    information, frames = (
+        uncertainty.source.information(rows.n_samples),
+        OwnFrames(uncertainty.fitted.posterior),
+    )
     # Solving may itself pass over the training rows in threads, so that it cannot run inside a pass over
     # these. The sources and solutions of a row take D numbers each.
     for block in rows.blocks(2 * 8 * uncertainty.source.size, tracked):
