@@ -26,7 +26,7 @@ LIMITS = {
     "influence": (20, 93, 66, 12),
     "predict": (10, 35, 19, 10),
 }
-MOST_FILES, MOST_LINES = 123, 16_200
+MOST_FILES, MOST_LINES = 127, 16_800
 # Steps of the fit that is traced: the changes of file grow with them.
 STEPS = 8
 
@@ -114,9 +114,12 @@ def test_the_library_stays_small():
 # Interfaces of scikit-learn, and tables whose fields and options are what users read and choose.
 WIDE = {
     "LRVBGaussianMixture": 22,
-    "from_estimator": 15,
+    "from_estimator": 18,
     "PosteriorCheck": 21,
-    "posterior_summary": 8,
+    "get_posterior_covariance": 9,
+    "posterior_summary": 11,
+    "sample_posterior": 8,
+    "to_arviz": 8,
     "numbers": 7,  # one for each thing that can be wrong with them
 }
 

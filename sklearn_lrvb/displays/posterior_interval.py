@@ -241,11 +241,8 @@ response is good: sds within 10 %, means within 0.2 sd.
         random_state : int, RandomState instance or None, default=None
             Seed of these.
 
-        groups, strata : array-like of shape (n_samples,), default=None
-            Which rows belong together, as in :meth:`LRVBGaussianMixture.posterior_summary`.
-
-        strata_sizes : mapping or number, default=None
-            Numbers of groups in the population of the strata.
+        groups, strata, strata_sizes : default=None
+            Which rows belong together, as in :meth:`LRVBGaussianMixture.get_posterior_covariance`.
 
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure. Several panels take the place of the axes.

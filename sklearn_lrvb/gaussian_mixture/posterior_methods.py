@@ -325,11 +325,13 @@ class PosteriorMethods(SamplingMethods):
             Seed of these; None takes draws of the posterior that were made before, if there are any.
 
         groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels that say which rows belong together, such as the visits of a patient (guide "My rows belong
-            together").
+            Labels that say which rows belong together, such as the visits of a patient: at least two
+            groups, better fifty. (Guide "My rows belong together".)
 
         strata, strata_sizes : default=None
-            Strata of a survey, and the numbers of groups in their population, as in :meth:`sample_posterior`.
+            Labels of the strata of a survey by row, and a mapping from them to numbers of groups in the
+            population (without `strata` one number), for the finite population correction. Without `groups`
+            every row is a group of its own.
 
         Returns
         -------
@@ -416,19 +418,9 @@ class PosteriorMethods(SamplingMethods):
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
-        n_draws : int, default=None
-            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it
-            takes to converge, or 200 resamples.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of these; None takes draws of the posterior that were made before, if there are any.
-
-        groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels that say which rows belong together, such as the visits of a patient (guide "My rows belong
-            together").
-
-        strata, strata_sizes : default=None
-            Strata of a survey, and the numbers of groups in their population, as in :meth:`sample_posterior`.
+        n_draws, random_state, groups, strata, strata_sizes : default=None
+            Number and seed of draws or resamples, and which rows belong together, as in
+            :meth:`get_posterior_covariance`.
 
         Returns
         -------

@@ -63,12 +63,11 @@ class SamplingMethods(FittedAttributes):
 
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response. 'exact': the exact posterior, by Markov chains that run until the slowest
-            parameter has enough independent draws. That takes ten times as long as the fit where clusters are
-            clear, and up to a hundred times where they overlap. 'auto': linear response where
-            :meth:`posterior_check` calls it good or X is not known, and else the exact posterior, unless it
-            takes more than about a minute; with `groups` 'sandwich'. 'sandwich' and 'bootstrap': not the
-            posterior, but estimates as they vary from one sample of `groups` to another, by the influence of
-            every group, or by a refit to a resample of groups for every draw.
+            parameter has enough independent draws, which takes ten to a hundred times as long as the fit.
+            'sandwich' and 'bootstrap': estimates as they vary from one sample of `groups` to another, by the
+            influence of the groups or by a refit for every draw. 'auto': 'sandwich' with `groups`; without,
+            'lrvb' where :meth:`posterior_check` calls it good or X is not known, and else 'exact', unless it
+            takes more than about a minute.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
@@ -76,17 +75,8 @@ class SamplingMethods(FittedAttributes):
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
-        groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels that say which rows belong together, such as the visits of a patient: the draws are then
-            those of 'sandwich'.
-
-        strata : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels of the strata of a survey, whose groups were drawn stratum by stratum. Without `groups`
-            every row is a group of its own.
-
-        strata_sizes : mapping or number, default=None
-            Number of groups in the population of every stratum, for the finite population correction; without
-            `strata` one number.
+        groups, strata, strata_sizes : default=None
+            Which rows belong together, as in :meth:`get_posterior_covariance`.
 
         Returns
         -------
@@ -367,11 +357,8 @@ class SamplingMethods(FittedAttributes):
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             Which draws, as in :meth:`sample_posterior`.
 
-        groups, strata : array-like of shape (n_samples,), default=None
-            Which rows belong together, as in :meth:`sample_posterior`.
-
-        strata_sizes : mapping or number, default=None
-            Numbers of groups in the population, as in :meth:`sample_posterior`.
+        groups, strata, strata_sizes : default=None
+            Which rows belong together, as in :meth:`get_posterior_covariance`.
 
         Returns
         -------

@@ -52,7 +52,7 @@ class RowGroups:
         n_groups = np.bincount(self.strata[counted], minlength=self.n_strata)
         if n_groups.min() < 2:
             lonely = int(n_groups.argmin())
-            where = f"Stratum {self.stratum_names[lonely]}" if self.stratum_names[0] else "X"
+            where = f"Stratum {self.stratum_names[lonely]}" if self.n_strata > 1 else "X"
             raise ValueError(
                 f"{where} has {n_groups[lonely]} group(s) with rows that count, and error bars need the "
                 "differences between groups: at least two, better fifty in all. (a) Join similar strata. (b) "

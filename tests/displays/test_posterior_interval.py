@@ -201,7 +201,7 @@ def test_options_reach_the_intervals():
         ({"interval": 95}, "interval must be a probability above 0 and below 1, such as 0.95, got 95"),
         (
             {"methods": ["hmc"]},
-            "method must be 'auto', 'lrvb', 'exact' or 'mean_field', got 'hmc'",
+            "method must be 'auto', 'lrvb', 'exact', 'mean_field', 'sandwich' or 'bootstrap', got 'hmc'",
         ),
         ({"methods": "lrvb"}, "methods must list"),
         ({"methods": ["lrvb", "lrvb"]}, "methods must list"),

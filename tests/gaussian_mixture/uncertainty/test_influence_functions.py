@@ -251,9 +251,9 @@ def test_unknown_requests_are_refused():
     with pytest.raises(ValueError, match="X has 3 features, but LRVBGaussianMixture is expecting 2"):
         estimator.influence(np.ones((4, 3)))
     with pytest.raises(
-        ValueError, match="method must be 'auto', 'lrvb', 'exact', 'mean_field' or 'sandwich'"
+        ValueError, match="method must be 'auto', 'lrvb', 'exact', 'mean_field', 'sandwich' or 'bootstrap'"
     ):
-        estimator.get_posterior_covariance(method="bootstrap")
+        estimator.get_posterior_covariance(method="robust")
     with pytest.raises(ValueError, match="target must be one of"):
         estimator.get_posterior_covariance(["means", "nothing"], method="lrvb")
     with pytest.raises(ValueError, match="target is empty"):

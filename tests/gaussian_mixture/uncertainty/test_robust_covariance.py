@@ -1,5 +1,7 @@
 """The sandwich: centred weight influences, closed forms, and what it agrees with where the model is true."""
 
+import pickle
+
 import numpy as np
 import pytest
 from catalogue import (
@@ -112,7 +114,11 @@ def test_with_fewer_rows_than_unknowns():
 
 def test_it_needs_the_training_rows():
     estimator = fitted(MODELS[0])
+    np.testing.assert_array_equal(
+        estimator.get_posterior_covariance(method="sandwich"),  # which a small fit has kept
+        estimator.get_posterior_covariance(method="sandwich", X=X),
+    )
     with pytest.raises(ValueError, match="method='sandwich' needs the training rows: pass X"):
-        estimator.get_posterior_covariance(method="sandwich")
+        pickle.loads(pickle.dumps(estimator)).get_posterior_covariance(method="sandwich")
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
         estimator.get_posterior_covariance(method="sandwich", X=X[:-1])
