@@ -59,7 +59,7 @@ class SamplingMethods(FittedAttributes):
             Number of draws, at least one.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the draws, not the estimator's own; the same seed and fit give the same draws.
+            Seed of the draws, not the estimator's own.
 
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response. 'exact': the exact posterior, by Markov chains that run until the slowest
@@ -81,16 +81,14 @@ class SamplingMethods(FittedAttributes):
         Returns
         -------
         draws : dict of ndarray
-            "weights" of shape (n_draws, n_components), which sum to one; "means" of shape (n_draws,
-            n_components, n_features), in units of X; "precisions" and "covariances", each other's inverses,
-            with a first axis of n_draws before those of the attribute.
+            "weights", which sum to one; "means", in units of X; "precisions" and "covariances", each other's
+            inverses; with a first axis of n_draws before those of the attribute.
 
         Raises
         ------
         ValueError
-            Unknown method, `n_draws` is not a positive integer, X is not what the mixture was fitted to,
-            fitted arrays were changed since the fit, or the fit is no strict local optimum. With 'exact'
-            also: X is missing, or there is no exact posterior (``prior="flat"`` with several components).
+            Bad arguments; X is missing or not what was fitted; fitted arrays were changed since the fit; the
+            fit is no strict local optimum, or there is no exact posterior (:meth:`posterior_check`).
         MemoryError
             The system is too large; the message names the size and the way out.
 
@@ -101,7 +99,6 @@ class SamplingMethods(FittedAttributes):
 
         See Also
         --------
-        posterior_check : How good linear response is.
         posterior_summary : Intervals of every parameter.
         sample : Draws of rows rather than of parameters.
 
@@ -109,12 +106,11 @@ class SamplingMethods(FittedAttributes):
         -----
         By linear response, weights and precisions come from the families of q, with its variances and
         correlations, and means from normal distributions given the precisions. Where no row is ambiguous, as
-        with one component, these are draws of the exact posterior. (Theory page "Error bars of the mixture".)
+        with one component, these are draws of the exact posterior.
 
-        The exact posterior has other modes, at least one for every order of the components. Draws get the
-        order of the fit back; chains that leave for quite another mode are left out, if the others suffice,
-        and the note of :meth:`posterior_summary` has their share. Draws of the exact posterior are kept: the
-        second question costs nothing. (Theory page "The exact posterior".)
+        The exact posterior has other modes, one for every order of the components at least. Draws get the
+        order of the fit back; chains that leave for quite another mode are left out, if the others suffice.
+        These draws are kept: the second question costs nothing. (Theory page "The exact posterior".)
 
         Examples
         --------
