@@ -6,7 +6,7 @@ every row, or `Bootstrap`, by refits. All say how good they are in a note.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -204,7 +204,12 @@ class Sandwich(Answer):
         normals = random_state.standard_normal((n_draws, copula.n_normals))
         freedom = variation.degrees_of_freedom
         normals *= np.sqrt(freedom / random_state.chisquare(freedom, n_draws))[:, None]
-        return DrawnParameters(fitted.posterior, fitted.origin, copula.draws(copula.responses(normals)))
+        responses = copula.responses(normals)
+        draws, structure = copula.draws(responses), fitted.structure
+        # Estimates of means are linear in the coefficients; those of a posterior depend on the precisions.
+        changes = copula.split(responses)[1]
+        scaled_means = structure.transformed(structure.transposed(draws.factors), changes)
+        return DrawnParameters(fitted.posterior, fitted.origin, replace(draws, scaled_means=scaled_means))
 
 
 @dataclass(eq=False)

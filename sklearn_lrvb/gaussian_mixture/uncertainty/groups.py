@@ -22,14 +22,14 @@ import numpy as np
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import sources_of_weights
-from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import leverages
 from sklearn_lrvb.row_blocks import batches, untracked
 from sklearn_lrvb.symmetric_matrices import gram_root
 
 _MOST_KEPT = 2**25  # Numbers that are kept of all groups: 256 MB.
 
-# Rows whose leverage is summed up for the design effect; of more rows, so many that are evenly spaced.
-_ROWS_OF_DESIGN_EFFECT = 10_000
+# The design effect needs the leverages of the rows. Those of more than so many rows, or of so many that their
+# solutions would take more than this number of flops, are taken from some rows that are evenly spaced.
+_MOST_ROWS_SOLVED, _LEAST_ROWS_SOLVED, _FLOPS_OF_SOLUTIONS = 10_000, 100, 1e10
 _OF_OTHER_GROUPS = 0.5  # Expected rows of other groups below which a component belongs to one group.
 
 
@@ -194,7 +194,7 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
         root *= np.sqrt(factors[groups.strata[counted], None])
     else:
         root = gram_root(gram - (factors[:, None] * means).T @ total)
-    design_effect = leverage / _leverage_of_rows(rows, uncertainty)
+    design_effect = leverage / _leverage_of_rows(rows, uncertainty, information)
     return SamplingVariation(coordinates, root, weights[counted], groups.n_strata, design_effect)
 
 
@@ -203,13 +203,19 @@ def _weights_of_block(n_groups, block, codes):
     return np.bincount(codes, block.counts, minlength=n_groups)
 
 
-def _leverage_of_rows(rows, uncertainty):
-    """Sum of the leverages of all rows, each as often as it counts."""
-    if not rows.is_in_memory or rows.n_samples > _ROWS_OF_DESIGN_EFFECT:
-        some = rows.thinned(min(rows.n_samples, _ROWS_OF_DESIGN_EFFECT))
-        return uncertainty.of_rows(some, leverages).mean() * rows.total_weight
-    counts = 1.0 if rows.sample_weight is None else rows.sample_weight
-    return float((counts * uncertainty.of_rows(rows, leverages)).sum())
+def _leverage_of_rows(rows, uncertainty, information):
+    """Sum of the leverages of the rows, each as often as it counts; of many rows, from some of them."""
+    size = len(information)
+    n_rows = min(_MOST_ROWS_SOLVED, max(_LEAST_ROWS_SOLVED, int(_FLOPS_OF_SOLUTIONS // size**2)))
+    some = (
+        rows if rows.is_in_memory and rows.n_samples <= n_rows else rows.thinned(min(n_rows, rows.n_samples))
+    )
+    frames, total = OwnFrames(uncertainty.fitted.posterior), 0.0
+    for block in some.blocks(2 * 8 * size):
+        sources = sources_of_weights(frames, block)
+        with uncertainty.source.threads():
+            total += float(block.weighted(np.einsum("dn,dn->n", sources, information.solve(sources))).sum())
+    return total * rows.total_weight / some.total_weight
 
 
 def _refuse_components_of_one_group(counts, groups):
