@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_lrvb.gaussian_mixture.fitting.refit import refitted
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import (
     DrawnParameters,
     ParameterDraws,
@@ -234,16 +235,18 @@ class Bootstrap(Answer):
     def _refits(self, n_draws):
         """The posteriors of resamples: list of VariationalPosterior."""
         generator, posterior = check_random_state(self.random_state), self.uncertainty.fitted.posterior
+        held = occupied(posterior.counts)
         self._last, self._n_asked = [], _N_RESAMPLES if n_draws is None else n_draws
 
         def question(tracked):
             for _ in tracked(range(self._n_asked), self._n_asked):
                 factors = self.groups.resampled(generator)
                 try:
-                    fit = refitted(self.rows.reweighted(factors), posterior)
+                    refit = refitted(self.rows.reweighted(factors), posterior).posterior
                 except DegenerateComponentError:
                     continue
-                self._last.append(fit.posterior)
+                if not np.any(held & ~occupied(refit.counts)):
+                    self._last.append(refit)
 
         self.mixture._tracked("bootstrap", question)
         if not self._last:

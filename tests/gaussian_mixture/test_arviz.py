@@ -257,3 +257,15 @@ def test_without_arviz_it_says_how_to_get_it(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r'pip install "sklearn-lrvb\[arviz\]"'):
         fitted(MODELS[0]).to_arviz(method="lrvb")
+
+
+@pytest.mark.parametrize("method", ["sandwich", "bootstrap"])
+def test_draws_by_groups_are_those_of_sample_posterior(method):
+    require_arviz()
+    X, groups = overlapping(), np.arange(240) // 5
+    estimator = fitted(MODELS[0])
+    given = {"n_draws": 20, "random_state": 0, "method": method, "groups": groups}
+    data, draws = estimator.to_arviz(X, **given), estimator.sample_posterior(X=X, **given)
+    for name, values in draws.items():
+        np.testing.assert_array_equal(data.posterior[name].to_numpy()[0], values)
+    assert np.isfinite(data.log_likelihood["X"].to_numpy()).all()

@@ -284,6 +284,9 @@ QUESTIONS = {
         "means"
     ],
     "posterior_check": lambda estimator: estimator.posterior_check(overlapping(), None, 200, 0).log_evidence,
+    "bootstrap": lambda estimator: estimator.get_posterior_covariance(
+        "means", "bootstrap", n_draws=4, random_state=0, groups=np.arange(240) // 5
+    ),
 }
 
 
@@ -303,7 +306,7 @@ def test_long_questions_are_tasks(name, n_jobs, small_blocks):
 def test_short_questions_are_not_reported():
     recorder = Recorder()
     estimator = mixture({}).fit(overlapping()).set_callbacks(recorder)
-    for name in QUESTIONS.keys() - {"loo_score_samples"}:  # It refits rows, one by one.
+    for name in QUESTIONS.keys() - {"loo_score_samples", "bootstrap"}:  # They refit, one by one.
         QUESTIONS[name](estimator)
     assert recorder.events == []
 

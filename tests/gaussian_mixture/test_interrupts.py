@@ -147,6 +147,12 @@ QUESTIONS = {
     "exact": lambda estimator: estimator.sample_posterior(9, 0, "exact", overlapping(200))["means"],
     "more draws": lambda estimator: estimator.sample_posterior(500, 0, "exact", overlapping(200))["means"],
     "sandwich": lambda estimator: estimator.get_posterior_covariance("means", "sandwich", X=overlapping(200)),
+    "groups": lambda estimator: estimator.get_posterior_covariance(
+        "means", X=overlapping(200), groups=np.arange(200) // 5
+    ),
+    "bootstrap": lambda estimator: estimator.get_posterior_covariance(
+        "means", "bootstrap", overlapping(200), None, 5, 0, groups=np.arange(200) // 5
+    ),
     "pickle": lambda estimator: pickle.loads(pickle.dumps(estimator)).means_std_,
 }
 

@@ -73,6 +73,9 @@ def everything(X, weights, **parameters):
     log_likelihood(rows, parameters), log_likelihood_and_moments(rows, parameters)
     moments_of_random_assignments(rows, parameters, 0)
     fit.get_posterior_covariance("means", method="sandwich", X=X, sample_weight=weights)
+    groups = np.arange(len(X)) % 20
+    fit.get_posterior_covariance("means", X=X, sample_weight=weights, groups=groups)
+    fit.leverage(X, groups), fit.influence(X, "means", "weight", groups=groups)
     for solver in INFORMATION:
         covariance = covariance_by(solver, fit, "weights", X=X, sample_weight=weights)
     return fit, covariance

@@ -26,7 +26,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
 from sklearn_lrvb import LRVBGaussianMixture, MixtureImputer
@@ -545,6 +545,18 @@ def test_weights_are_routed_by_a_search():
     assert search.score(X, sample_weight=BROKEN) == pytest.approx(
         best.score(X, sample_weight=BROKEN), rel=1e-12
     )
+
+
+@pytest.mark.usefixtures("routing")
+def test_groups_and_weights_are_routed_by_cross_validation_together():
+    groups = np.arange(len(X)) // 5
+    given = {"sample_weight": BROKEN, "groups": groups}
+    found = cross_validate(requesting(), X, cv=GroupKFold(3), params=given)["test_score"]
+    splits = list(GroupKFold(3).split(X, groups=groups))
+    assert all(set(groups[train]).isdisjoint(groups[test]) for train, test in splits)
+    params = {"sample_weight": BROKEN}
+    expected = cross_validate(requesting(), X, cv=splits, params=params)["test_score"]
+    np.testing.assert_array_equal(found, expected)
 
 
 # Weights in the place of y.
