@@ -153,7 +153,6 @@ class Sandwich(Answer):
 
     name = "sandwich"
     groups: Any
-    random_state: Any = None
 
     def _variation(self, coordinates):
         """`SamplingVariation` at some coordinates of the coefficients."""
@@ -224,7 +223,7 @@ class Bootstrap(Answer):
 
     name = "bootstrap"
     groups: Any
-    random_state: Any = None
+    random_state: Any
 
     @property
     def note(self):

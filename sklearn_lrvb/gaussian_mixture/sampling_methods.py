@@ -179,7 +179,9 @@ class SamplingMethods(FittedAttributes):
         found = row_groups(given, *groups)
         if rows.n_given != given.n_given:
             found = found.of_rows(given.which_count())
-        return (Bootstrap if method == "bootstrap" else Sandwich)(self, rows, found, random_state)
+        if method == "bootstrap":
+            return Bootstrap(self, rows, found, random_state)
+        return Sandwich(self, rows, found)
 
     def _note_of_linear_response(self, sampler, rows, random_state):
         """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""

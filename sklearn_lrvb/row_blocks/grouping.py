@@ -117,9 +117,9 @@ def row_groups(rows, groups=None, strata=None, strata_sizes=None):
 
 def _coded(labels, rows, name):
     """The different labels, ascending, and the place of each row's among them."""
-    if is_dask(labels):
+    if is_dask(labels) and rows.is_lazy:
         return _coded_on_dask(labels, rows, name)
-    labels = _checked_labels(labels, name)
+    labels = _checked_labels(labels.compute() if is_dask(labels) else labels, name)
     if len(labels) != rows.n_given:
         raise ValueError(f"{name} has {len(labels)} labels, but X has {rows.n_given} rows.")
     return np.unique(labels, return_inverse=True)
@@ -165,7 +165,8 @@ def _coded_on_dask(labels, rows, name):
     import dask.array as da
 
     if hasattr(labels, "to_dask_array"):
-        labels = labels.to_dask_array()
+        is_number = getattr(labels.dtype, "kind", "O") in "biufmM"
+        labels = (labels if is_number else labels.astype(object)).to_dask_array()
     n_chunks = len(rows.survey.lengths)
     is_known = labels.ndim == 1 and not np.isnan(labels.shape[0])
     if is_known and labels.shape[0] == rows.n_given:
