@@ -3,6 +3,7 @@
 They check their arguments here (`arguments`) and compute in `uncertainty`.
 """
 
+import contextlib
 import functools
 
 import numpy as np
@@ -11,13 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.arguments import check_perturbation, checked_output
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
+from sklearn_lrvb.gaussian_mixture.e_step.prediction import scores_of_rows
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.fitting.deletion import refitted_score, single_row_blocks
+from sklearn_lrvb.gaussian_mixture.fitting.refit import refitted
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.uncertainty.groups import influence_of_groups, leverages_of_groups
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import (
     influence_of_rows,
     weight_influence_of_few_rows,
 )
+from sklearn_lrvb.gaussian_mixture.uncertainty.leave_group_out import scores_without_group
 from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
     ROUGH,
     WORTH_A_REFIT,
@@ -226,8 +231,13 @@ class InfluenceMethods(FittedAttributes):
             return self._of_groups("leverage", leverages_of_groups, X, sample_weight, groups)
         return self._of_rows("leverage", given_rows(self, X, origin=uncertainty.fitted.origin), leverages)
 
-    def loo_score_samples(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Score of every training row under the fit to all other rows.
+    def loo_score_samples(
+        self,
+        X: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Score of every training row under the fit to all other rows, or to the rows of all other groups.
 
         The mean is the leave-one-out cross-validated score, a guard against too many components. The priors
         are held fixed, also where their defaults came from X. For most rows one step from the fit to that
@@ -244,6 +254,10 @@ class InfluenceMethods(FittedAttributes):
             The weights of X in the fit, where there were any. A row is left out with all its weight; one of
             no weight is not left out.
 
+        groups : array-like of shape (n_samples,), default=None
+            Labels of rows that belong together, such as patients. Each row is then scored without its whole
+            group: how well the fit predicts a new patient. Not where X is a Dask collection.
+
         Returns
         -------
         log_likelihood : ndarray or Dask array of shape (n_samples,)
@@ -254,15 +268,16 @@ class InfluenceMethods(FittedAttributes):
         Raises
         ------
         ValueError
-            On bad input, X that is not what the mixture was fitted to, fitted arrays that were changed since
-            the fit, or a fit that is no strict local optimum.
+            On bad input, fewer than two groups, X that is not what the mixture was fitted to, fitted arrays
+            that were changed since the fit, or a fit that is no strict local optimum.
 
         Warns
         -----
         UserWarning
             Under ``prior="flat"`` a component may consist of so few rows that it has no proper posterior
-            without one of them; the score is then NaN. Scores are rough where a refit does not arrive, where
-            more rows need one than time allows, and where X is a Dask collection and a row needs one.
+            without one of them, or without a group; the score is then NaN. Scores are rough where a refit
+            does not arrive, where more rows or groups need one than time allows, and where X is a Dask
+            collection and a row needs one.
 
         See Also
         --------
@@ -285,10 +300,19 @@ class InfluenceMethods(FittedAttributes):
         """
         uncertainty = self._uncertainty
         rows = given_rows(self, X, sample_weight, uncertainty.fitted.origin)
+        if groups is not None and rows.is_lazy:
+            raise ValueError(
+                "groups needs rows in memory or in batches, but X is on Dask. (a) Pass a function that "
+                "yields the computed partitions one by one, and groups in memory. (b) Pass no groups, for "
+                "scores without each row."
+            )
+        together = None if groups is None else row_groups(rows, groups)
         counted = rows.counted()
 
         def question(tracked):
             uncertainty.source.check_training_rows(counted)
+            if together is not None:
+                return _without_groups(rows, counted, together, uncertainty, tracked)
             steps = uncertainty.of_rows(rows, one_steps, (3,), tracked, by_kernels=False)
             if rows.is_lazy:
                 scores = scores_of_one_step(steps)
@@ -298,6 +322,7 @@ class InfluenceMethods(FittedAttributes):
             return _with_refits(steps, rows, counted, uncertainty, tracked)
 
         scores, without_score, rough = self._tracked("loo_score_samples", question)
+        units, names = ("rows", None) if together is None else ("groups", together.names.tolist())
         messages = (
             "cannot be left out ({first}): a component has no proper posterior without them, and their score "
             "is NaN. (a) Use prior='conjugate'. (b) Lower n_components.",
@@ -306,8 +331,11 @@ class InfluenceMethods(FittedAttributes):
         )
         for numbers, message in zip((without_score, rough), messages, strict=True):
             if numbers.size:
-                which = message.format(first=f"the first is row {int(numbers[0])}")
-                warn_caller(f"{numbers.size} of {rows.n_samples} rows {which}")
+                number = int(numbers[0])
+                first = f"row {number}" if names is None else f"group {names[number]!r}"
+                n_units = rows.n_samples if names is None else len(names)
+                which = message.format(first=f"the first is {first}")
+                warn_caller(f"{numbers.size} of {n_units} {units} {which}")
         return scores
 
     def prior_sensitivity(
@@ -387,19 +415,59 @@ def _with_refits(steps, rows, counted, uncertainty, tracked):
     without_score, rough : int arrays, numbers of the rows that have no score, and a rough one
     """
     scores, changes = scores_of_one_step(steps), changes_by_response(steps)
-    numbers = np.flatnonzero(rows.which_count())
-    far = numbers[changes[numbers] > WORTH_A_REFIT]  # Rows that do not count are not left out.
-    far = far[np.argsort(-changes[far], kind="stable")]
-    n_refits = min(len(far), max(_LEAST_REFITS, _ROWS_OF_REFITS // rows.n_samples))
-    is_rough = np.zeros(len(scores), dtype=bool)
-    is_rough[far] = changes[far] > ROUGH
-    if n_refits:
+    does_count = rows.which_count()
+    changes[~does_count] = 0.0  # Rows that do not count are not left out.
+    far, is_rough = _worth_refits(changes, rows.n_samples), changes > ROUGH
+    if far.size:
         posterior, source = uncertainty.fitted.posterior, uncertainty.source
         at_optimum, information = e_step(counted, posterior), source.information(source.size)
-        places = np.searchsorted(numbers, far[:n_refits])
+        places = np.searchsorted(np.flatnonzero(does_count), far)
         blocks = single_row_blocks(counted, places)
-        for number, place in zip(far, tracked(places, n_refits), strict=False):
+        for number, place in zip(far, tracked(places, far.size), strict=True):
             score = refitted_score(counted, posterior, at_optimum, information, blocks[int(place)])
             if np.isfinite(score):
                 scores[number], is_rough[number] = score, False
     return scores, np.flatnonzero(np.isnan(scores)), np.flatnonzero(is_rough)
+
+
+def _without_groups(rows, counted, groups, uncertainty, tracked):
+    """Scores of the rows of every group without the group, refitted where one step may be too far.
+
+    Parameters
+    ----------
+    rows, counted, uncertainty, tracked : as in `_with_refits`
+    groups : RowGroups of all rows
+
+    Returns
+    -------
+    scores : (n_given,)
+    without_score, rough : int arrays, places of the groups that have no scores, and rough ones
+    """
+    posterior, source = uncertainty.fitted.posterior, uncertainty.source
+    information = source.information(min(source.size, rows.n_samples * posterior.n_components))
+    scores, changes = np.empty(rows.n_given), np.empty(len(groups))
+    with source.threads():
+        for number, (index, group) in enumerate(tracked(groups.each(rows), len(groups))):
+            scores[index], changes[number] = scores_without_group(group, posterior, information)
+    far, is_rough = _worth_refits(changes, rows.n_samples), changes > ROUGH
+    along = groups.of_rows(rows.which_count()) if rows.is_in_memory else groups
+    for number in tracked(far, far.size):
+        others, index = counted.reweighted(along.codes != number), np.flatnonzero(groups.codes == number)
+        with contextlib.suppress(DegenerateComponentError):
+            fit = refitted(others, posterior)
+            if fit.converged:
+                scores[index], is_rough[number] = scores_of_rows(rows.chosen(index), fit.posterior), False
+    return scores, np.flatnonzero(np.isnan(changes)), np.flatnonzero(is_rough)
+
+
+def _worth_refits(changes, n_rows):
+    """Which rows or groups are refitted: those of the largest changes, as many as there is time for.
+
+    Parameters
+    ----------
+    changes : (n,), in nats; NaN where there is no score
+    n_rows : int, of all rows
+    """
+    far = np.flatnonzero(changes > WORTH_A_REFIT)
+    far = far[np.argsort(-changes[far], kind="stable")]
+    return far[: max(_LEAST_REFITS, _ROWS_OF_REFITS // n_rows)]

@@ -145,6 +145,15 @@ class Rows(ABC):
         """
 
     @abstractmethod
+    def chosen(self, index):
+        """Some of the rows, with their weights: ArrayRows.
+
+        Parameters
+        ----------
+        index : int array (n,), ascending, their numbers among the rows that were given
+        """
+
+    @abstractmethod
     def counted(self):
         """The rows of positive weight that have a value: Rows.
 
@@ -274,6 +283,9 @@ class ArrayRows(Rows):
             index = np.searchsorted(np.cumsum(self.sample_weight), positions, side="right")
         index = np.minimum(index, self.n_samples - 1)
         return self.first + index, self.selected(index)
+
+    def chosen(self, index):
+        return self.selected(index, None if self.sample_weight is None else self.sample_weight[index])
 
     def in_memory(self):
         return self

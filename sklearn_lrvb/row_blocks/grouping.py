@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sklearn_lrvb.row_blocks.blocks import rows_in_batch
 from sklearn_lrvb.row_blocks.given_rows import is_dask
 
 
@@ -80,6 +81,25 @@ class RowGroups:
     def of_rows(self, kept):
         """The same groups along some of the rows, bool array (n_given,) of rows in memory."""
         return RowGroups(self.names, self.codes[kept], self.strata, self.sampled, self.stratum_names)
+
+    def each(self, rows):
+        """Yield every group's rows: their numbers, ascending int array, and `ArrayRows` with their weights.
+
+        Some groups at a time are brought together, so that rows in parts take a pass for each 32 MiB.
+
+        Parameters
+        ----------
+        rows : Rows, all that were given, not on Dask
+        """
+        order = np.argsort(self.codes, kind="stable")
+        members = np.split(order, np.cumsum(np.bincount(self.codes, minlength=len(self)))[:-1])
+        turns = np.cumsum([len(index) for index in members]) // rows_in_batch(8 * rows.n_features)
+        for turn in np.unique(turns):
+            some = [members[number] for number in np.flatnonzero(turns == turn)]
+            together = np.sort(np.concatenate(some))
+            brought = rows.chosen(together)
+            for index in some:
+                yield index, brought.chosen(np.searchsorted(together, index))
 
 
 def row_groups(rows, groups=None, strata=None, strata_sizes=None):

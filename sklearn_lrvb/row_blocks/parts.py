@@ -270,6 +270,17 @@ def _counted_rows(origin, part):
     return rows.X, np.ones(rows.n_samples) if weights is None else weights
 
 
+def _chosen_rows(index, part):
+    """Some rows of a part, and their weights: (n, P), (n,).
+
+    Parameters
+    ----------
+    index : dict of int arrays by the names of parts, numbers of rows within the part
+    """
+    own = index[part.name]
+    return part.X[own], np.ones(len(own)) if part.sample_weight is None else part.sample_weight[own]
+
+
 def _which_count(part):
     """Whether the rows of a part count, bool array (n,)."""
     kept = part.counted()[0]
@@ -398,9 +409,21 @@ class PartedRows(Rows):
         # So few rows take less memory than a matrix of all features.
         return self.in_memory() if self.n_samples <= self.n_features else self
 
+    def chosen(self, index):
+        ends = np.cumsum(self.survey.lengths)
+        of_parts = np.split(index, np.searchsorted(index, ends[:-1]))
+        own = {
+            self.name_of_part(number): numbers - start
+            for number, (numbers, start) in enumerate(zip(of_parts, ends - self.survey.lengths, strict=True))
+        }
+        return self._joined(functools.partial(_chosen_rows, own))
+
     def in_memory(self):
-        parts = self._listed(functools.partial(_counted_rows, self.origin))
-        X, weights = map(np.concatenate, zip(*parts, strict=True))
+        return self._joined(functools.partial(_counted_rows, self.origin))
+
+    def _joined(self, function):
+        """The rows and weights that a function makes of every part, brought together: ArrayRows."""
+        X, weights = map(np.concatenate, zip(*self._listed(function), strict=True))
         return rows_of_array(X, self.origin, self.n_jobs, None if np.all(weights == 1) else weights)
 
     def total(self, function, workload=None, along=None):
@@ -578,7 +601,7 @@ def _reweighted_batches(source, factors):
     start = 0
     for number, batch in enumerate(_started(source)):
         X, weights = _checked(batch, number)
-        own = factors[start : start + len(X)]
+        own = np.asarray(factors[start : start + len(X)], dtype=np.float64)
         yield X, own if weights is None else weights * own
         start += len(X)
 
