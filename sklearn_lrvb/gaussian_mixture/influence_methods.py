@@ -322,7 +322,6 @@ class InfluenceMethods(FittedAttributes):
             return _with_refits(steps, rows, counted, uncertainty, tracked)
 
         scores, without_score, rough = self._tracked("loo_score_samples", question)
-        units, names = ("rows", None) if together is None else ("groups", together.names.tolist())
         messages = (
             "cannot be left out ({first}): a component has no proper posterior without them, and their score "
             "is NaN. (a) Use prior='conjugate'. (b) Lower n_components.",
@@ -331,11 +330,9 @@ class InfluenceMethods(FittedAttributes):
         )
         for numbers, message in zip((without_score, rough), messages, strict=True):
             if numbers.size:
-                number = int(numbers[0])
-                first = f"row {number}" if names is None else f"group {names[number]!r}"
-                n_units = rows.n_samples if names is None else len(names)
-                which = message.format(first=f"the first is {first}")
-                warn_caller(f"{numbers.size} of {n_units} {units} {which}")
+                unit, names = ("row", range(rows.n_samples)) if groups is None else ("group", together.names)
+                which = message.format(first=f"the first is {unit} {names[numbers[0]]}")
+                warn_caller(f"{numbers.size} of {len(names)} {unit}s {which}")
         return scores
 
     def prior_sensitivity(

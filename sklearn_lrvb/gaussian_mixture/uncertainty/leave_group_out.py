@@ -32,6 +32,8 @@ from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     missing_information,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import sources_of_weights
+from sklearn_lrvb.row_blocks import Workload
 
 
 def scores_without_group(group, posterior, information):
@@ -50,7 +52,7 @@ def scores_without_group(group, posterior, information):
         other rows, leads to a posterior, and NaN where none does
     """
     counted, frames = group.reweighted(group.which_count()), OwnFrames(posterior)
-    statistics = counted.total(functools.partial(_statistics, frames), frames.workload)
+    statistics = counted.total(functools.partial(_statistics, frames), Workload(len(information)))
     of_all, of_others = _responses(counted, posterior, information, statistics)
     derivative = change_of_log_densities(frames, posterior, of_all)
     to_first_order = functools.partial(_scores_to_first_order, frames, derivative)
@@ -73,11 +75,8 @@ def _scores_after(group, posterior, change):
 
 
 def _statistics(frames, block):
-    """What the rows of a block are of the sufficient statistics: (D,)."""
-    posterior, expectation = frames.posterior, expect(frames, block)
-    own = frames.moments(expectation.framed, block.weighted(expectation.responsibilities))
-    origin = posterior.second_moment_origin
-    return posterior.structure.feature_moments(own.counts, own.first, own.second, origin)
+    """S_g, as far as the group's rows are in a block: (D,)."""
+    return sources_of_weights(frames, block) @ block.counts
 
 
 def _responses(group, posterior, information, statistics):

@@ -208,10 +208,9 @@ def test_scores_with_more_features_than_rows_are_those_of_refits(covariance_type
 def test_groups_that_cannot_be_left_out_are_named():
     X = np.concatenate([overlapping(60), np.random.default_rng(0).normal(size=(5, 2)) + 30.0])
     groups = np.array([f"ward {row % 6}" for row in range(60)] + ["distant"] * 5)
-    estimator = mixture({"prior": "flat", "init_params": np.eye(2)[(groups == "distant").astype(int)]}).fit(X)
-    with pytest.warns(
-        UserWarning, match=r"1 of 7 groups cannot be left out \(the first is group 'distant'\)"
-    ):
+    start = np.eye(2)[(groups == "distant").astype(int)]
+    estimator = mixture({"prior": "flat", "init_params": start}).fit(X)
+    with pytest.warns(UserWarning, match="1 of 7 groups cannot be left out .the first is group distant.:"):
         scores = estimator.loo_score_samples(X, groups=groups)
     np.testing.assert_array_equal(np.isnan(scores), groups == "distant")
 
@@ -253,7 +252,7 @@ def test_bad_groups_are_refused():
     X, groups = overlapping(60), np.arange(60) % 6
     estimator = mixture({}).fit(X)
     for wrong, message in (
-        (np.zeros(60), "groups has one group"),
+        (np.zeros(60), "has 1 group.s. with rows that count"),
         (groups[:-1], "groups has 59 labels, but X has 60 rows"),
         (np.where(groups == 1, np.nan, groups), "groups has 10 missing labels, the first at row 1"),
     ):
