@@ -306,13 +306,13 @@ class InfluenceMethods(FittedAttributes):
                 "yields the computed partitions one by one, and groups in memory. (b) Pass no groups, for "
                 "scores without each row."
             )
-        together = None if groups is None else row_groups(rows, groups)
+        left_out = None if groups is None else row_groups(rows, groups)
         counted = rows.counted()
 
         def question(tracked):
             uncertainty.source.check_training_rows(counted)
-            if together is not None:
-                return _without_groups(rows, counted, together, uncertainty, tracked)
+            if left_out is not None:
+                return _without_groups(rows, counted, left_out, uncertainty, tracked)
             steps = uncertainty.of_rows(rows, one_steps, (3,), tracked, by_kernels=False)
             if rows.is_lazy:
                 scores = scores_of_one_step(steps)
@@ -330,7 +330,7 @@ class InfluenceMethods(FittedAttributes):
         )
         for numbers, message in zip((without_score, rough), messages, strict=True):
             if numbers.size:
-                unit, names = ("row", range(rows.n_samples)) if groups is None else ("group", together.names)
+                unit, names = ("row", range(rows.n_given)) if left_out is None else ("group", left_out.names)
                 which = message.format(first=f"the first is {unit} {names[numbers[0]]}")
                 warn_caller(f"{numbers.size} of {len(names)} {unit}s {which}")
         return scores
