@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
+from sklearn_lrvb.gaussian_mixture.arguments import checked_number
 from sklearn_lrvb.gaussian_mixture.fitting.refit import refitted
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
@@ -24,7 +25,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import (
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.gaussian_mixture.uncertainty.groups import sampling_variation
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import covariance, joint_coordinates, variance
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets, covariance, joint_coordinates, variance
 
 _FEW_GROUPS = 50  # So many of equal weight, below which error bars of a sandwich are doubtful.
 _N_RESAMPLES = 200  # Of the bootstrap: sds are then known to 5 %.
@@ -103,8 +104,9 @@ class Exact(Answer):
 
     def _draws(self, n_draws):
         """All draws that were needed, and at least so many: ChainDraws."""
+        n_draws = 1 if n_draws is None else checked_number(n_draws)
         return self.mixture._tracked(
-            "exact_posterior", lambda tracked: self.exact.at_least(n_draws or 1, self.rows, tracked)
+            "exact_posterior", lambda tracked: self.exact.at_least(n_draws, self.rows, tracked)
         )
 
     def covariance(self, targets, n_draws):
@@ -235,7 +237,7 @@ class Bootstrap(Answer):
         """The posteriors of resamples: list of VariationalPosterior."""
         generator, posterior = check_random_state(self.random_state), self.uncertainty.fitted.posterior
         held = occupied(posterior.counts)
-        self._last, self._n_asked = [], _N_RESAMPLES if n_draws is None else n_draws
+        self._last, self._n_asked = [], _N_RESAMPLES if n_draws is None else checked_number(n_draws)
 
         def question(tracked):
             for _ in tracked(range(self._n_asked), self._n_asked):
@@ -257,7 +259,12 @@ class Bootstrap(Answer):
 
     def _values(self, targets, n_draws):
         """Flat targets of all resamples: dict of (n, d)."""
-        refits = [type(self.uncertainty.targets)(q, self.rows.origin) for q in self._refits(n_draws)]
+        refits = [Targets(posterior, self.rows.origin) for posterior in self._refits(n_draws)]
+        if len(refits) < 2:
+            raise ValueError(
+                f"One of {self._n_asked} resamples is left, which has no variance: raise n_draws, to 200 for "
+                "standard deviations within 5 %."
+            )
         return {name: np.stack([of[name].flat_value() for of in refits]) for name in targets}
 
     def covariance(self, targets, n_draws):

@@ -236,12 +236,14 @@ def test_bad_requests_are_refused():
             estimator.sample_posterior(0, 0, method, X)
     with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
         estimator.posterior_summary(method="exact", n_draws=0)
-    with pytest.raises(ValueError, match="method must be 'auto', 'lrvb' or 'exact', got 'mcmc'"):
+    with pytest.raises(
+        ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or 'bootstrap', got 'mcmc'"
+    ):
         estimator.sample_posterior(10, 0, "mcmc", X)
     for unknown in (None, "mean_field"):
-        with pytest.raises(ValueError, match="method must be 'auto', 'lrvb' or 'exact'"):
+        with pytest.raises(ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or"):
             estimator.posterior_summary(method=unknown)
-        with pytest.raises(ValueError, match="method must be 'auto', 'lrvb' or 'exact'"):
+        with pytest.raises(ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or"):
             estimator.to_arviz(method=unknown)
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
         estimator.posterior_check(X[:-1])

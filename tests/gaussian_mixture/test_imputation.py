@@ -30,7 +30,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn_lrvb import LRVBGaussianMixture, MixtureImputer
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import variances_and_sources
-from sklearn_lrvb.gaussian_mixture.uncertainty.influence import _sources_of_weights
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import sources_of_weights
 
 HIDDEN = np.isnan(holed())
 
@@ -64,7 +64,7 @@ def test_means_respond_to_the_parameters_as_their_deviations_say(model, row):
     information, frames = information_of(estimator), OwnFrames(posterior)
     all_blocks = list(rows.map(lambda block: block))
     own_block = next(block for block in all_blocks if row in block.numbers)
-    source = _sources_of_weights(posterior, own_block)[:, own_block.numbers == row]
+    source = sources_of_weights(frames, own_block)[:, own_block.numbers == row]
     solved = information.solve(source)[:, 0]
     for block in all_blocks:
         if block.holes is not None:

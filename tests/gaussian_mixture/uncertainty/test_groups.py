@@ -428,6 +428,8 @@ def test_resamples_that_lose_a_component_are_left_out():
         ({"groups": NAMES, "strata": STRATA, "strata_sizes": {"north": 20}}, "no size of stratum south"),
         ({"groups": NAMES, "strata": STRATA, "strata_sizes": 100}, "must map every stratum to its number"),
         ({"groups": NAMES, "strata_sizes": 20}, "has 20 groups in the population, but 48 are here"),
+        ({"groups": NAMES, "method": "bootstrap", "n_draws": 1}, "One of 1 resamples is left"),
+        ({"groups": NAMES, "method": "bootstrap", "n_draws": 0}, "Invalid value for 'n_draws'"),
         ({"groups": NAMES, "method": "exact"}, "method='exact' takes rows as independent"),
         ({"groups": NAMES, "method": "mean_field"}, "method='mean_field' takes rows as independent"),
         ({"groups": NAMES, "X": X + 1.0}, "X is not what the mixture was fitted to"),
