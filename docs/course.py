@@ -15,9 +15,10 @@ GROUPS = {
         "plot_outliers.py",
         "plot_influence_landscape.py",
     ),
-    "Priors, weights and missing values": (
+    "Priors, weights, groups and missing values": (
         "plot_prior.py",
         "plot_weighted_rows.py",
+        "plot_rows_that_belong_together.py",
         "plot_holes.py",
     ),
     "Together with ArviZ and Dask": (

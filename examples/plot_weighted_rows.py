@@ -72,15 +72,16 @@ print(
 # sample had been another one, the estimates would differ by the sum of what each row
 # contributes, its weight times its influence; so the variance is the sum of the
 # squares of these contributions, less their mean. (This is the *sandwich*, or
-# infinitesimal jackknife.
-# ``get_posterior_covariance(method="sandwich")`` is the same with weights as counts.)
+# infinitesimal jackknife.) ``groups`` makes each row an observation of its own, which
+# counts once whatever it stands for. Without it, weights are taken for counts.
 
 
 def survey_sd(mixture, X, w, target):
-    """Standard deviations under survey weights, in the shape of the target."""
-    influence = mixture.influence(X, target, perturb="weight")
-    moved = influence * w.reshape(-1, *[1] * (influence.ndim - 1))
-    return np.sqrt(np.square(moved - moved.mean(axis=0)).sum(axis=0))
+    """Standard deviations of weights or means under survey weights, in that shape."""
+    covariance = mixture.get_posterior_covariance(
+        target, X=X, sample_weight=w, groups=range(len(X))
+    )
+    return np.sqrt(np.diag(covariance)).reshape(2, -1)
 
 
 # %%
@@ -94,7 +95,7 @@ for seed in range(60):
         [
             [fit.weights_[k], *fit.means_[k]],
             [fit.weights_std_[k], *fit.means_std_[k]],
-            [survey_sd(fit, X, w, "weights")[k], *survey_sd(fit, X, w, "means")[k]],
+            [*survey_sd(fit, X, w, "weights")[k], *survey_sd(fit, X, w, "means")[k]],
         ]
     )
 results = np.array(results)

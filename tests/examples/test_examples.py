@@ -39,6 +39,10 @@ SMALLER = {
         "\nN_ROWS = 2_000_000\n": "\nN_ROWS = 30_000\n",
         "Client(n_workers=2, ": "Client(processes=False, n_workers=2, ",
     },
+    "plot_rows_that_belong_together.py": {
+        "\nn_studies = 60\n": "\nn_studies = 4\n",
+        "numbers = (1, 2, 3, 4, 5)": "numbers = (1, 2, 3)",
+    },
     "plot_trust.py": {
         "1_000 if len(rows) > 1000 else 3_000": "200",
         "few.posterior_check(X, n_draws=4000, ": "few.posterior_check(X, n_draws=1000, ",
