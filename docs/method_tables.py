@@ -27,6 +27,10 @@ QUESTIONS = {
             "leverage influence loo_score_samples",
             "which_points",
         ),
+        "What if rows belong together?": (
+            "posterior_summary get_posterior_covariance leverage influence loo_score_samples",
+            "rows_that_belong_together",
+        ),
         "How many clusters?": (
             "log_evidence_ loo_score_samples posterior_check",
             "how_many_clusters",

@@ -18,6 +18,7 @@ does that change?
 # its end. This sequence comes every 130 rows or so, fourteen times: fourteen forms. (The
 # description speaks of thirteen people; perhaps one of them filled in two.)
 import re
+import textwrap
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -90,14 +91,14 @@ for name, table in (
     row = table.iloc[small]
     print(f"{name:<26} share {row['mean']:.2f} +- {row['sd']:.2f}", end="")
     print(f", 95 % from {row['lower']:.2f} to {row['upper']:.2f}")
-print(by_form.attrs["note"])
+print(textwrap.fill(by_form.attrs["note"], 88))
 
 # %%
 # The first line is three times too sure. The other two agree with each other, and nearly
 # with the rule of thumb. The second adds up the influences of the nines of each form,
 # and looks how much these sums differ; nothing is refitted. The third refits the mixture
 # 200 times, to forms that are drawn anew with replacement. Fourteen groups are few, so
-# the last line, which is the one below the table, recommends the bootstrap.
+# the note, which is the line below the table, recommends the bootstrap.
 #
 # Which number of clusters is best for new people?
 # ------------------------------------------------
