@@ -102,7 +102,7 @@ print(textwrap.fill(by_form.attrs["note"], 88))
 #
 # Which number of clusters is best for new people?
 # ------------------------------------------------
-# Another nine of the same people is easier to foresee than a nine of somebody else.
+# Another nine of the same people is easier to predict than a nine of somebody else.
 # ``loo_score_samples`` scores every nine under the fit to all other nines or, with
 # ``groups``, to the nines of all other forms. scikit-learn's ``KFold`` and ``GroupKFold``
 # do the same by refits.
@@ -132,21 +132,22 @@ figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.plot(numbers, new_nine, "s:", label="another nine of the same people")
 ax.plot(numbers, new_person, "o-", label="a nine of a new person")
 ax.set(xlabel="clusters", ylabel="score, nats a nine", xticks=numbers)
-ax.set_title("How well a nine is foreseen")
+ax.set_title("How well a nine is predicted")
 ax.legend()
 plt.show()
 
 # %%
-# A nine of a new person is harder to foresee by 0.2 nats, a factor of 1.2 in its
-# probability. For new people two clusters are best. Scores of single nines see no harm
-# in three, four or five, as further clusters learn the hands of these fourteen people.
+# A nine of a new person is harder to predict by 0.2 nats, a factor of 1.2 in its
+# probability. For new people two clusters are best. By single nines three, four or five
+# are as good, because further clusters learn the handwriting of these fourteen people.
 #
 # Where the truth is known
 # ------------------------
 # Are the error bars by groups right? These nines cannot tell, so let us make up studies.
-# In each, 100 people write ten digits. Some 30 % of people write in one way and the
-# others in another, and everybody has a hand of their own. How often does a 95 %
-# interval hold the true share, and the true mean of the first feature?
+# In each, 100 people write ten digits. A person writes in the first way with 70 %
+# probability and in the second with 30 %, and everybody has a handwriting of their own.
+# How often does a 95 % interval of the second cluster hold its true share, and the true
+# mean of its first feature?
 n_studies = 60
 shares, centres = np.array([0.7, 0.3]), np.array([[0, 0], [4, 0]])
 
@@ -154,9 +155,9 @@ shares, centres = np.array([0.7, 0.3]), np.array([[0, 0], [4, 0]])
 def study(seed):
     """Rows of 100 people, and who wrote which."""
     rng = np.random.default_rng(seed)
-    hand = centres[rng.choice(2, size=100, p=shares)] + 0.7 * rng.normal(size=(100, 2))
+    own = centres[rng.choice(2, size=100, p=shares)] + 0.7 * rng.normal(size=(100, 2))
     person = np.repeat(np.arange(100), 10)
-    return hand[person] + 0.7 * rng.normal(size=(1000, 2)), person
+    return own[person] + 0.7 * rng.normal(size=(1000, 2)), person
 
 
 held = {"as independent rows": [], "by person": []}
@@ -174,12 +175,12 @@ for name, hits in held.items():
     print(f"{name:<20} interval holds the share in {share:.0%}, the mean in {mean:.0%}")
 
 # %%
-# **Answer.** Three times less sure than it looks. The share of straight legs is 0.20
-# +- 0.09, between 5 and 43 % of people, where 180 independent nines would make it 0.20
-# +- 0.03. A fair score leaves out all nines of a person: it is 0.2 nats lower than that
-# of single nines, and finds two clusters best. In made-up studies of 100 people,
-# intervals by person held the true share and the true mean in 93 and 95 % of the cases,
-# those of independent rows in 50 and 68 %.
+# **Answer.** A third as sure as it looks. The share of straight legs is 0.20 +- 0.09,
+# with an interval from 0.05 to 0.43, where 180 independent nines would make it 0.20
+# +- 0.03. A fair score leaves out all nines of a form: it is 0.2 nats lower than that of
+# single nines, and finds two clusters best. In made-up studies of 100 people, intervals
+# by person held the true share and the true mean in 93 and 95 % of the cases, those of
+# independent rows in 50 and 68 %.
 #
 # Read on: the page `My rows belong together
 # <../guide/rows_that_belong_together.html>`_ of the user guide.
