@@ -10,8 +10,8 @@ PAGES = {
     ),
     "accuracy": (
         "Accuracy",
-        "coverage trust exactness corrected_coverage missing_values missing_exactness imputation "
-        "leave_one_out surplus peers",
+        "coverage trust exactness corrected_coverage grouped_coverage missing_values missing_exactness "
+        "imputation leave_one_out surplus peers",
     ),
     "paper": (
         "The paper's experiments",
