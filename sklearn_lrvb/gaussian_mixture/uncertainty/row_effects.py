@@ -189,7 +189,7 @@ class WholeGroups(SingleRows):
 
     def _effects_and_weights(self, effects, scale):
         function = functools.partial(_sums_of_groups, effects, len(self._names))
-        own, weights = self.rows.total(function, effects.workload, self._codes[:, None])
+        own, weights = self.rows.total(function, effects.workload, self._codes)
         return scale * own, weights
 
     def ranked(self, effects, scale, left_out, enough, most_weight):
@@ -207,7 +207,7 @@ class WholeGroups(SingleRows):
 
 def _sums_of_groups(effects, n_groups, block, codes):
     values = effects(block), block.counts
-    return np.array([np.bincount(codes[:, 0], value, n_groups) for value in values])
+    return np.array([np.bincount(codes, value, n_groups) for value in values])
 
 
 def units_of(rows, which, groups=None):
