@@ -212,13 +212,13 @@ class DecidingRowsDisplay:
         self.points_ = ax.plot(n_left_out, values, **style)[0]
         self.ring_ = None
         if result.found:
-            self.ring_ = ax.plot(len(result), result.confirmed, linestyle="none", **_RING)[0]
+            self.ring_ = ax.plot(result.n_left_out, result.confirmed, linestyle="none", **_RING)[0]
             place, offset = (
-                (len(result), result.confirmed),
+                (result.n_left_out, result.confirmed),
                 13 if result.confirmed > result.threshold else -13,
             )
             style = {"ha": "center", "va": "bottom" if offset > 0 else "top"}
-            write_beside(ax, f"{len(result)} {result.unit}", place, (0, offset), **style)
+            write_beside(ax, f"{result.n_left_out} {result.unit}", place, (0, offset), **style)
         ax.margins(0.06, 0.16)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.spines[["top", "right"]].set_visible(False)

@@ -147,14 +147,16 @@ class DecidingRows:
                 "higher. Fit with moves='search', or a larger n_init."
             )
         n_all, of_what = (self.n_rows, "") if self.groups is None else (self.n_groups, " of the rows")
-        left_out = f"{len(self)} of {n_all} {self.unit} ({100 * self.share:.2g} %{of_what})"
+        left_out = f"{self.n_left_out} of {n_all} {self.unit} ({100 * self.share:.2g} %{of_what})"
         if self.found:
-            decide, these = ("decides", f"that {self.unit[:-1]}") if len(self) == 1 else ("decide", "them")
+            decide, these = (
+                ("decides", f"that {self.unit[:-1]}") if self.n_left_out == 1 else ("decide", "them")
+            )
             return (
                 f"{left_out} {decide} {question}: without {these} it is "
                 f"{self._number(self.confirmed)} (now {self._number(self.value)})."
             )
-        if not len(self) and not self.failure:
+        if not self.n_left_out and not self.failure:
             return f"To first order no {self.unit[:-1]} leads towards a change of {question}."
         why = f" The search ended there: {self.failure}" if self.failure else ""
         return (
@@ -163,7 +165,9 @@ class DecidingRows:
             "there are none."
         )
 
-    def __len__(self):
+    @property
+    def n_left_out(self) -> int:
+        """How many rows, or groups, were left out."""
         return len(self.rows if self.groups is None else self.groups)
 
     @property
@@ -275,7 +279,8 @@ class GreedySearch:
         ranked, effects, passed_over = self.ranked, self._effects_of_base, []
         share = 1.0 if self._are_many else _SHARE_OF_STEP
         while ranked is not None and len(ranked) and len(passed_over) <= _MOST_PASSED_OVER:
-            n, trial, state = int(np.ceil(share * len(ranked))), None, self.state
+            of_these = share if ranked.are_enough else _SHARE_OF_STEP
+            n, trial, state = int(np.ceil(of_these * len(ranked))), None, self.state
             while trial is None and n and not self.is_mode:
                 left_out = np.union1d(state.left_out, ranked.numbers[:n])
                 trial = yield from self._tried(left_out, state.weight + ranked.weights[:n].sum())
@@ -347,7 +352,7 @@ class GreedySearch:
                 return None
             return _State(left_out, weight, optima, self.conclusion.value(optima))
         except _FAILURES as error:
-            self.failure = str(error)
+            self.failure = str(error).partition(" (a)")[0]
             return None
 
     def _effects(self):
@@ -355,7 +360,7 @@ class GreedySearch:
         try:
             return self.conclusion.effects(self.state.optima)
         except _FAILURES as error:
-            self.failure = str(error)
+            self.failure = str(error).partition(" (a)")[0]
             return None
 
     def result(self):
