@@ -105,6 +105,7 @@ class InfluenceMethods(FittedAttributes):
 
         See Also
         --------
+        deciding_rows : The fewest rows without which a conclusion changes.
         leverage : How much a row moves the whole fit.
         prior_sensitivity : The same question about the prior.
 
