@@ -8,8 +8,6 @@ rows are fitted again from there. If it stays changed then, another optimum deci
 this is the better one, the search ends, and otherwise it goes on without that step.
 """
 
-import html
-import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +17,7 @@ from numpy.typing import NDArray
 from sklearn_lrvb.gaussian_mixture.conclusions import ConclusionError
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.linear_response import IndefiniteInformationError
-
-_WIDTH = 88  # Columns of the display.
+from sklearn_lrvb.reports.sentence import SentenceAndNumbers
 
 # Share of the rows that are predicted to decide that is left out in a step. With more rows than the first
 # number refits take long, and a step is as large as the error of the last prediction allows: all of them, if
@@ -43,7 +40,7 @@ _FAILURES = (DegenerateComponentError, IndefiniteInformationError, ConclusionErr
 
 
 @dataclass(frozen=True, repr=False)
-class DecidingRows:
+class DecidingRows(SentenceAndNumbers):
     """The fewest rows found without which a conclusion changes (the result of ``deciding_rows``).
 
     Attributes
@@ -182,23 +179,7 @@ class DecidingRows:
             return f"{value:.3g}"
         return f"{value:.{max(0, 1 - int(np.floor(np.log10(distance))))}f}"
 
-    def __repr__(self):
-        width = max(len(name) for name, _ in self._lines())
-        lines = [f"  {name:<{width}}  {value}" for name, value in self._lines()]
-        said = textwrap.wrap(f"DecidingRows: {self.verdict}", _WIDTH, subsequent_indent="  ")
-        return "\n".join([*said, *lines])
-
-    def _repr_html_(self):
-        rows = "".join(
-            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
-            f'<td style="text-align:left">{html.escape(value)}</td></tr>'
-            for name, value in self._lines()
-        )
-        verdict = f"<p><b>{html.escape(self.verdict)}</b></p>"
-        return f'{verdict}<table style="margin-left:0">{rows}</table>'
-
     def _lines(self):
-        """Names and values of what is displayed, pairs of str."""
         which = self.rows if self.groups is None else self.groups
         first = ", ".join(map(str, which[:_MOST_LISTED].tolist())) or "none"
         by_first_order = "none" if self.first_order_rows is None else f"{self.first_order_rows}"
