@@ -7,7 +7,7 @@ _WIDTH = 88  # Columns of the display.
 
 
 class SentenceAndNumbers:
-    """A result with a sentence, its `verdict`, and with lines, pairs of a name and a value: its `_lines()`."""
+    """A result with a sentence, its `verdict`, and with lines of names and values, its `_lines()`."""
 
     def __repr__(self):
         width = max(len(name) for name, _ in self._lines())
