@@ -77,7 +77,7 @@ class RankedRows:
         effects = np.round(effects, _DECIMALS_OF_EFFECTS)
         order = np.lexsort((numbers, -effects))
         effects, weights = effects[order], weights[order]
-        before = np.cumsum(effects) - effects
+        before = np.concatenate([[0.0], np.cumsum(effects)[:-1]])[: len(effects)]
         is_kept = (before < enough) & (np.cumsum(weights) <= most_weight)
         return cls(numbers[order][is_kept], effects[is_kept], weights[is_kept], enough, most_weight)
 
@@ -91,7 +91,7 @@ class RankedRows:
     @property
     def are_enough(self):
         """Whether their effects sum to what was wanted."""
-        return self.effects.sum() >= self.enough
+        return bool(np.any(np.cumsum(self.effects) >= self.enough))
 
 
 _COLUMNS = ("numbers", "effects", "weights")
