@@ -30,6 +30,7 @@ FIRST_FOUND = {
     "clustered standard errors": "guide/rows_that_belong_together",
     "repeated measures": "guide/rows_that_belong_together",
     "groupkfold": "guide/rows_that_belong_together",
+    "robustness": "guide/does_it_hang_on_few_rows",
     "prior": "guide/prior",
     "sample_weight": "guide/weights",
     "large data": "guide/rows_anywhere",

@@ -14,6 +14,7 @@ GROUPS = {
     "Which rows matter": (
         "plot_outliers.py",
         "plot_influence_landscape.py",
+        "plot_deciding_rows.py",
     ),
     "Priors, weights, groups and missing values": (
         "plot_prior.py",

@@ -31,6 +31,10 @@ QUESTIONS = {
             "posterior_summary get_posterior_covariance leverage influence loo_score_samples",
             "rows_that_belong_together",
         ),
+        "Does the answer hang on a few rows?": (
+            "deciding_rows",
+            "does_it_hang_on_few_rows",
+        ),
         "How many clusters?": (
             "log_evidence_ loo_score_samples posterior_check",
             "how_many_clusters",
@@ -62,7 +66,10 @@ ROOMS = (
     "sklearn_lrvb.exponential_families",
     "sklearn_lrvb.linear_response",
     "sklearn_lrvb.gaussian_mixture.posterior_check",
+    "sklearn_lrvb.gaussian_mixture.deciding_rows",
 )
+# The classes of rooms that list no public names of their own.
+RESULTS = ["PosteriorCheck", "DecidingRows"]
 
 
 def public_classes():
@@ -70,7 +77,8 @@ def public_classes():
     things = {
         name: getattr(module, name)
         for module in map(import_module, ROOMS)
-        for name in getattr(module, "__all__", ["PosteriorCheck"])
+        for name in getattr(module, "__all__", RESULTS)
+        if hasattr(module, name)
     }
     return {name: thing for name, thing in things.items() if inspect.isclass(thing)}
 

@@ -6,6 +6,7 @@ when something is drawn and not before.
 """
 
 from sklearn_lrvb.displays.components import ComponentDisplay
+from sklearn_lrvb.displays.deciding_rows import DecidingRowsDisplay
 from sklearn_lrvb.displays.influence import InfluenceDisplay
 from sklearn_lrvb.displays.model_choice import ModelChoiceDisplay
 from sklearn_lrvb.displays.posterior_interval import PosteriorIntervalDisplay
@@ -13,6 +14,7 @@ from sklearn_lrvb.displays.posterior_std import PosteriorStdDisplay
 
 __all__ = [
     "ComponentDisplay",
+    "DecidingRowsDisplay",
     "InfluenceDisplay",
     "ModelChoiceDisplay",
     "PosteriorIntervalDisplay",

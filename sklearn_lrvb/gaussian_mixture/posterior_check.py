@@ -1,7 +1,5 @@
 """Whether the error bars of linear response can be trusted: the answer of `posterior_check`."""
 
-import html
-import textwrap
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,16 +9,16 @@ from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupi
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import evidence_of_all_copies
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import mean_shifts
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
+from sklearn_lrvb.reports.sentence import SentenceAndNumbers
 from sklearn_lrvb.row_blocks import untracked
 from sklearn_lrvb.verdict import Verdict
 
-_WIDTH = 88  # Columns of the display.
 _FEW_PARAMETERS = 20  # Typical number in the fits by which the verdict's rule was chosen.
 LEAST_DRAWS = 100  # Of importance sampling; with fewer its diagnostics mean nothing.
 
 
 @dataclass(frozen=True, repr=False)
-class PosteriorCheck:
+class PosteriorCheck(SentenceAndNumbers):
     """How far the exact posterior is from linear response (the result of ``posterior_check``).
 
     Attributes
@@ -135,23 +133,7 @@ class PosteriorCheck:
     def _largest_shift(self):
         return float(np.abs(self.mean_shift[self.is_of_occupied]).max(initial=0.0))
 
-    def __repr__(self):
-        width = max(len(name) for name, _ in self._lines())
-        lines = [f"  {name:<{width}}  {value}" for name, value in self._lines()]
-        said = textwrap.wrap(f"PosteriorCheck: {self.verdict}", _WIDTH, subsequent_indent="  ")
-        return "\n".join([*said, *lines])
-
-    def _repr_html_(self):
-        rows = "".join(
-            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
-            f'<td style="text-align:left">{html.escape(value)}</td></tr>'
-            for name, value in self._lines()
-        )
-        verdict = f"<p><b>{html.escape(self.verdict)}</b></p>"
-        return f'{verdict}<table style="margin-left:0">{rows}</table>'
-
     def _lines(self):
-        """Names and values of what is displayed, pairs of str."""
         largest = int(np.argmax(np.where(self.is_of_occupied, np.abs(self.mean_shift), -1.0)))
         lines = [
             (

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.displays import (
     ComponentDisplay,
+    DecidingRowsDisplay,
     InfluenceDisplay,
     ModelChoiceDisplay,
     PosteriorIntervalDisplay,
@@ -25,6 +26,7 @@ from sklearn_lrvb.displays import (
 # Options by which the panels of each fit on one pair of axes.
 ONE_PANEL = {
     ComponentDisplay: {},
+    DecidingRowsDisplay: {"conclusion": "weight[0]", "threshold": 0.5},
     InfluenceDisplay: {},
     ModelChoiceDisplay: {"n_components": [1, 2], "criteria": ["lower_bound"]},
     PosteriorIntervalDisplay: {"target": "weights"},
@@ -130,6 +132,10 @@ def test_reprs_say_what_is_drawn():
         "ComponentDisplay: 2 of 2 components (0, 1) over x0 and x1; no rows": ComponentDisplay.from_estimator(
             estimator
         ),
+        "DecidingRowsDisplay: 11 of 240 rows (4.6 %) decide whether weight[0] is below 0.69: without them it "
+        "is 0.6912 (now 0.644).": DecidingRowsDisplay.from_estimator(
+            estimator, X, "weight[0]", threshold=0.69
+        ),
         "InfluenceDisplay: d weight[0] / d weight of the point; 240 points over x0 and x1": (
             InfluenceDisplay.from_estimator(estimator, X, target="weights", perturb="weight")
         ),
@@ -161,6 +167,11 @@ def test_a_drawn_display_can_be_pickled_and_drawn_again(display):
             ComponentDisplay,
             {"scatter_kw": {"lw": 2.0, "c": "k"}},
             {"scatter_kw": {"linewidth": 2.0, "color": "k"}},
+        ),
+        (
+            DecidingRowsDisplay,
+            {"ms": 9.0, "c": "k", "lw": 2.0},
+            {"markersize": 9.0, "color": "k", "linewidth": 2.0},
         ),
         (
             InfluenceDisplay,
@@ -220,6 +231,7 @@ def test_columns_of_data_frames_list_features(display, options, listed):
         (ComponentDisplay, {}, 2),
         (ComponentDisplay, {"features": [1]}, 1),
         (ComponentDisplay, {"features": [0, 1, 2]}, 5),
+        (DecidingRowsDisplay, {"conclusion": f"mean[0,{DOLLARS[0]}] - mean[1,{DOLLARS[1]}]"}, 1),
         (InfluenceDisplay, {"along": 1, "feature": 1, "kind": "points"}, 3),
         (InfluenceDisplay, {"features": [0], "kind": "points"}, 2),
         (ModelChoiceDisplay, {"n_components": [1, 2]}, 0),

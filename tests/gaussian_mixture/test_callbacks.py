@@ -287,6 +287,9 @@ QUESTIONS = {
     "bootstrap": lambda estimator: estimator.get_posterior_covariance(
         "means", "bootstrap", n_draws=4, random_state=0, groups=np.arange(240) // 5
     ),
+    "deciding_rows": lambda estimator: (
+        estimator.deciding_rows(overlapping(), "weight[0]", estimator.weights_[0] - 0.02).rows
+    ),
 }
 
 
@@ -306,7 +309,11 @@ def test_long_questions_are_tasks(name, n_jobs, small_blocks):
 def test_short_questions_are_not_reported():
     recorder = Recorder()
     estimator = mixture({}).fit(overlapping()).set_callbacks(recorder)
-    for name in QUESTIONS.keys() - {"loo_score_samples", "bootstrap"}:  # They refit, one by one.
+    for name in QUESTIONS.keys() - {
+        "loo_score_samples",
+        "bootstrap",
+        "deciding_rows",
+    }:  # They refit, one by one.
         QUESTIONS[name](estimator)
     assert recorder.events == []
 

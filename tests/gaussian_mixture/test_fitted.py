@@ -336,6 +336,7 @@ ASKED = {
     "influence": lambda m: m.influence(X[:3]),
     "leverage": lambda m: m.leverage(X[:3]),
     "loo_score_samples": lambda m: m.loo_score_samples(X),
+    "deciding_rows": lambda m: m.deciding_rows(X, "weight[0]", threshold=2.0, max_share=0.01),
     "prior_sensitivity": lambda m: m.prior_sensitivity(),
 }
 

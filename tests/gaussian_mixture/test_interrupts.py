@@ -153,6 +153,9 @@ QUESTIONS = {
     "bootstrap": lambda estimator: estimator.get_posterior_covariance(
         "means", "bootstrap", overlapping(200), None, 5, 0, groups=np.arange(200) // 5
     ),
+    "deciding_rows": lambda estimator: (
+        estimator.deciding_rows(overlapping(200), "weight[0]", estimator.weights_[0] - 0.02).confirmed
+    ),
     "pickle": lambda estimator: pickle.loads(pickle.dumps(estimator)).means_std_,
 }
 

@@ -1,0 +1,231 @@
+"""DecidingRowsDisplay: a conclusion against the number of rows that are left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_lrvb.displays.axes import (
+    COLORS,
+    draw_legend,
+    given_or_new,
+    label_axes,
+    styled,
+    write_beside,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+    from sklearn_lrvb import LRVBGaussianMixture
+    from sklearn_lrvb.gaussian_mixture.deciding_rows import DecidingRows
+
+_REFITS: dict[str, Any] = {"color": COLORS[0], "marker": "o", "markersize": 5, "linestyle": "none"}
+_FIRST_ORDER: dict[str, Any] = {"color": COLORS[1], "linewidth": 1.2, "linestyle": "dashed"}
+_RING: dict[str, Any] = {"marker": "o", "markersize": 13, "color": "black", "markerfacecolor": "none"}
+
+
+class DecidingRowsDisplay:
+    """A conclusion against the number of rows that are left out, by first order and in refits.
+
+    The dashed line is the prediction of influence from the fit to all rows. The points are refits, in which
+    rows were left out a few at a time, and then put back where that was not needed. The conclusion changes
+    where they reach the threshold, the grey line; a ring marks the answer.
+
+    Create it with :meth:`from_estimator`, or with :meth:`from_result` of a search that was made already.
+
+    Parameters
+    ----------
+    result : DecidingRows
+        The result of :meth:`LRVBGaussianMixture.deciding_rows`; it is kept as `result`.
+
+    Attributes
+    ----------
+    points_ : matplotlib Line2D
+        The refits, that of all rows first.
+
+    first_order_ : matplotlib Line2D
+        The prediction.
+
+    threshold_ : matplotlib Line2D
+        The threshold.
+
+    ring_ : matplotlib Line2D or None
+        About the answer, where one was found.
+
+    legend_ : matplotlib Legend
+        Above the axes where the figure's layout makes room for it, otherwise inside.
+
+    ax_ : matplotlib Axes
+        The axes drawn on.
+
+    figure_ : matplotlib Figure
+        Their figure.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_lrvb import LRVBGaussianMixture
+    >>> from sklearn_lrvb.displays import DecidingRowsDisplay
+    >>> X = load_iris().data[:, 2:]  # length and width of 150 petals
+    >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    >>> display = DecidingRowsDisplay.from_estimator(
+    ...     mixture, X, "mean[0,x0] - mean[1,x0]", threshold=3.2
+    ... )
+    >>> len(display.result.rows)
+    12
+    """
+
+    def __init__(self, *, result: DecidingRows) -> None:
+        self.result = result
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: LRVBGaussianMixture,
+        X: ArrayLike,
+        conclusion: str | Callable[[Any], float] | None = None,
+        *,
+        threshold: float = 0.0,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        interval: float | None = None,
+        rival: LRVBGaussianMixture | None = None,
+        max_share: float = 0.1,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Search for the rows that decide a conclusion, and plot the search.
+
+        Parameters
+        ----------
+        estimator : LRVBGaussianMixture
+            A fitted mixture.
+
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
+            The training rows.
+
+        conclusion : str or callable, default=None
+            What is concluded, as in :meth:`LRVBGaussianMixture.deciding_rows`; None with `rival`.
+
+        threshold : float, default=0.0
+            What the conclusion is compared with.
+
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+            The weights of X in the fit, where there were any.
+
+        groups : array-like of shape (n_samples,) or Dask collection, default=None
+            Labels of rows that are left out together.
+
+        interval : float, default=None
+            Probability of a credible interval whose end is compared with the threshold.
+
+        rival : LRVBGaussianMixture, default=None
+            A fit of the same rows with another number of components.
+
+        max_share : float, default=0.1
+            Largest share of the rows that may be left out.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            Keyword arguments of matplotlib's `plot`, which draws the refits.
+
+        Returns
+        -------
+        display : DecidingRowsDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If `estimator` is not fitted.
+        ValueError
+            As :meth:`LRVBGaussianMixture.deciding_rows`.
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_estimator")
+        check_is_fitted(estimator)
+        result = estimator.deciding_rows(
+            X, conclusion, threshold, sample_weight, groups, interval, rival, max_share
+        )
+        return cls(result=result).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_result(cls, result: DecidingRows, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Plot a search that was made already.
+
+        Parameters
+        ----------
+        result : DecidingRows
+            What :meth:`LRVBGaussianMixture.deciding_rows` returned.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            Keyword arguments of matplotlib's `plot`, which draws the refits.
+
+        Returns
+        -------
+        display : DecidingRowsDisplay
+            The display, drawn.
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_result")
+        return cls(result=result).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the search again, on the same or other axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            Keyword arguments of matplotlib's `plot`, which draws the refits.
+
+        Returns
+        -------
+        display : DecidingRowsDisplay
+            The display itself.
+        """
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        from matplotlib.lines import Line2D
+        from matplotlib.ticker import MaxNLocator
+
+        result = self.result
+        self.ax_ = ax = given_or_new(ax)
+        self.figure_ = ax.figure
+        self.threshold_ = ax.axhline(result.threshold, color="0.5", linewidth=1.2, label="threshold")
+        predicted = result.first_order_path
+        shown = {**_FIRST_ORDER, "label": "predicted"}
+        self.first_order_ = ax.plot(np.arange(len(predicted)), predicted, **shown)[0]
+        n_left_out, values = np.vstack([[0.0, result.value], result.path]).T
+        style = styled(Line2D, {**_REFITS, "label": "refits"}, kwargs)
+        self.points_ = ax.plot(n_left_out, values, **style)[0]
+        self.ring_ = None
+        if result.found:
+            self.ring_ = ax.plot(result.n_left_out, result.confirmed, linestyle="none", **_RING)[0]
+            place, offset = (
+                (result.n_left_out, result.confirmed),
+                13 if result.confirmed > result.threshold else -13,
+            )
+            style = {"ha": "center", "va": "bottom" if offset > 0 else "top"}
+            write_beside(ax, f"{result.n_left_out} {result.unit}", place, (0, offset), **style)
+        ax.margins(0.06, 0.16)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.spines[["top", "right"]].set_visible(False)
+        of = result.n_rows if result.groups is None else result.n_groups
+        label_axes(ax, f"{result.unit} left out, of {of}", result.conclusion)
+        self.legend_ = draw_legend(ax, "above", 3, fontsize="small")
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self.result.verdict}"

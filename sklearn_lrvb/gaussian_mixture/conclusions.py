@@ -1,0 +1,361 @@
+"""Conclusions from a fit: numbers that are compared with a threshold, and how every row moves them.
+
+A conclusion is an entry of the parameters or a difference of two, an end of its credible interval, any
+function of the fitted mixture, or the difference of two lower bounds. Each says its value at an `Optimum`,
+and its derivatives in the weights of rows (`RowEffects`): the gradient in the coefficients (one linear system
+makes it the influence of rows), and in the lower bound, whose derivatives are the rows' scores.
+"""
+
+import copy
+import difflib
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtri
+
+from sklearn_lrvb.gaussian_mixture.arguments import PRIOR_ARGUMENTS
+from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes, FittedMixture
+from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
+from sklearn_lrvb.gaussian_mixture.fitting.refit import refitted
+from sklearn_lrvb.gaussian_mixture.uncertainty.influence import InfluenceFunctions
+from sklearn_lrvb.gaussian_mixture.uncertainty.row_effects import RowEffects
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
+from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import InformationSource, PosteriorUncertainty
+from sklearn_lrvb.reports import require_interval
+
+# Steps of central differences: of the coefficients in mean-field standard deviations, and of the lower bound
+# in nats. A function that varies on the scale of one of them is then off by a relative 1e-6, its curvature,
+# and by its rounding times 1000.
+_STEP = 1e-3
+
+
+class ConclusionError(ValueError):
+    """The user's function raises an error, or returns no finite number."""
+
+
+class Optimum:
+    """An optimum for the rows as often as they count now, under the prior of the fit.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture, fitted to all rows
+    all_rows : Rows, the training rows that count
+    fit : Fit or None, the optimum; None is that of the estimator
+    rows : Rows or None, the rows as often as they count in it; None is all
+
+    Attributes
+    ----------
+    fitted : FittedMixture
+    lower_bound : float
+    """
+
+    def __init__(self, estimator, all_rows, fit=None, rows=None):
+        self.estimator, self.all_rows, self.fit = estimator, all_rows, fit
+        self.rows = all_rows if rows is None else rows
+        self.fitted = estimator._uncertainty.fitted
+        if fit is not None:
+            self.fitted = FittedMixture(fit.posterior, self.fitted.origin, self.fitted.model, fit.path)
+        self.posterior, self.lower_bound = self.fitted.posterior, float(self.fitted.path[-1])
+
+    @cached_property
+    def information(self):
+        """The observed information, positive definite, or IndefiniteInformationError."""
+        if self.fit is None:
+            return self.estimator._uncertainty.source.information(1, rows=self.rows)
+        information = self.fit.with_information(self.rows).information
+        information.require_positive_definite()
+        return information
+
+    def refitted(self, factors):
+        """The optimum where rows count so many times as often as in X, (n_given,), climbed to from here."""
+        rows = self.all_rows.reweighted(factors)
+        return Optimum(self.estimator, self.all_rows, refitted(rows, self.posterior), rows)
+
+    def as_estimator(self):
+        """A fitted copy of the estimator, with error bars."""
+        twin, ascent = copy.copy(self.estimator), Ascent(self.rows, self.estimator.tol, 0)
+        vars(twin).update(self.estimator._attributes_of({}, ascent, self.rows, False, self.fit))
+        if not self.rows.is_in_memory:
+            twin._uncertainty.source.release_rows(self.fit.e_step_result)
+        return twin
+
+
+class Conclusion(ABC):
+    """A number that is compared with a threshold, at the optima of one mixture or of two.
+
+    Attributes
+    ----------
+    text : str, what the number is
+    """
+
+    text: str
+
+    @abstractmethod
+    def value(self, optima):
+        """The number, a float."""
+
+    @abstractmethod
+    def effects(self, optima):
+        """Its derivatives in the weights of rows: RowEffects."""
+
+
+class NamedConclusion(Conclusion):
+    """An entry of the parameters, or the difference of two.
+
+    Parameters
+    ----------
+    text : str
+    terms : list of (str, int, float), of every entry its target, its flat position and its sign
+    """
+
+    def __init__(self, text, terms):
+        self.text, self._terms = text, terms
+
+    def value(self, optima):
+        targets = optima[0].fitted.targets
+        return float(sum(sign * targets[name].flat_value()[entry] for name, entry, sign in self._terms))
+
+    def gradient(self, optimum):
+        """The derivative in the coefficients, (D, 1)."""
+        targets = optimum.fitted.targets
+        return sum(
+            sign * targets[name].transposed_responses(np.eye(1, targets[name].size, entry))
+            for name, entry, sign in self._terms
+        )
+
+    def variance(self, optimum):
+        """The posterior variance by linear response."""
+        targets, gradient = optimum.fitted.targets, self.gradient(optimum)
+        variance = float((gradient * optimum.information.solve(gradient)).sum())
+        for one, i, sign in self._terms:
+            for other, j, other_sign in self._terms:
+                excess = targets[one].excess_with(targets[other])
+                variance += sign * other_sign * (excess[i, j] if np.ndim(excess) else excess)
+        return max(variance, 0.0)
+
+    def effects(self, optima):
+        return RowEffects(_influence(optima[0], self.gradient(optima[0])))
+
+
+class IntervalConclusion(Conclusion):
+    """The end of a central credible interval, the one that faces the threshold.
+
+    The variance itself responds to a row by about f^2 - 2 variance / N, as it does for the mean of a normal
+    sample. A refit has its own error bar, which decides.
+
+    Parameters
+    ----------
+    of : NamedConclusion, the middle of the interval
+    interval : float, its probability
+    side : float, 1 for the upper end, -1 for the lower end
+    """
+
+    def __init__(self, of, interval, side):
+        self._of, self._length = of, side * ndtri(0.5 + 0.5 * interval)
+        end = "upper" if side > 0 else "lower"
+        self.text = f"the {end} end of the {100 * interval:g} % interval of {of.text}"
+
+    def value(self, optima):
+        return float(self._of.value(optima) + self._length * np.sqrt(self._of.variance(optima[0])))
+
+    def effects(self, optima):
+        of_middle, variance = self._of.effects(optima), self._of.variance(optima[0])
+        # The weight of a single component is certain.
+        per_variance = 0.5 * self._length / np.sqrt(variance) if variance > 0.0 else 0.0
+        n_rows = optima[0].rows.total_weight
+        return replace(of_middle, bend=per_variance, offset=-2.0 * per_variance * variance / n_rows)
+
+
+class FunctionConclusion(Conclusion):
+    """What a user's function makes of the fitted mixture.
+
+    Parameters
+    ----------
+    function : callable (LRVBGaussianMixture) -> float
+    """
+
+    def __init__(self, function):
+        self._function = function
+        name = getattr(function, "__name__", type(function).__name__)
+        self.text = "the conclusion" if name == "<lambda>" else name
+
+    def value(self, optima):
+        return self._at(optima[0], optima[0].fitted, optima[0].lower_bound)
+
+    def effects(self, optima):
+        optimum, complete = optima[0], optima[0].information.complete
+        gradient = np.empty((len(complete), 1))
+        for number in range(len(complete)):
+            unit = np.eye(1, len(complete), number).T
+            step = _STEP * complete.solve_root_transposed(unit)[:, 0]
+            gradient[number] = self._difference(
+                self._at(optimum, self._moved(optimum, sign * step), optimum.lower_bound)
+                for sign in (1.0, -1.0)
+            )
+        slope = self._difference(
+            self._at(optimum, optimum.fitted, optimum.lower_bound + sign * _STEP) for sign in (1.0, -1.0)
+        )
+        functions = _influence(optimum, complete.solve_root_transposed(gradient))
+        return RowEffects(functions, scores=((slope, optimum.posterior),) if slope else ())
+
+    @staticmethod
+    def _difference(values):
+        above, below = values
+        return (above - below) / (2.0 * _STEP)
+
+    @staticmethod
+    def _moved(optimum, change):
+        fitted = optimum.fitted
+        return FittedMixture(fitted.posterior.after_step(change), fitted.origin, fitted.model, fitted.path)
+
+    def _at(self, optimum, fitted, lower_bound):
+        """The value where the mixture is another, and its lower bound too."""
+        twin = copy.copy(optimum.estimator)
+        source = InformationSource(fitted, None, None, twin.n_jobs, None, None)
+        vars(twin).update(fitted.arrays, lower_bound_=np.float64(lower_bound))
+        twin._last_uncertainty = PosteriorUncertainty(fitted, source)
+        try:
+            value = self._function(twin)
+        except Exception as error:
+            raise ConclusionError(
+                f"conclusion(mixture) raised {type(error).__name__}: {error}. (It is called with copies of "
+                "the fitted mixture that have other weights_, means_, covariances_, precisions_ and "
+                "lower_bound_, but no error bars: for these pass the name of a parameter, and interval=0.95.)"
+            ) from error
+        if np.ndim(value) or not isinstance(value, _NUMBERS) or not np.isfinite(value):
+            raise ConclusionError(f"conclusion(mixture) must be one finite number, got {value!r}.")
+        return float(value)
+
+
+_NUMBERS = (int, float, np.integer, np.floating, np.bool_, np.ndarray)
+
+
+class RivalConclusion(Conclusion):
+    """The lower bound of a mixture less that of another one.
+
+    Parameters
+    ----------
+    own, other : LRVBGaussianMixture, both fitted
+    """
+
+    def __init__(self, own, other):
+        own, other = (len(mixture.means_) for mixture in (own, other))
+        self.text = f"the lower bound of {own} less that of {other} components"
+
+    def value(self, optima):
+        return optima[0].lower_bound - optima[1].lower_bound
+
+    def effects(self, optima):
+        # Both fits measure rows from the mean of all rows, so that one pass scores them by both.
+        return RowEffects(scores=((1.0, optima[0].posterior), (-1.0, optima[1].posterior)))
+
+
+def check_rival(estimator, rival, interval):
+    """Raise ValueError unless a mixture has another number of components under the same prior.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture, fitted
+    rival : object
+    interval : object, which has no meaning with a rival
+    """
+    if interval is not None:
+        raise ValueError("interval goes with the name of a parameter, and not with a rival.")
+    if not isinstance(rival, FittedAttributes):
+        raise ValueError(f"rival must be a fitted LRVBGaussianMixture, got {rival!r}.")
+    fitted, others = estimator._uncertainty.fitted, rival._uncertainty.fitted
+    if others.model != fitted.model:
+        name = next(name for name in fitted.model if fitted.model[name] != others.model[name])
+        raise ValueError(
+            f"rival has {name}={others.model[name]!r}, but the mixture {fitted.model[name]!r}: their lower "
+            "bounds are of different models. Fit rival with the same parameters, all but n_components."
+        )
+    if fitted.model["prior"] == "flat":
+        raise ValueError(
+            "prior='flat' is known up to a factor that depends on n_components, so that lower bounds do not "
+            "compare. Use prior='conjugate'."
+        )
+    if len(others.posterior.counts) == len(fitted.posterior.counts):
+        raise ValueError(
+            f"rival has n_components={len(others.posterior.counts)} too: fit it with another n_components."
+        )
+    for name in PRIOR_ARGUMENTS[1:]:  # The weights' own default depends on the number of components.
+        own, its = (np.asarray(mixture.arrays[f"{name}_"]) for mixture in (fitted, others))
+        if not np.allclose(own, its, rtol=1e-9, atol=0.0):
+            raise ValueError(f"rival has another {name}_ than the mixture: fit both under the same prior.")
+
+
+def _influence(optimum, gradient):
+    """The influence of rows on a number with a given gradient in the coefficients (D, 1)."""
+    return InfluenceFunctions(optimum.posterior, optimum.information.solve(gradient).T)
+
+
+def checked_conclusion(estimator, conclusion, threshold, interval):
+    """The conclusion that a user's function or name stands for: Conclusion.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture, fitted
+    conclusion : callable or str
+    threshold : float
+    interval : float or None
+
+    Raises
+    ------
+    ValueError
+        On any other conclusion, an unknown name, or an interval that is none.
+    """
+    if interval is not None:
+        require_interval(interval)
+    if callable(conclusion):
+        if interval is not None:
+            raise ValueError("interval goes with the name of a parameter, but conclusion is a function.")
+        return FunctionConclusion(conclusion)
+    if not isinstance(conclusion, str):
+        raise ValueError(
+            "conclusion must be the name of a parameter, such as 'weight[0]' or 'mean[1,x0] - mean[0,x0]', "
+            f"or a function of the fitted mixture that returns a number; got {conclusion!r}."
+        )
+    targets = estimator._uncertainty.targets
+    named = named_conclusion(conclusion, targets, estimator._feature_names)
+    if interval is None:
+        return named
+    middle = named.value([Optimum(estimator, None)])
+    return IntervalConclusion(named, interval, -1.0 if middle > threshold else 1.0)
+
+
+def named_conclusion(text, targets, feature_names):
+    """The entry of the parameters, or the difference of two, that a user names: NamedConclusion.
+
+    Parameters
+    ----------
+    text : str, such as "weight[0]" or "mean[1,x0] - mean[0,x0]"
+    targets : Targets
+    feature_names : list of str
+
+    Raises
+    ------
+    ValueError
+        There is no such entry; the message lists similar ones.
+    """
+    entries = {
+        label: (name, entry)
+        for name in TARGETS
+        for entry, label in enumerate(targets[name].labels(feature_names))
+    }
+    # Names of features may hold a minus, too.
+    parts = text.split(" - ")
+    splits = [(text,), *((" - ".join(parts[:i]), " - ".join(parts[i:])) for i in range(1, len(parts)))]
+    for names in splits:
+        names = [name.strip() for name in names]
+        if all(name in entries for name in names):
+            terms = [(*entries[name], sign) for name, sign in zip(names, (1.0, -1.0), strict=False)]
+            return NamedConclusion(" - ".join(names), terms)
+    unknown = next((part.strip() for part in parts if part.strip() not in entries), text)
+    close = difflib.get_close_matches(unknown, entries, 3, 0.0)
+    raise ValueError(
+        f"conclusion names {unknown!r}, which is no parameter. Did you mean {', '.join(close)}? Names are "
+        "those of posterior_summary().index; a difference is 'mean[1,x0] - mean[0,x0]'."
+    )

@@ -1,0 +1,373 @@
+"""The fewest rows without which a conclusion changes: the answer of `deciding_rows`, and the search for it.
+
+The search is greedy. Influence predicts how many rows have to go. The first of them are left out, the mixture
+is fitted again without them, and the rest is predicted anew at the new optimum. So rows are found that hide
+each other, and to which the first prediction is blind. Once the conclusion has changed, rows are put back as
+long as it stays changed. Every refit starts at the fit to all rows; and where the conclusion has changed, all
+rows are fitted again from there. If it stays changed then, another optimum decides it, and not the rows: if
+this is the better one, the search ends, and otherwise it goes on without that step.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_lrvb.gaussian_mixture.conclusions import ConclusionError
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.linear_response import IndefiniteInformationError
+from sklearn_lrvb.reports.sentence import SentenceAndNumbers
+
+# Share of the rows that are predicted to decide that is left out in a step. With more rows than the first
+# number refits take long, and a step is as large as the error of the last prediction allows: all of them, if
+# that was below a relative 0.02. With more than the second number the first step is all of them too, and rows
+# are put back once at most.
+_SHARE_OF_STEP, _EXACT = 1 / 8, 0.02
+_SOME_ROWS, _MANY_ROWS = 10_000, 800_000
+
+# Refits of the longest searches: to leave out 100,000 rows takes some 80, and to put back another 20. Of this
+# many steps a progress bar counts.
+MOST_REFITS = 150
+
+# A row is passed over where there is no fit without it, or where that leads to another, worse optimum: up to
+# this many are. Where none of them can go, the fit is at the edge of its optimum.
+_MOST_PASSED_OVER = 10
+
+_MOST_LISTED = 10  # Rows that the display lists.
+
+_FAILURES = (DegenerateComponentError, IndefiniteInformationError, ConclusionError)
+
+
+@dataclass(frozen=True, repr=False)
+class DecidingRows(SentenceAndNumbers):
+    """The fewest rows found without which a conclusion changes (the result of ``deciding_rows``).
+
+    Attributes
+    ----------
+    conclusion : str
+        The number that is compared with the threshold.
+    threshold : float
+        What it is compared with.
+    value : float
+        The number in the fit to all rows.
+    found : bool
+        Whether the rows below decide the conclusion: a refit without them confirms that it changes, and from
+        there a fit to all rows changes it back.
+    rows : ndarray of int of shape (n,)
+        Numbers of the rows of X that were left out, by falling effect in the fit (those of groups: rising).
+        Without a finding, all that were tried.
+    groups : ndarray of shape (n_groups,) or None
+        The groups that these are, by falling effect; None where no groups were given.
+    share : float
+        Their share of all rows, by weight.
+    n_rows : int
+        All rows that count.
+    n_groups : int or None
+        All groups.
+    predicted : float
+        The number without them, to first order from the fit to all rows.
+    confirmed : float
+        The number in a refit without them.
+    first_order_rows : int or None
+        How many rows (or groups) are enough to first order; None where no set within `max_share` is. Rough
+        where many are needed.
+    is_mode : bool
+        Whether the conclusion stays changed where all rows are fitted again from the last refit, at a higher
+        lower bound: the fit is not the best optimum, and not these rows decide.
+    mode_gain : float
+        By how much that lower bound is above that of the fit, in nats; 0 where there is none.
+    failure : str
+        Why the search had to end where it did; empty where it did not.
+    n_refits : int
+        How often the mixture was fitted again.
+    path : ndarray of shape (n_steps, 2)
+        How many rows (or groups) were left out, and the number in the refit without them, step by step.
+    first_order_path : ndarray of shape (n_predicted + 1,)
+        The number without none, one, two and more rows (or groups), to first order.
+    refit : LRVBGaussianMixture
+        The mixture fitted without the rows, under the prior of the fit.
+
+    See Also
+    --------
+    sklearn_lrvb.LRVBGaussianMixture.deciding_rows : Makes it.
+    sklearn_lrvb.displays.DecidingRowsDisplay : Draws it.
+
+    Examples
+    --------
+    Are the petals of the two kinds of irises more than 3.2 centimetres apart in length?
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_lrvb import LRVBGaussianMixture
+    >>> X = load_iris().data[:, 2:]  # length and width of 150 petals
+    >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    >>> mixture.deciding_rows(X, "mean[0,x0] - mean[1,x0]", threshold=3.2)
+    DecidingRows: 12 of 150 rows (8 %) decide whether mean[0,x0] - mean[1,x0] is above 3.2:
+      without them it is 3.1955 (now 3.39).
+      rows                     118, 117, 122, 105, 131, 107, 109, 135, 130, 100, ...
+      with all rows            3.39
+      without them, predicted  3.219
+      without them, refitted   3.1955
+      enough by first order    14
+      refits                   11
+    """
+
+    conclusion: str
+    threshold: float
+    value: float
+    found: bool
+    rows: NDArray[np.intp]
+    groups: NDArray | None
+    share: float
+    n_rows: int
+    n_groups: int | None
+    predicted: float
+    confirmed: float
+    first_order_rows: int | None
+    is_mode: bool
+    mode_gain: float
+    failure: str
+    n_refits: int
+    path: NDArray[np.float64]
+    first_order_path: NDArray[np.float64]
+    refit: Any
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in a sentence."""
+        side = "above" if self.value > self.threshold else "below"
+        question = f"whether {self.conclusion} is {side} {self.threshold:g}"
+        if self.is_mode:
+            return (
+                f"Not rows but another optimum decides {question}: the conclusion stays changed when all "
+                f"rows are fitted again from there, and the lower bound is {self.mode_gain:.2g} nats "
+                "higher. Fit with moves='search', or a larger n_init."
+            )
+        n_all, of_what = (self.n_rows, "") if self.groups is None else (self.n_groups, " of the rows")
+        left_out = f"{self.n_left_out} of {n_all} {self.unit} ({100 * self.share:.2g} %{of_what})"
+        if self.found:
+            decide, these = (
+                ("decides", f"that {self.unit[:-1]}") if self.n_left_out == 1 else ("decide", "them")
+            )
+            return (
+                f"{left_out} {decide} {question}: without {these} it is "
+                f"{self._number(self.confirmed)} (now {self._number(self.value)})."
+            )
+        if not self.n_left_out and not self.failure:
+            return f"To first order no {self.unit[:-1]} leads towards a change of {question}."
+        why = f" The search ended there: {self.failure}" if self.failure else ""
+        return (
+            f"No {self.unit} found that decide {question}: without {left_out} it is "
+            f"{self._number(self.confirmed)} (now {self._number(self.value)}).{why} That is no proof that "
+            "there are none."
+        )
+
+    @property
+    def n_left_out(self) -> int:
+        """How many rows, or groups, were left out."""
+        return len(self.rows if self.groups is None else self.groups)
+
+    @property
+    def unit(self) -> str:
+        """What was left out as a whole: "rows" or "groups"."""
+        return "rows" if self.groups is None else "groups"
+
+    def _number(self, value):
+        """A value with two digits of its distance to the threshold."""
+        distance = abs(value - self.threshold)
+        if not 1e-7 < distance < 1e6:
+            return f"{value:.3g}"
+        return f"{value:.{max(0, 1 - int(np.floor(np.log10(distance))))}f}"
+
+    def _lines(self):
+        which = self.rows if self.groups is None else self.groups
+        first = ", ".join(map(str, which[:_MOST_LISTED].tolist())) or "none"
+        by_first_order = "none" if self.first_order_rows is None else f"{self.first_order_rows}"
+        return [
+            (self.unit, first + ", ..." * (len(which) > _MOST_LISTED)),
+            ("with all rows", self._number(self.value)),
+            ("without them, predicted", self._number(self.predicted)),
+            ("without them, refitted", self._number(self.confirmed)),
+            ("enough by first order", by_first_order),
+            ("refits", f"{self.n_refits}"),
+        ]
+
+
+@dataclass(eq=False)
+class _State:
+    """What was left out, ascending, with its weight; the optima without it, and the number there."""
+
+    left_out: NDArray
+    weight: float
+    optima: list
+    value: float
+
+
+class GreedySearch:
+    """The search for the fewest rows, or groups, without which a conclusion changes.
+
+    Parameters
+    ----------
+    conclusion : Conclusion
+    optima : list of Optimum, of the fits to all rows
+    threshold : float
+    units : SingleRows or WholeGroups, what is left out as a whole
+    max_share : float, largest share of the rows that may be left out
+    """
+
+    def __init__(self, conclusion, optima, threshold, units, max_share):
+        self.conclusion, self.threshold, self.units = conclusion, threshold, units
+        self.base = _State(np.empty(0, dtype=np.intp), 0.0, optima, conclusion.value(optima))
+        self._most_weight = max_share * units.rows.total_weight * (1.0 + 1e-12)  # 0.29 of 100 rows is 29.
+        self._are_many = units.rows.n_samples > _MANY_ROWS
+        if self.base.value == threshold:
+            raise ValueError(
+                f"In the fit to all rows {conclusion.text} is the threshold itself, {threshold:g}. Pass "
+                "another threshold."
+            )
+        # Steps are measured in units of the distance to the threshold, forward if they lead there.
+        self._scale = -1.0 / (threshold - self.base.value)
+        self._effects_of_base = conclusion.effects(optima)
+        self.state, self.failure, self.path, self.n_refits = self.base, "", [], 0
+        self.is_mode, self.mode_gain = False, 0.0
+        self.ranked = self._ranked(self._effects_of_base)
+
+    def steps(self):
+        """Search, and yield after every refit."""
+        yield from self._leave_out()
+        if self._is_changed(self.state) and not self.is_mode:
+            yield from self._put_back()
+
+    def _rest(self, state):
+        """What is left of the way to the threshold; not positive where the conclusion has changed."""
+        return (state.value - self.threshold) / (self.base.value - self.threshold)
+
+    def _is_changed(self, state):
+        return self._rest(state) <= 0.0
+
+    def _ranked(self, effects, passed_over=()):
+        """Those to leave out next, without some that were tried."""
+        state = self.state
+        excluded = np.union1d(state.left_out, np.asarray(passed_over, dtype=np.intp))
+        most_weight = self._most_weight - state.weight
+        return self.units.ranked(effects, self._scale, excluded, self._rest(state), most_weight)
+
+    def _leave_out(self):
+        """Leave out the first of the ranked, until the conclusion changes or nothing more can be done.
+
+        Where the first alone cannot go, it is passed over.
+        """
+        ranked, effects, passed_over = self.ranked, self._effects_of_base, []
+        share = 1.0 if self._are_many else _SHARE_OF_STEP
+        while ranked is not None and len(ranked) and len(passed_over) <= _MOST_PASSED_OVER:
+            of_these = share if ranked.are_enough else _SHARE_OF_STEP
+            n, trial, state = int(np.ceil(of_these * len(ranked))), None, self.state
+            while trial is None and n and not self.is_mode:
+                left_out = np.union1d(state.left_out, ranked.numbers[:n])
+                trial = yield from self._tried(left_out, state.weight + ranked.weights[:n].sum())
+                predicted, n = ranked.effects[:n].sum(), n // 2
+            if self.is_mode:
+                return
+            if trial is None:
+                passed_over.append(ranked.numbers[0])
+            else:
+                self._accept(trial)
+                error = abs((self._rest(state) - self._rest(trial)) / predicted - 1.0)
+                if self.units.rows.n_samples > _SOME_ROWS:
+                    share = max(_EXACT / max(error, _EXACT), _SHARE_OF_STEP)
+                effects = None if self._is_changed(trial) else self._effects()
+            ranked = None if effects is None else self._ranked(effects, passed_over)
+
+    def _put_back(self):
+        """Put back those of the smallest effects, in halving blocks, while the conclusion stays changed."""
+        effects = self._effects()
+        while effects is not None and len(self.state.left_out) > 1:
+            some, trial = self.units.some(effects, self._scale, self.state.left_out), None
+            n_predicted = np.count_nonzero(np.cumsum(some.effects[::-1]) < -self._rest(self.state))
+            n = min(max(n_predicted, not self._are_many), len(some) - 1)
+            while n and not self.is_mode and (trial is None or not self._is_changed(trial)):
+                trial = yield from self._tried(np.sort(some.numbers[:-n]), some.weights[:-n].sum())
+                n = 0 if self._are_many else n // 2
+            if trial is None or not self._is_changed(trial):
+                return
+            self._accept(trial)
+            effects = None if self._are_many else self._effects()
+
+    def _accept(self, trial):
+        self.state, self.failure = trial, ""
+        self.path.append((len(trial.left_out), trial.value))
+
+    def _tried(self, left_out, weight):
+        """The state without some rows or groups, ascending, of some weight; None where it cannot be used.
+
+        Where the conclusion has changed, all rows are fitted again from there. If it stays changed, it is
+        another optimum that decides.
+        """
+        trial = self._refitted(self.base, left_out, weight)
+        yield
+        if trial is None or not self._is_changed(trial):
+            return trial
+        all_again = self._refitted(trial, self.base.left_out, 0.0)
+        yield
+        if all_again is None or not self._is_changed(all_again):
+            return None if all_again is None else trial
+        # Of two mixtures, that which has moved.
+        pairs = zip(all_again.optima, self.base.optima, strict=True)
+        gain = max((one.lower_bound - other.lower_bound for one, other in pairs), key=abs)
+        self.is_mode = gain > 0.0
+        if self.is_mode:
+            self.mode_gain = gain
+            self._accept(trial)
+        else:
+            self.failure = f"refits lead to another optimum, whose lower bound is {-gain:.2g} nats lower."
+        return None
+
+    def _refitted(self, start, left_out, weight):
+        """The state without some rows or groups, climbed to from another state; None where there is none."""
+        self.n_refits += 1
+        factors = self.units.factors(left_out)
+        try:
+            optima = [optimum.refitted(factors) for optimum in start.optima]
+            if not all(optimum.fit.converged for optimum in optima):
+                self.failure = "the refit did not converge."
+                return None
+            return _State(left_out, weight, optima, self.conclusion.value(optima))
+        except _FAILURES as error:
+            self.failure = str(error).partition(" (a)")[0]
+            return None
+
+    def _effects(self):
+        """Effects of rows at the present state; None where there are none."""
+        try:
+            return self.conclusion.effects(self.state.optima)
+        except _FAILURES as error:
+            self.failure = str(error).partition(" (a)")[0]
+            return None
+
+    def result(self):
+        """What was found: DecidingRows."""
+        base, state, threshold = self.base, self.state, self.threshold
+        some = self.units.some(self._effects_of_base, self._scale, state.left_out)
+        way = threshold - base.value
+        rows, groups = self.units.named(some.numbers)
+        return DecidingRows(
+            conclusion=self.conclusion.text,
+            threshold=threshold,
+            value=base.value,
+            found=self._is_changed(state) and not self.is_mode,
+            rows=rows,
+            groups=groups,
+            share=float(some.weights.sum() / self.units.rows.total_weight),
+            n_rows=self.units.rows.n_samples,
+            n_groups=self.units.n_groups,
+            predicted=base.value + way * float(some.effects.sum()),
+            confirmed=state.value,
+            first_order_rows=len(self.ranked) if self.ranked.are_enough else None,
+            is_mode=self.is_mode,
+            mode_gain=self.mode_gain,
+            failure="" if self._is_changed(state) else self.failure,
+            n_refits=self.n_refits,
+            path=np.array(self.path).reshape(-1, 2),
+            first_order_path=base.value + way * np.concatenate([[0.0], self.ranked.effects.cumsum()]),
+            refit=state.optima[0].as_estimator() if self.path else None,
+        )
