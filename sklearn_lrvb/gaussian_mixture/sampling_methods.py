@@ -18,6 +18,7 @@ from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.posterior_check import LEAST_DRAWS, PosteriorCheck, checked_posterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import ExactPosterior, seconds_of_exact
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.gaussian_mixture.uncertainty.groups import groups_that_count
 from sklearn_lrvb.reports import dataset, in_arviz, require_arviz
 from sklearn_lrvb.row_blocks import given_rows, require_table, row_groups
 
@@ -95,7 +96,7 @@ class SamplingMethods(FittedAttributes):
         Warns
         -----
         UserWarning
-            The chains of the exact posterior have not converged.
+            The chains have not converged; or some resamples lost a component, so that draws are fewer.
 
         See Also
         --------
@@ -176,9 +177,8 @@ class SamplingMethods(FittedAttributes):
         source.check_training_rows(rows)
         if method == "sandwich" and not are_given(groups):
             return IndependentRows(self, rows)
-        found = row_groups(given, *groups)
-        if rows.n_given != given.n_given:
-            found = found.of_rows(given.which_count())
+        along = row_groups(given, *groups).along_counted(given, rows)
+        found = groups_that_count(rows, self._uncertainty.fitted.posterior, along)
         if method == "bootstrap":
             return Bootstrap(self, rows, found, random_state)
         return Sandwich(self, rows, found)
