@@ -23,10 +23,8 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect_in_range
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import sources_of_weights
-from sklearn_lrvb.row_blocks import batches, untracked
+from sklearn_lrvb.row_blocks import added, batches, untracked
 from sklearn_lrvb.symmetric_matrices import gram_root
-
-_MOST_KEPT = 2**25  # Numbers that are kept of all groups: 256 MB.
 
 # The design effect needs the leverages of the rows. Those of more than so many rows, or of so many that their
 # solutions would take more than this number of flops, are taken from some rows that are evenly spaced.
@@ -63,17 +61,21 @@ class _SumsOfGroups:
         return _SumsOfGroups(self.n_groups, np.arange(self.n_groups), sums)
 
 
+def _summed(values, codes, n_groups):
+    """Sums of columns by group, (d, n) and int array (n,): _SumsOfGroups."""
+    order = np.argsort(codes, kind="stable")
+    groups, first = np.unique(codes[order], return_index=True)
+    return _SumsOfGroups(n_groups, groups, np.add.reduceat(values[:, order], first, axis=1).T)
+
+
 def _sums_of_block(frames, place, block, codes):
     """`_SumsOfGroups` of the groups in a slice, over the rows of a block; None where it has none of them."""
     n_groups, size = place.stop - place.start, frames.posterior.structure.n_coefficients
     total, inside = None, np.flatnonzero((codes >= place.start) & (codes < place.stop))
     for batch in batches(len(inside), 8 * size):
-        some = inside[batch]
-        part, order = block.selected(some), np.argsort(codes[some], kind="stable")
-        groups, first = np.unique(codes[some[order]], return_index=True)
-        values = part.weighted(sources_of_weights(frames, part))[:, order]
-        sums = _SumsOfGroups(n_groups, groups - place.start, np.add.reduceat(values, first, axis=1).T)
-        total = sums if total is None else total + sums
+        part = block.selected(inside[batch])
+        values = part.weighted(sources_of_weights(frames, part))
+        total = added(total, _summed(values, codes[inside[batch]] - place.start, n_groups))
     return total
 
 
@@ -123,7 +125,7 @@ class SamplingVariation:
     Parameters
     ----------
     coordinates : int array (c,), ascending
-    root : (m, c), Y with Y' Y = V
+    root : (m, c), Y with Y' Y = V, of no more rows than columns
     weights : (G,), how often the rows of every group count together
     n_strata : int
     design_effect : float, the sum of the groups' leverages relative to that of their rows
@@ -147,8 +149,7 @@ class SamplingVariation:
 
     def correlated(self, normals):
         """Draws with covariance V from standard normal columns: (c, n) -> (c, n)."""
-        root = self._root if len(self._root) <= len(normals) else gram_root(self._root.T @ self._root)
-        return root.T @ normals[: len(root)]
+        return self._root.T @ normals[: len(self._root)]
 
 
 def groups_that_count(rows, posterior, groups):
@@ -166,16 +167,16 @@ def groups_that_count(rows, posterior, groups):
         There are fewer than two of them, in a stratum or with rows in a component.
     """
     of_block = functools.partial(_counts_of_block, OwnFrames(posterior), len(groups))
-    counts = rows.total(of_block, along=groups.codes)
+    counts = rows.total(of_block, along=groups.codes).of_all()
     chosen = groups.chosen(counts.sum(axis=1) > 0)
     _refuse_components_of_one_group(counts, groups.names)
     return chosen
 
 
 def _counts_of_block(frames, n_groups, block, codes):
-    """Expected rows of every group in every component, as far as they are in a block: (G, K)."""
-    weighted = block.weighted(expect_in_range(frames, block).responsibilities)
-    return np.stack([np.bincount(codes, of_one, n_groups) for of_one in weighted], axis=1)
+    """Expected rows of every group in every component, as far as they are in a block: _SumsOfGroups."""
+    responsibilities = expect_in_range(frames, block).responsibilities
+    return _summed(block.weighted(responsibilities), codes, n_groups)
 
 
 def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked):
@@ -197,7 +198,7 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
     factors, n_components = groups.factors(), uncertainty.fitted.posterior.n_components
     weights, leverage, size = np.empty(len(groups)), 0.0, len(coordinates)
     total = np.zeros((groups.n_strata, size))
-    has_few = len(groups) * size <= _MOST_KEPT  # Then all responses are kept, and else their products.
+    has_few = len(groups) <= size  # Then all responses are kept, and else their products, which are smaller.
     kept, gram = [], np.zeros((0, 0) if has_few else (size, size))
     for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
         with uncertainty.source.threads():
