@@ -1,5 +1,6 @@
 """Rows that belong together: the groups, and the strata of a survey, that users pass with their rows."""
 
+import contextlib
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -163,7 +164,19 @@ def _coded(labels, rows, name):
             f"{name} has {len(labels)} labels, but X has {rows.n_given} rows. Where X is left out, these are "
             "the rows of the fit that have a weight and a value: pass X, and sample_weight if it had one."
         )
-    return np.unique(labels, return_inverse=True)
+    with _sorting(name):
+        return np.unique(labels, return_inverse=True)
+
+
+@contextlib.contextmanager
+def _sorting(name):
+    """Context in which labels are sorted, which those of some types cannot be together."""
+    try:
+        yield
+    except TypeError as error:
+        raise ValueError(
+            f"{name} has labels of several types, which cannot be sorted ({error}): use one."
+        ) from error
 
 
 def _checked_labels(labels, name, where=""):
@@ -180,9 +193,6 @@ def _checked_labels(labels, name, where=""):
             f"{name} has {np.count_nonzero(is_missing)} missing labels{where}, the first at row "
             f"{int(np.argmax(is_missing))}. Drop these rows, or give every one a label of its own."
         )
-    is_text = {isinstance(label, str) for label in labels.tolist()} if labels.dtype.kind == "O" else {True}
-    if len(is_text) > 1:
-        raise ValueError(f"{name} has labels of several types, words and others: use one.")
     return labels
 
 
@@ -213,7 +223,8 @@ def _coded_on_dask(labels, rows, name):
         )
     check = functools.partial(_checked_labels, name=name, where=" in a chunk")
     labels = labels.map_blocks(check, dtype=labels.dtype, meta=np.empty(0, labels.dtype))
-    names = da.unique(labels).compute()
+    with _sorting(name):
+        names = da.unique(labels).compute()
     codes = labels.map_blocks(_places, names, dtype=np.intp, meta=np.empty(0, np.intp))
     return names, codes
 

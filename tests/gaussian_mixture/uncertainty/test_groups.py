@@ -1,6 +1,7 @@
 """Rows that belong together: what is said of groups, against sums over their rows, refits, other packages."""
 
 import copy
+import datetime
 import json
 import pickle
 from pathlib import Path
@@ -446,7 +447,8 @@ def test_resamples_that_lose_a_component_are_left_out():
         ({"groups": np.where(np.arange(240) == 7, np.nan, 1.0)}, "1 missing labels, the first at row 7"),
         ({"groups": [None, *NAMES[1:]]}, "1 missing labels, the first at row 0"),
         ({"groups": pd.Series(NAMES).where(NAMES > "patient 20")}, "missing labels"),
-        ({"groups": np.array([3, *NAMES[1:]], dtype=object)}, "labels of several types, words and others"),
+        ({"groups": np.array([3, *NAMES[1:]], dtype=object)}, "groups has labels of several types"),
+        ({"groups": [datetime.date(2026, 1, 1), *range(239)]}, "groups has labels of several types"),
         ({"groups": np.ones((240, 2))}, r"one label for every row, but has the shape \(240, 2\)"),
         ({"groups": NAMES, "strata": np.arange(240) // 2}, "Group patient [0-9]* lies in several strata"),
         (
@@ -510,6 +512,9 @@ def test_labels_on_dask():
         np.testing.assert_allclose(found, expected, rtol=1e-10)
         with pytest.raises(ValueError, match="groups has 1 missing labels in a chunk, the first at row 20"):
             estimator.leverage(rows, dd.from_pandas(groups.mask(labels.index == 100), npartitions=3))
+    mixed = labels.where(labels.index < 80, labels.astype(str))  # words in all chunks but one
+    with pytest.raises(ValueError, match="groups has labels of several types"):
+        estimator.leverage(rows, da.from_array(mixed.to_numpy(dtype=object), chunks=80))
     fewer = dd.from_pandas(labels, npartitions=3)
     with pytest.raises(ValueError, match="what runs along X, such as init_params or groups, has 77"):
         estimator.leverage(rows, fewer[fewer != 5])
