@@ -135,7 +135,7 @@ class SamplingVariation:
         self._coordinates, self._root = coordinates, root
         self.n_groups, self.design_effect = len(weights), design_effect
         self.degrees_of_freedom = self.n_groups - n_strata
-        # So many groups of equal weight would leave the total weight as uncertain.
+        # Kish's effective number: as many groups of equal weight would tell a mean as well.
         self.n_effective = weights.sum() ** 2 / np.square(weights).sum()
 
     def covariance_root(self, coordinates):
