@@ -159,7 +159,7 @@ class InfluenceMethods(FittedAttributes):
         return self._tracked("influence", question)
 
     def _of_groups(self, method, function, X, sample_weight, groups):
-        """``function(rows, uncertainty, groups=..., tracked=...)`` of rows that count, under a method's name."""
+        """``function(rows, uncertainty, groups=..., tracked=...)`` of rows that count, under a name."""
         if groups is None:
             raise ValueError("sample_weight goes with groups, whose rows it weights: pass groups.")
         uncertainty = self._uncertainty
