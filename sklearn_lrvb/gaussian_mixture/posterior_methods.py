@@ -325,8 +325,8 @@ class PosteriorMethods(SamplingMethods):
             Seed of these; None takes draws of the posterior that were made before, if there are any.
 
         groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels that say which rows belong together, such as the visits of a patient: at least two
-            groups, better fifty. (Guide "My rows belong together".)
+            Labels that say which rows belong together, such as patients: at least two, better fifty. (Guide
+            "My rows belong together".) Without, weights count copies: of a survey pass ``range(len(X))``.
 
         strata, strata_sizes : default=None
             Labels of the strata of a survey by row, and a mapping from them to numbers of groups in the

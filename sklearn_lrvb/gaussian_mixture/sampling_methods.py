@@ -33,7 +33,6 @@ _MOST_SECONDS, _MOST_PARAMETERS = 60.0, 9000
 
 OF_SAMPLES = "sandwich", "bootstrap"  # Methods that are about the variation from sample to sample.
 
-
 # The groups, strata and sizes of strata that a user has not passed.
 NO_GROUPS = (None, None, None)
 
@@ -164,21 +163,16 @@ class SamplingMethods(FittedAttributes):
                 f"method={method!r} takes rows as independent, and groups say that they are not: use "
                 "method='sandwich' (the default with groups) or method='bootstrap', or leave groups out."
             )
-        source = self._uncertainty.source
-        if X is None and sample_weight is not None:
-            raise ValueError("sample_weight goes with X: pass the training rows too.")
-        given = (
-            source.training_rows()
-            if X is None
-            else given_rows(self, X, sample_weight, self._uncertainty.fitted.origin)
-        )
+        source, fitted = self._uncertainty.source, self._uncertainty.fitted
+        given = self._given_again(X, sample_weight, fitted)
+        given = source.training_rows() if given is None else given
         require_rows(given, "sandwich" if method == "auto" else method)
         rows = given.counted()
         source.check_training_rows(rows)
         if method == "sandwich" and not are_given(groups):
             return IndependentRows(self, rows)
         along = row_groups(given, *groups).along_counted(given, rows)
-        found = groups_that_count(rows, self._uncertainty.fitted.posterior, along)
+        found = groups_that_count(rows, fitted.posterior, along)
         if method == "bootstrap":
             return Bootstrap(self, rows, found, random_state)
         return Sandwich(self, rows, found)
