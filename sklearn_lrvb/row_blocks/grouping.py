@@ -225,12 +225,14 @@ def _coded_on_dask(labels, rows, name):
     labels = labels.map_blocks(check, dtype=labels.dtype, meta=np.empty(0, labels.dtype))
     with _sorting(name):
         names = da.unique(labels).compute()
-    codes = labels.map_blocks(_places, names, dtype=np.intp, meta=np.empty(0, np.intp))
-    return names, codes
+    dtype = np.min_scalar_type(len(names))
+    codes = labels.map_blocks(_places, names, dtype, dtype=dtype, meta=np.empty(0, dtype))
+    # A few bytes a row: labels are read twice, and not anew for every pass and every refit of the bootstrap.
+    return names, codes.persist()
 
 
-def _places(labels, names):
-    return np.searchsorted(names, labels)
+def _places(labels, names, dtype):
+    return np.searchsorted(names, labels).astype(dtype)
 
 
 def _strata_of_groups(names, codes, stratum_names, by_row):

@@ -512,6 +512,15 @@ def test_labels_on_dask():
         np.testing.assert_allclose(found, expected, rtol=1e-10)
         with pytest.raises(ValueError, match="groups has 1 missing labels in a chunk, the first at row 20"):
             estimator.leverage(rows, dd.from_pandas(groups.mask(labels.index == 100), npartitions=3))
+    n_read = []
+
+    def read(chunk):
+        n_read.append(len(chunk))
+        return chunk
+
+    once = da.from_array(labels.to_numpy(), chunks=80).map_blocks(read, dtype=int, meta=np.empty(0, int))
+    estimator.sample_posterior(3, random_state=0, method="bootstrap", X=rows, groups=once)
+    assert n_read == 2 * [80, 80, 80]
     mixed = labels.where(labels.index < 80, labels.astype(str))  # words in all chunks but one
     with pytest.raises(ValueError, match="groups has labels of several types"):
         estimator.leverage(rows, da.from_array(mixed.to_numpy(dtype=object), chunks=80))
