@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
+from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.arguments import checked_number
 from sklearn_lrvb.gaussian_mixture.fitting.refit import refitted
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
@@ -28,6 +29,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets, covariance, joint_coordinates, variance
 
 _FEW_GROUPS = 50  # So many of equal weight, below which error bars of a sandwich are doubtful.
+_LEAST_FREEDOM = 3  # Degrees of freedom from which on Student's t has a variance.
 _N_RESAMPLES = 200  # Of the bootstrap: sds are then known to 5 %.
 
 
@@ -169,11 +171,14 @@ class Sandwich(Answer):
 
     @property
     def note(self):
-        variation, effect = self._last, np.sqrt(self._last.design_effect)
-        note = (
-            f"Sandwich by {variation.n_groups} groups: design effect {variation.design_effect:.2g}, so that "
-            f"error bars are about {effect:.2g} times those of independent rows."
+        variation, effect = self._last, self._last.design_effect
+        # Strata and their sizes make error bars smaller, and have no part in the design effect.
+        meaning = (
+            f"so that error bars are about {np.sqrt(effect):.2g} times those of independent rows"
+            if self.groups.is_plain
+            else "which leaves out what strata and their sizes do"
         )
+        note = f"Sandwich by {variation.n_groups} groups: design effect {effect:.2g}, {meaning}."
         if variation.n_effective >= _FEW_GROUPS:
             return note
         few = "" if variation.n_groups < _FEW_GROUPS else f"worth {variation.n_effective:.0f} of equal size, "
@@ -201,10 +206,16 @@ class Sandwich(Answer):
     def parameters(self, n_draws, random_state):
         """Draws whose coefficients have Student's t, so that their quantiles are the ends of intervals."""
         fitted, source = self.uncertainty.fitted, self.uncertainty.source
+        freedom = len(self.groups) - self.groups.n_strata
+        if freedom < _LEAST_FREEDOM:
+            raise ValueError(
+                f"{len(self.groups)} groups, less one for every stratum, leave {freedom} degree(s) of "
+                f"freedom, and draws by Student's t have a variance from {_LEAST_FREEDOM} on. (a) "
+                "Ask for intervals: posterior_summary. (b) method='bootstrap' draws by refits."
+            )
         variation = self._variation(np.arange(source.size))
         copula = PosteriorCopula(self.uncertainty.targets, variation, with_excess=False)
         normals = random_state.standard_normal((n_draws, copula.n_normals))
-        freedom = variation.degrees_of_freedom
         normals *= np.sqrt(freedom / random_state.chisquare(freedom, n_draws))[:, None]
         responses = copula.responses(normals)
         draws, structure = copula.draws(responses), fitted.structure
@@ -268,7 +279,7 @@ class Bootstrap(Answer):
         return {name: np.stack([of[name].flat_value() for of in refits]) for name in targets}
 
     def covariance(self, targets, n_draws):
-        values = self._values(dict.fromkeys(targets), n_draws)
+        values = self._values(targets, n_draws)
         return np.atleast_2d(np.cov(np.concatenate([values[name] for name in targets], axis=1).T))
 
     def margins_of(self, targets, n_draws):
@@ -278,6 +289,8 @@ class Bootstrap(Answer):
     def parameters(self, n_draws, random_state):
         fitted = self.uncertainty.fitted
         draws = [draws_at(fitted.posterior, refit) for refit in self._refits(n_draws)]
+        if len(draws) < n_draws:
+            warn_caller(self.note)
         return DrawnParameters(fitted.posterior, fitted.origin, ParameterDraws.concatenated(draws))
 
 

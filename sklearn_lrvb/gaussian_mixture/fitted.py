@@ -424,11 +424,16 @@ class FittedAttributes(CallbackMethods):
         uncertainty = self._uncertainty
         return self._tracked(method, lambda tracked: uncertainty.of_rows(rows, function, shape, tracked))
 
-    def _training_rows(self, X, sample_weight, fitted):
-        """Training rows that a user may pass again, without those of weight zero; None where X is None."""
+    def _given_again(self, X, sample_weight, fitted):
+        """Training rows that a user may pass again; None where X is None."""
         if X is None and sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass the training rows too.")
-        return None if X is None else given_rows(self, X, sample_weight, fitted.origin).counted()
+        return None if X is None else given_rows(self, X, sample_weight, fitted.origin)
+
+    def _training_rows(self, X, sample_weight, fitted):
+        """The same, without those of weight zero."""
+        given = self._given_again(X, sample_weight, fitted)
+        return None if given is None else given.counted()
 
 
 def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Value]:

@@ -171,15 +171,13 @@ class InfluenceMethods(FittedAttributes):
         return self._tracked("influence", question)
 
     def _of_groups(self, method, function, X, sample_weight, groups):
-        """``function(rows, uncertainty, groups=..., tracked=...)`` of groups of rows, with their names."""
+        """``function(rows, uncertainty, groups=..., tracked=...)`` of rows that count, under a name."""
         if groups is None:
             raise ValueError("sample_weight goes with groups, whose rows it weights: pass groups.")
         uncertainty = self._uncertainty
         given = given_rows(self, X, sample_weight, uncertainty.fitted.origin)
-        found = row_groups(given, groups)
         rows = given.counted()
-        if rows.n_given != given.n_given:
-            found = found.of_rows(given.which_count())
+        found = row_groups(given, groups).along_counted(given, rows)
         return self._tracked(
             method, lambda tracked: function(rows, uncertainty, groups=found, tracked=tracked)
         )
@@ -319,6 +317,10 @@ class InfluenceMethods(FittedAttributes):
                 "scores without each row."
             )
         left_out = None if groups is None else row_groups(rows, groups)
+        if left_out is not None and len(left_out) == 1:
+            raise ValueError(
+                "All rows of X are of one group, and nothing is left without it: pass more groups."
+            )
         counted = rows.counted()
 
         def question(tracked):
@@ -572,7 +574,7 @@ def _without_groups(rows, counted, groups, uncertainty, tracked):
         for number, (index, group) in enumerate(tracked(groups.each(rows), len(groups))):
             scores[index], changes[number] = scores_without_group(group, posterior, information)
     far, is_rough = _worth_refits(changes, rows.n_samples), changes > ROUGH
-    along = groups.of_rows(rows.which_count()) if rows.is_in_memory else groups
+    along = groups.along_counted(rows, counted)
     for number in tracked(far, far.size):
         others, index = counted.reweighted(along.codes != number), np.flatnonzero(groups.codes == number)
         with contextlib.suppress(DegenerateComponentError):

@@ -325,8 +325,8 @@ class PosteriorMethods(SamplingMethods):
             Seed of these; None takes draws of the posterior that were made before, if there are any.
 
         groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels that say which rows belong together, such as the visits of a patient: at least two
-            groups, better fifty. (Guide "My rows belong together".)
+            Labels that say which rows belong together, such as patients: at least two, better fifty. (Guide
+            "My rows belong together".) Without, weights count copies: of a survey pass ``range(len(X))``.
 
         strata, strata_sizes : default=None
             Labels of the strata of a survey by row, and a mapping from them to numbers of groups in the
@@ -409,8 +409,8 @@ class PosteriorMethods(SamplingMethods):
             Linear response, the exact posterior, or the first where it is good, as in
             :meth:`sample_posterior`. With `groups` 'sandwich' or 'bootstrap', as in
             :meth:`get_posterior_covariance`: sds and intervals are then those of the estimates from one
-            sample of groups to another, and intervals are by Student's t with one degree of freedom less than
-            groups.
+            sample of groups to another, and intervals are by Student's t, with as many degrees of freedom as
+            groups, less one for every stratum.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.

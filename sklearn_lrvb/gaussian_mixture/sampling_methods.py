@@ -18,6 +18,7 @@ from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.posterior_check import LEAST_DRAWS, PosteriorCheck, checked_posterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import ExactPosterior, seconds_of_exact
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.gaussian_mixture.uncertainty.groups import groups_that_count
 from sklearn_lrvb.reports import dataset, in_arviz, require_arviz
 from sklearn_lrvb.row_blocks import given_rows, require_table, row_groups
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _MOST_SECONDS, _MOST_PARAMETERS = 60.0, 9000
 
 OF_SAMPLES = "sandwich", "bootstrap"  # Methods that are about the variation from sample to sample.
-
 
 # The groups, strata and sizes of strata that a user has not passed.
 NO_GROUPS = (None, None, None)
@@ -95,7 +95,7 @@ class SamplingMethods(FittedAttributes):
         Warns
         -----
         UserWarning
-            The chains of the exact posterior have not converged.
+            The chains have not converged; or some resamples lost a component, so that draws are fewer.
 
         See Also
         --------
@@ -163,22 +163,16 @@ class SamplingMethods(FittedAttributes):
                 f"method={method!r} takes rows as independent, and groups say that they are not: use "
                 "method='sandwich' (the default with groups) or method='bootstrap', or leave groups out."
             )
-        source = self._uncertainty.source
-        if X is None and sample_weight is not None:
-            raise ValueError("sample_weight goes with X: pass the training rows too.")
-        given = (
-            source.training_rows()
-            if X is None
-            else given_rows(self, X, sample_weight, self._uncertainty.fitted.origin)
-        )
+        source, fitted = self._uncertainty.source, self._uncertainty.fitted
+        given = self._given_again(X, sample_weight, fitted)
+        given = source.training_rows() if given is None else given
         require_rows(given, "sandwich" if method == "auto" else method)
         rows = given.counted()
         source.check_training_rows(rows)
         if method == "sandwich" and not are_given(groups):
             return IndependentRows(self, rows)
-        found = row_groups(given, *groups)
-        if rows.n_given != given.n_given:
-            found = found.of_rows(given.which_count())
+        along = row_groups(given, *groups).along_counted(given, rows)
+        found = groups_that_count(rows, fitted.posterior, along)
         if method == "bootstrap":
             return Bootstrap(self, rows, found, random_state)
         return Sandwich(self, rows, found)

@@ -243,7 +243,8 @@ class DaskRows(PartedRows):
         if along is not None:
             if isinstance(along, da.Array):
                 if not np.isnan(along.shape[0]):
-                    along = along.rechunk((tuple(self.survey.lengths.tolist()), -1))
+                    lengths = tuple(self.survey.lengths.tolist())
+                    along = along.rechunk((lengths, *[-1] * (along.ndim - 1)))
                 graph.include(_tasks_of(along))
                 keys = _keys_of_chunks(along)
             else:

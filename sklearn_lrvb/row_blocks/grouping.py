@@ -1,8 +1,9 @@
 """Rows that belong together: the groups, and the strata of a survey, that users pass with their rows."""
 
+import contextlib
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -21,14 +22,14 @@ class RowGroups:
     names : array (G,), what the user calls the groups, ascending
     codes : int array (n_given,) or Dask array, the place of every row's group among the names
     strata : int array (G,), the number of every group's stratum
-    sampled : float array (H,), the share of every stratum's groups that was sampled; 0 where it is not known
+    sizes : float array (H,), the number of groups in the population of every stratum; inf where unknown
     stratum_names : sequence of str, to name strata in messages
     """
 
     names: np.ndarray
     codes: Any
     strata: np.ndarray
-    sampled: np.ndarray
+    sizes: np.ndarray
     stratum_names: tuple = ("",)
 
     def __len__(self):
@@ -36,39 +37,30 @@ class RowGroups:
 
     @property
     def n_strata(self):
-        return len(self.sampled)
+        return len(self.sizes)
 
-    def factors(self, counted):
-        """Factors of the sums of squares over the groups of every stratum, (1 - n/N) n/(n - 1): (H,).
+    @property
+    def is_plain(self):
+        """Whether there is one stratum, of unknown size."""
+        return self.n_strata == 1 and bool(np.isinf(self.sizes[0]))
 
-        Parameters
-        ----------
-        counted : bool array (G,), which groups have rows that count
+    def _numbers(self):
+        """The number of groups in every stratum, (H,)."""
+        return np.bincount(self.strata, minlength=self.n_strata)
 
-        Raises
-        ------
-        ValueError
-            A stratum has fewer than two of these.
-        """
-        n_groups = np.bincount(self.strata[counted], minlength=self.n_strata)
-        if n_groups.min() < 2:
-            lonely = int(n_groups.argmin())
-            where = f"Stratum {self.stratum_names[lonely]}" if self.n_strata > 1 else "X"
-            raise ValueError(
-                f"{where} has {n_groups[lonely]} group(s) with rows that count, and error bars need the "
-                "differences between groups: at least two, better fifty in all. (a) Join similar strata. (b) "
-                "Use smaller groups, if their rows are independent."
-            )
-        return (1.0 - self.sampled) * n_groups / (n_groups - 1.0)
+    def factors(self):
+        """Factors of the sums of squares over the groups of every stratum, (1 - n/N) n/(n - 1): (H,)."""
+        n_groups = self._numbers()
+        return (1.0 - n_groups / self.sizes) * n_groups / (n_groups - 1.0)
 
     def resampled(self, random_state):
         """How often every row counts if groups are drawn anew, (n_given,) or Dask array (`Bootstrap`)."""
         times = np.empty(len(self))
-        for stratum, sampled in enumerate(self.sampled):
+        for stratum, size in enumerate(self.sizes):
             own = np.flatnonzero(self.strata == stratum)
             drawn = random_state.randint(len(own), size=len(own) - 1)
             factors = np.bincount(drawn, minlength=len(own)) * (len(own) / (len(own) - 1.0))
-            share = np.sqrt(1.0 - sampled)
+            share = np.sqrt(1.0 - len(own) / size)
             times[own] = 1.0 - share + share * factors
         return self.along(times)
 
@@ -78,9 +70,38 @@ class RowGroups:
             return values[self.codes]
         return self.codes.map_blocks(functools.partial(np.take, values), dtype=values.dtype)
 
-    def of_rows(self, kept):
-        """The same groups along some of the rows, bool array (n_given,) of rows in memory."""
-        return RowGroups(self.names, self.codes[kept], self.strata, self.sampled, self.stratum_names)
+    def along_counted(self, given, counted):
+        """The same groups along the rows that count, where others are no part of these: RowGroups.
+
+        Parameters
+        ----------
+        given, counted : Rows, all that were given, and those of them that count
+        """
+        if counted.n_given == given.n_given:
+            return self
+        return replace(self, codes=self.codes[given.which_count()])
+
+    def chosen(self, kept):
+        """Some of the groups, bool array (G,), at least two in a stratum: RowGroups.
+
+        Raises
+        ------
+        ValueError
+            A stratum has fewer than two of these.
+        """
+        # Rows of other groups get any place: they are rows that do not count.
+        codes = self.codes if kept.all() else self.along(np.cumsum(kept) - 1)
+        chosen = replace(self, names=self.names[kept], codes=codes, strata=self.strata[kept])
+        n_groups = chosen._numbers()
+        if n_groups.min() < 2:
+            lonely = int(n_groups.argmin())
+            where = f"Stratum {self.stratum_names[lonely]}" if self.n_strata > 1 else "X"
+            raise ValueError(
+                f"{where} has {n_groups[lonely]} group(s) with rows that count, and error bars need the "
+                "differences between groups: at least two, better fifty in all. (a) Join similar strata. (b) "
+                "Use smaller groups, if their rows are independent."
+            )
+        return chosen
 
     def each(self, rows):
         """Yield every group's rows: their numbers, ascending int array, and `ArrayRows` with their weights.
@@ -116,8 +137,8 @@ def row_groups(rows, groups=None, strata=None, strata_sizes=None):
     Raises
     ------
     ValueError
-        On a wrong number of labels, missing ones, one group in all or in a stratum, a group in several
-        strata, or sizes that are no numbers of groups.
+        On a wrong number of labels, missing ones, a group in several strata, or sizes that are no numbers of
+        groups.
     """
     if groups is None:
         names, codes = np.arange(rows.n_given), np.arange(rows.n_given)
@@ -129,10 +150,8 @@ def row_groups(rows, groups=None, strata=None, strata_sizes=None):
         stratum_names, by_row = _coded(strata, rows, "strata")
         of_groups = _strata_of_groups(names, codes, stratum_names, by_row)
     n_groups = np.bincount(of_groups, minlength=len(stratum_names))
-    sampled = _sampled_shares(strata_sizes, stratum_names, n_groups, strata is None)
-    found = RowGroups(names, codes, of_groups, sampled, tuple(stratum_names))
-    found.factors(np.ones(len(names), dtype=bool))  # They raise an error where there are too few groups.
-    return found
+    sizes = _checked_sizes(strata_sizes, stratum_names, n_groups, strata is None)
+    return RowGroups(names, codes, of_groups, sizes, tuple(stratum_names))
 
 
 def _coded(labels, rows, name):
@@ -141,17 +160,27 @@ def _coded(labels, rows, name):
         return _coded_on_dask(labels, rows, name)
     labels = _checked_labels(labels.compute() if is_dask(labels) else labels, name)
     if len(labels) != rows.n_given:
-        raise ValueError(f"{name} has {len(labels)} labels, but X has {rows.n_given} rows.")
-    return np.unique(labels, return_inverse=True)
+        raise ValueError(
+            f"{name} has {len(labels)} labels, but X has {rows.n_given} rows. Where X is left out, these are "
+            "the rows of the fit that have a weight and a value: pass X, and sample_weight if it had one."
+        )
+    with _sorting(name):
+        return np.unique(labels, return_inverse=True)
 
 
-def _checked_labels(labels, name, start=0):
-    """Labels as an array of one dimension, none of them missing.
+@contextlib.contextmanager
+def _sorting(name):
+    """Context in which labels are sorted, which those of some types cannot be together."""
+    try:
+        yield
+    except TypeError as error:
+        raise ValueError(
+            f"{name} has labels of several types, which cannot be sorted ({error}): use one."
+        ) from error
 
-    Parameters
-    ----------
-    start : int, the number of the first row, for messages
-    """
+
+def _checked_labels(labels, name, where=""):
+    """Labels as an array of one dimension, none of them missing; of a chunk, ``where`` names it."""
     is_masked = np.ma.getmaskarray(labels) if isinstance(labels, np.ma.MaskedArray) else False
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -160,14 +189,10 @@ def _checked_labels(labels, name, start=0):
         raise ValueError(f"{name} must have one label for every row, but has the shape {labels.shape}.")
     is_missing = is_masked | _are_missing(labels)
     if np.any(is_missing):
-        first = start + int(np.argmax(is_missing))
         raise ValueError(
-            f"{name} has {np.count_nonzero(is_missing)} missing labels, the first at row {first}. Drop these "
-            "rows, or give every one a group of its own."
+            f"{name} has {np.count_nonzero(is_missing)} missing labels{where}, the first at row "
+            f"{int(np.argmax(is_missing))}. Drop these rows, or give every one a label of its own."
         )
-    is_text = {isinstance(label, str) for label in labels.tolist()} if labels.dtype.kind == "O" else {True}
-    if len(is_text) > 1:
-        raise ValueError(f"{name} has labels of several types, words and others: use one.")
     return labels
 
 
@@ -185,7 +210,7 @@ def _coded_on_dask(labels, rows, name):
     import dask.array as da
 
     if hasattr(labels, "to_dask_array"):
-        is_number = getattr(labels.dtype, "kind", "O") in "biufmM"
+        is_number = isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "biufmM"
         labels = (labels if is_number else labels.astype(object)).to_dask_array()
     n_chunks = len(rows.survey.lengths)
     is_known = labels.ndim == 1 and not np.isnan(labels.shape[0])
@@ -196,15 +221,18 @@ def _coded_on_dask(labels, rows, name):
             f"{name} has the shape {labels.shape} in {labels.numblocks} chunks, but X has {rows.n_given} "
             f"rows in {n_chunks}: both must have the same rows in the same partitions."
         )
-    check = functools.partial(_checked_labels, name=name)
+    check = functools.partial(_checked_labels, name=name, where=" in a chunk")
     labels = labels.map_blocks(check, dtype=labels.dtype, meta=np.empty(0, labels.dtype))
-    names = da.unique(labels).compute()
-    codes = labels.map_blocks(_places, names, dtype=np.intp, meta=np.empty(0, np.intp))
-    return names, codes
+    with _sorting(name):
+        names = da.unique(labels).compute()
+    dtype = np.min_scalar_type(len(names))
+    codes = labels.map_blocks(_places, names, dtype, dtype=dtype, meta=np.empty(0, dtype))
+    # A few bytes a row: labels are read twice, and not anew for every pass and every refit of the bootstrap.
+    return names, codes.persist()
 
 
-def _places(labels, names):
-    return np.searchsorted(names, labels)
+def _places(labels, names, dtype):
+    return np.searchsorted(names, labels).astype(dtype)
 
 
 def _strata_of_groups(names, codes, stratum_names, by_row):
@@ -224,27 +252,25 @@ def _strata_of_groups(names, codes, stratum_names, by_row):
     return of_groups
 
 
-def _sampled_shares(sizes, stratum_names, n_groups, has_one):
-    """Share of the groups of every stratum in the population that was sampled, (H,); zero where unknown."""
+def _checked_sizes(sizes, stratum_names, n_groups, has_one):
+    """The number of groups in the population of every stratum, (H,); inf where unknown."""
     if sizes is None:
-        return np.zeros(len(n_groups))
-    if has_one and isinstance(sizes, Real):
-        sizes = {stratum_names[0]: sizes}
-    if not isinstance(sizes, Mapping):
+        return np.full(len(n_groups), np.inf)
+    if isinstance(sizes, Mapping) == has_one or not isinstance(sizes, (Mapping, Real)):
         raise ValueError(
             "strata_sizes must map every stratum to its number of groups in the population, or be one number "
             f"where there are no strata; got {sizes!r}."
         )
+    if has_one:
+        sizes = {stratum_names[0]: sizes}
     absent = [name for name in stratum_names if name not in sizes]
     if absent:
         raise ValueError(f"strata_sizes has no size of stratum {absent[0]}.")
-    shares = np.empty(len(n_groups))
-    for number, (name, n) in enumerate(zip(stratum_names, n_groups, strict=True)):
-        size = sizes[name]
-        if not isinstance(size, Real) or not size >= n:
+    for name, n in zip(stratum_names, n_groups, strict=True):
+        if not isinstance(sizes[name], Real) or not sizes[name] >= n:
+            where = "the population" if has_one else f"stratum {name}"
             raise ValueError(
-                f"strata_sizes says that stratum {name} has {size!r} groups in the population, but {n} are "
-                "here. Pass the number of groups, not of rows."
+                f"strata_sizes says that {where} has {sizes[name]!r} groups, but {n} are here. Pass the "
+                "number of groups, not of rows."
             )
-        shares[number] = n / size
-    return shares
+    return np.array([sizes[name] for name in stratum_names], dtype=np.float64)

@@ -240,8 +240,8 @@ def _total_of_part(function, origin, n_jobs, workload, part, along=None):
     if along is not None and along.shape[0] != rows.n_samples:  # It runs along rows that do not count, too.
         if along.shape[0] != len(part.X):
             raise ValueError(
-                f"In {part.name}, X has {len(part.X)} rows, but init_params has {along.shape[0]}: both must "
-                "be partitioned in the same way."
+                f"In {part.name}, X has {len(part.X)} rows, but what runs along X, such as init_params or "
+                f"groups, has {along.shape[0]}: both must be partitioned in the same way."
             )
         along = along[part.counted()[0]]
     return rows.total(function, workload, along)

@@ -200,6 +200,11 @@ def beta_size(a, b, logit_variance):
     return np.exp(log_size)
 
 
+# Least standard deviation of a logit or of a precision in its own frame. Posteriors have larger ones;
+# estimates have none where all groups are alike, or where all groups of the population are here.
+_LEAST_DEVIATION = 1e-8
+
+
 class PosteriorCopula:
     """The distribution of weights, means and precisions that linear response describes.
 
@@ -273,7 +278,8 @@ class PosteriorCopula:
         """Standard deviations of the logits by linear response, one for every break of the stick."""
         root = self._information.covariance_root(self.targets["weights"].coordinates())
         explained = np.square(root @ self.logit_jacobian).sum(axis=0)
-        return np.sqrt(explained + np.square(self.logit_excess_root).sum(axis=0))
+        deviations = np.sqrt(explained + np.square(self.logit_excess_root).sum(axis=0))
+        return np.maximum(deviations, _LEAST_DEVIATION)
 
     @cached_property
     def beta_parameters(self):
@@ -289,6 +295,7 @@ class PosteriorCopula:
         """`RandomFactors` of the precisions, by their standard deviations in their own frames."""
         structure, variances = self._structure, self.targets["covariances"]
         deviations = self._information.deviations[self.targets["precisions"].coordinates()]
+        deviations = np.maximum(deviations, _LEAST_DEVIATION)
         deviations = deviations.reshape(structure.n_groups, structure.n_quadratic)
         of_features = variances.on_diagonal()
         relative = np.sqrt(variance(variances, self._information)[of_features])

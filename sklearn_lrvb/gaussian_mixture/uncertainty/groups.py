@@ -20,12 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect_in_range
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import sources_of_weights
-from sklearn_lrvb.row_blocks import batches, untracked
+from sklearn_lrvb.row_blocks import added, batches, untracked
 from sklearn_lrvb.symmetric_matrices import gram_root
-
-_MOST_KEPT = 2**25  # Numbers that are kept of all groups: 256 MB.
 
 # The design effect needs the leverages of the rows. Those of more than so many rows, or of so many that their
 # solutions would take more than this number of flops, are taken from some rows that are evenly spaced.
@@ -62,17 +61,21 @@ class _SumsOfGroups:
         return _SumsOfGroups(self.n_groups, np.arange(self.n_groups), sums)
 
 
+def _summed(values, codes, n_groups):
+    """Sums of columns by group, (d, n) and int array (n,): _SumsOfGroups."""
+    order = np.argsort(codes, kind="stable")
+    groups, first = np.unique(codes[order], return_index=True)
+    return _SumsOfGroups(n_groups, groups, np.add.reduceat(values[:, order], first, axis=1).T)
+
+
 def _sums_of_block(frames, place, block, codes):
     """`_SumsOfGroups` of the groups in a slice, over the rows of a block; None where it has none of them."""
     n_groups, size = place.stop - place.start, frames.posterior.structure.n_coefficients
     total, inside = None, np.flatnonzero((codes >= place.start) & (codes < place.stop))
     for batch in batches(len(inside), 8 * size):
-        some = inside[batch]
-        part, order = block.selected(some), np.argsort(codes[some], kind="stable")
-        groups, first = np.unique(codes[some[order]], return_index=True)
-        values = part.weighted(sources_of_weights(frames, part))[:, order]
-        sums = _SumsOfGroups(n_groups, groups - place.start, np.add.reduceat(values, first, axis=1).T)
-        total = sums if total is None else total + sums
+        part = block.selected(inside[batch])
+        values = part.weighted(sources_of_weights(frames, part))
+        total = added(total, _summed(values, codes[inside[batch]] - place.start, n_groups))
     return total
 
 
@@ -122,8 +125,8 @@ class SamplingVariation:
     Parameters
     ----------
     coordinates : int array (c,), ascending
-    root : (m, c), Y with Y' Y = V
-    weights : (G,), how often the rows of every group count together; groups that do not count are left out
+    root : (m, c), Y with Y' Y = V, of no more rows than columns
+    weights : (G,), how often the rows of every group count together
     n_strata : int
     design_effect : float, the sum of the groups' leverages relative to that of their rows
     """
@@ -132,7 +135,7 @@ class SamplingVariation:
         self._coordinates, self._root = coordinates, root
         self.n_groups, self.design_effect = len(weights), design_effect
         self.degrees_of_freedom = self.n_groups - n_strata
-        # So many groups of equal weight would leave the total weight as uncertain.
+        # Kish's effective number: as many groups of equal weight would tell a mean as well.
         self.n_effective = weights.sum() ** 2 / np.square(weights).sum()
 
     def covariance_root(self, coordinates):
@@ -146,8 +149,34 @@ class SamplingVariation:
 
     def correlated(self, normals):
         """Draws with covariance V from standard normal columns: (c, n) -> (c, n)."""
-        root = self._root if len(self._root) <= len(normals) else gram_root(self._root.T @ self._root)
-        return root.T @ normals[: len(root)]
+        return self._root.T @ normals[: len(self._root)]
+
+
+def groups_that_count(rows, posterior, groups):
+    """The groups that have rows that count, for error bars: RowGroups.
+
+    Parameters
+    ----------
+    rows : Rows, the training rows that count
+    posterior : VariationalPosterior
+    groups : RowGroups, along the rows
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two of them, in a stratum or with rows in a component.
+    """
+    of_block = functools.partial(_counts_of_block, OwnFrames(posterior), len(groups))
+    counts = rows.total(of_block, along=groups.codes).of_all()
+    chosen = groups.chosen(counts.sum(axis=1) > 0)
+    _refuse_components_of_one_group(counts, groups.names)
+    return chosen
+
+
+def _counts_of_block(frames, n_groups, block, codes):
+    """Expected rows of every group in every component, as far as they are in a block: _SumsOfGroups."""
+    responsibilities = expect_in_range(frames, block).responsibilities
+    return _summed(block.weighted(responsibilities), codes, n_groups)
 
 
 def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked):
@@ -157,50 +186,39 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
     ----------
     rows : Rows, the training rows that count
     uncertainty : PosteriorUncertainty
-    groups : RowGroups, along the rows
+    groups : RowGroups, along the rows; all have rows that count
     coordinates : int array (c,), ascending, of the coefficients
 
     Raises
     ------
     ValueError
-        The rows are not those of the fit, or too few groups have rows in a stratum or in a component.
+        The rows are not those of the fit.
     """
     information = uncertainty.source.information(len(groups), rows=rows)
-    weights = rows.total(functools.partial(_weights_of_block, len(groups)), along=groups.codes)
-    counted = weights > 0
-    factors = groups.factors(counted)
-    n_components, size = uncertainty.fitted.posterior.n_components, len(coordinates)
-    counts, leverage, total = np.zeros((len(groups), n_components)), 0.0, np.zeros((groups.n_strata, size))
-    has_few = len(groups) * size <= _MOST_KEPT  # Then all responses are kept, and else their products.
+    factors, n_components = groups.factors(), uncertainty.fitted.posterior.n_components
+    weights, leverage, size = np.empty(len(groups)), 0.0, len(coordinates)
+    total = np.zeros((groups.n_strata, size))
+    has_few = len(groups) <= size  # Then all responses are kept, and else their products, which are smaller.
     kept, gram = [], np.zeros((0, 0) if has_few else (size, size))
     for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
         with uncertainty.source.threads():
             solved = information.solve(sums.T).T
+        weights[place] = sums[:, :n_components].sum(axis=1)
         leverage += float(np.einsum("gd,gd->", sums, solved))
-        counts[place], responses, strata = (
-            sums[:, :n_components],
-            solved[:, coordinates],
-            groups.strata[place],
-        )
+        responses, strata = solved[:, coordinates], groups.strata[place]
         np.add.at(total, strata, responses)
         if has_few:
             kept.append(responses)
         else:
             gram += (factors[strata, None] * responses).T @ responses
-    _refuse_components_of_one_group(counts, groups)
-    means = total / np.bincount(groups.strata[counted], minlength=groups.n_strata)[:, None]
+    means = total / np.bincount(groups.strata)[:, None]
     if has_few:
-        root = np.concatenate(kept)[counted] - means[groups.strata[counted]]
-        root *= np.sqrt(factors[groups.strata[counted], None])
+        root = np.concatenate(kept) - means[groups.strata]
+        root *= np.sqrt(factors[groups.strata, None])
     else:
         root = gram_root(gram - (factors[:, None] * means).T @ total)
     design_effect = leverage / _leverage_of_rows(rows, uncertainty, information)
-    return SamplingVariation(coordinates, root, weights[counted], groups.n_strata, design_effect)
-
-
-def _weights_of_block(n_groups, block, codes):
-    """How often the rows of every group count, (G,)."""
-    return np.bincount(codes, block.counts, minlength=n_groups)
+    return SamplingVariation(coordinates, root, weights, groups.n_strata, design_effect)
 
 
 def _leverage_of_rows(rows, uncertainty, information):
@@ -218,13 +236,19 @@ def _leverage_of_rows(rows, uncertainty, information):
     return total * rows.total_weight / some.total_weight
 
 
-def _refuse_components_of_one_group(counts, groups):
-    """Raise ValueError where a component that holds rows has next to none of a second group: (G, K)."""
+def _refuse_components_of_one_group(counts, names):
+    """Raise ValueError where a component that holds rows has next to none of a second group.
+
+    Parameters
+    ----------
+    counts : (G, K), expected rows
+    names : (G,), of the groups
+    """
     total, largest = counts.sum(axis=0), counts.max(axis=0)
     lonely = np.flatnonzero(occupied(total) & (total - largest < _OF_OTHER_GROUPS))
     if lonely.size:
         k = int(lonely[0])
-        name, others = groups.names[counts[:, k].argmax()], (total - largest)[k]
+        name, others = names[counts[:, k].argmax()], (total - largest)[k]
         raise ValueError(
             f"Component {k} has {total[k]:.3g} expected rows, of which all but {others:.2g} belong to group "
             f"{name}: what one group has in common cannot be told from what the component has. (a) Lower "

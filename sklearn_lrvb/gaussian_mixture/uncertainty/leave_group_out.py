@@ -61,9 +61,10 @@ def scores_without_group(group, posterior, information):
     change = of_others / np.square(information.complete.root)
     change[intercepts] = posterior.count_response(of_others[intercepts])
     step, alone = (_scores_after(group, posterior, -move) for move in (change, statistics))
-    scores = np.where(np.isnan(step), alone, step)
-    distance = np.min([np.abs(step - other).max() for other in (alone, linear)])
-    return scores, distance if np.isnan(distance) == np.isnan(scores).any() else np.inf
+    if np.isnan(step).any() or np.isnan(alone).any():
+        scores = np.where(np.isnan(step), alone, step)
+        return scores, np.nan if np.isnan(scores).any() else np.inf
+    return step, min(np.abs(step - other).max() for other in (alone, linear))
 
 
 def _scores_after(group, posterior, change):

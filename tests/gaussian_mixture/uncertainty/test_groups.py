@@ -1,6 +1,7 @@
 """Rows that belong together: what is said of groups, against sums over their rows, refits, other packages."""
 
 import copy
+import datetime
 import json
 import pickle
 from pathlib import Path
@@ -75,9 +76,10 @@ def assert_close(found, expected, tolerance=1e-10):
 @catalogue
 def test_it_is_the_sum_of_the_squared_influences_of_groups(model):
     estimator = fitted(model)
-    sums = by_group(flat_influence(model, estimator), NAMES)
-    found = estimator.get_posterior_covariance(list(TARGETS), groups=NAMES)
-    assert_close(found, clustered(sums))
+    influence = flat_influence(model, estimator)
+    for groups in (NAMES, np.arange(len(X)) % 5):  # more and fewer than there are coefficients
+        found = estimator.get_posterior_covariance(list(TARGETS), groups=groups)
+        assert_close(found, clustered(by_group(influence, groups)))
     np.testing.assert_allclose(found, found.T, rtol=1e-14)
 
 
@@ -139,10 +141,12 @@ def test_groups_without_rows_that_count_do_not_count():
     groups[:10], weights[:10] = "absent", 0.0
     estimator = mixture(MODELS[0]).fit(X, sample_weight=weights)
     kept = mixture(MODELS[0]).fit(X[10:])
-    expected = kept.get_posterior_covariance("means", groups=groups[10:])
-    for rows, given in ((X, weights), ([(X, weights)], None)):
-        found = estimator.get_posterior_covariance("means", X=rows, sample_weight=given, groups=groups)
-        assert_close(found, expected, 1e-7)
+    for asked in ({}, {"method": "bootstrap", "n_draws": 10, "random_state": 0}):
+        asked |= {"target": "means", "strata_sizes": 100}
+        expected = kept.get_posterior_covariance(groups=groups[10:], **asked)
+        for rows, given in ((X, weights), ([(X[:50], weights[:50]), (X[50:], weights[50:])], None)):
+            found = estimator.get_posterior_covariance(X=rows, sample_weight=given, groups=groups, **asked)
+            assert_close(found, expected, 1e-5)
 
 
 # What the references are of, and what their covariance is in units of ours.
@@ -222,7 +226,6 @@ def test_order_names_blocks_and_threads_do_not_matter(monkeypatch):
         assert_equal_to_rounding(found, one)
     renamed = estimator.leverage(X, groups=[f"group {code:02d}" for code in groups])
     assert_equal_to_rounding(renamed, expected[2])
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.uncertainty.groups._MOST_KEPT", 0)
     set_sizes(monkeypatch, batch_bytes=500, most_rows=17, product_for_threads=0)
     for n_jobs in (1, 2):
         twin = copy.deepcopy(estimator).set_params(n_jobs=n_jobs)
@@ -261,6 +264,9 @@ def test_influence_and_leverage_of_groups(model):
         np.testing.assert_allclose(
             found.reshape(len(expected), -1), expected, atol=1e-11 * np.abs(expected).max()
         )
+    together = estimator.influence(X[:9], "means", "weight", groups=np.zeros(9))
+    expected = estimator.influence(X[:9], "means", "weight").sum(axis=0, keepdims=True)
+    np.testing.assert_allclose(together, expected, atol=1e-11 * np.abs(expected).max())
     alone = estimator.leverage(X, groups=np.arange(len(X)))
     np.testing.assert_allclose(alone, estimator.leverage(X), rtol=1e-8, atol=1e-12)
 
@@ -315,6 +321,23 @@ def test_draws_have_the_covariance_and_the_intervals(covariance_type):
     )
 
 
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_draws_of_what_does_not_vary_are_the_estimates(covariance_type):
+    rows = np.random.default_rng(0).normal(size=(160, 2))
+    strata = np.arange(160) % 2
+    rows[strata == 1] += 200.0
+    estimator = mixture({"covariance_type": covariance_type}).fit(rows)
+    given = {"groups": np.arange(160) // 4 * 2 + strata, "strata": strata}
+    everywhere = estimator.sample_posterior(9, random_state=0, **given, strata_sizes={0: 40, 1: 40})
+    for name, values in everywhere.items():
+        expected = np.broadcast_to(getattr(estimator, f"{name}_"), values.shape)
+        np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-7)
+    in_part = estimator.sample_posterior(9, random_state=0, **given, strata_sizes={0: 40, 1: 90})["means"]
+    first = int(np.argmin(estimator.means_[:, 0]))
+    np.testing.assert_allclose(in_part[:, first], np.tile(estimator.means_[first], (9, 1)), atol=1e-7)
+    assert np.all(in_part[:, 1 - first].std(axis=0) > 0.01)
+
+
 def test_the_note_says_how_many_groups_and_what_is_doubtful():
     estimator, groups = fitted(MODELS[0]), np.arange(len(X)) // 3
     note = estimator.posterior_summary(target="means", groups=groups).attrs["note"]
@@ -323,6 +346,9 @@ def test_the_note_says_how_many_groups_and_what_is_doubtful():
         f"Sandwich by 80 groups: design effect {effect:.2g}, so that error bars are about "
         f"{np.sqrt(effect):.2g} times those of independent rows."
     )
+    for sampled in ({"strata": groups % 2}, {"strata_sizes": 80}):
+        note = estimator.posterior_summary(target="means", groups=groups, **sampled).attrs["note"]
+        assert note.endswith(f"design effect {effect:.2g}, which leaves out what strata and their sizes do.")
     few = estimator.posterior_summary(target="means", groups=groups // 8).attrs["note"]
     assert "With few groups (fewer than 50) intervals are too short" in few
     uneven = np.minimum(groups, 55)  # one of 75 rows
@@ -405,6 +431,9 @@ def test_resamples_that_lose_a_component_are_left_out():
     n_refits = int(note.split()[1])
     assert 0 < n_refits < 40
     assert f"{40 - n_refits} more lost a component and are left out" in note
+    with pytest.warns(UserWarning, match="more lost a component"):
+        draws = estimator.sample_posterior(40, random_state=0, method="bootstrap", groups=groups)
+    assert draws["weights"].shape == (n_refits, 2)
 
 
 # Bad input.
@@ -418,7 +447,8 @@ def test_resamples_that_lose_a_component_are_left_out():
         ({"groups": np.where(np.arange(240) == 7, np.nan, 1.0)}, "1 missing labels, the first at row 7"),
         ({"groups": [None, *NAMES[1:]]}, "1 missing labels, the first at row 0"),
         ({"groups": pd.Series(NAMES).where(NAMES > "patient 20")}, "missing labels"),
-        ({"groups": np.array([3, *NAMES[1:]], dtype=object)}, "labels of several types, words and others"),
+        ({"groups": np.array([3, *NAMES[1:]], dtype=object)}, "groups has labels of several types"),
+        ({"groups": [datetime.date(2026, 1, 1), *range(239)]}, "groups has labels of several types"),
         ({"groups": np.ones((240, 2))}, r"one label for every row, but has the shape \(240, 2\)"),
         ({"groups": NAMES, "strata": np.arange(240) // 2}, "Group patient [0-9]* lies in several strata"),
         (
@@ -427,7 +457,12 @@ def test_resamples_that_lose_a_component_are_left_out():
         ),
         ({"groups": NAMES, "strata": STRATA, "strata_sizes": {"north": 20}}, "no size of stratum south"),
         ({"groups": NAMES, "strata": STRATA, "strata_sizes": 100}, "must map every stratum to its number"),
-        ({"groups": NAMES, "strata_sizes": 20}, "has 20 groups in the population, but 48 are here"),
+        ({"groups": NAMES, "strata_sizes": 20}, "the population has 20 groups, but 48 are here"),
+        (
+            {"groups": NAMES, "strata": STRATA, "strata_sizes": {"north": 1, "south": 99}},
+            "stratum north has 1",
+        ),
+        ({"groups": NAMES, "strata_sizes": {"north": 20}}, "be one number where there are no strata; got {"),
         ({"groups": NAMES, "method": "bootstrap", "n_draws": 1}, "One of 1 resamples is left"),
         ({"groups": NAMES, "method": "bootstrap", "n_draws": 0}, "Invalid value for 'n_draws'"),
         ({"groups": NAMES, "method": "exact"}, "method='exact' takes rows as independent"),
@@ -454,8 +489,41 @@ def test_other_bad_requests():
     lonely = np.where(np.arange(240) < 200, np.arange(240) // 5, 99)
     rows = np.concatenate([X[:200], X[200:] + 50.0])
     separate = mixture(MODELS[0]).fit(rows)
-    with pytest.raises(
-        ValueError, match=r"Component [01] has 40 expected rows, of which all but .* group 99"
-    ):
-        separate.posterior_summary(groups=lonely)
+    for method in ("sandwich", "bootstrap"):
+        with pytest.raises(
+            ValueError, match=r"Component [01] has 40 expected rows, of which all but .* group 99"
+        ):
+            separate.posterior_summary(groups=lonely, method=method)
     assert np.isfinite(separate.leverage(rows, groups=lonely)).all()
+    with pytest.raises(ValueError, match=r"leave 2 degree\(s\) of freedom"):
+        estimator.sample_posterior(5, groups=np.arange(240) % 3)
+    weighted = mixture(MODELS[0]).fit(X, sample_weight=np.arange(240) > 9)
+    with pytest.raises(ValueError, match=r"has 240 labels, but X has 230 rows\. Where X is left out"):
+        weighted.posterior_summary(groups=NAMES)
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_labels_on_dask():
+    estimator, labels = fitted(MODELS[0]), pd.Series(np.arange(len(X)) % 37)
+    rows, expected = da.from_array(X, chunks=(80, 2)), fitted(MODELS[0]).leverage(X, labels)
+    for dtype in ("Int64", "string", "category"):  # none of them of NumPy
+        groups = labels.map("{:02d}".format).astype(dtype) if dtype != "Int64" else labels.astype(dtype)
+        found = estimator.leverage(rows, dd.from_pandas(groups, npartitions=3))
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+        with pytest.raises(ValueError, match="groups has 1 missing labels in a chunk, the first at row 20"):
+            estimator.leverage(rows, dd.from_pandas(groups.mask(labels.index == 100), npartitions=3))
+    n_read = []
+
+    def read(chunk):
+        n_read.append(len(chunk))
+        return chunk
+
+    once = da.from_array(labels.to_numpy(), chunks=80).map_blocks(read, dtype=int, meta=np.empty(0, int))
+    estimator.sample_posterior(3, random_state=0, method="bootstrap", X=rows, groups=once)
+    assert n_read == 2 * [80, 80, 80]
+    mixed = labels.where(labels.index < 80, labels.astype(str))  # words in all chunks but one
+    with pytest.raises(ValueError, match="groups has labels of several types"):
+        estimator.leverage(rows, da.from_array(mixed.to_numpy(dtype=object), chunks=80))
+    fewer = dd.from_pandas(labels, npartitions=3)
+    with pytest.raises(ValueError, match="what runs along X, such as init_params or groups, has 77"):
+        estimator.leverage(rows, fewer[fewer != 5])

@@ -252,7 +252,7 @@ def test_bad_groups_are_refused():
     X, groups = overlapping(60), np.arange(60) % 6
     estimator = mixture({}).fit(X)
     for wrong, message in (
-        (np.zeros(60), "has 1 group.s. with rows that count"),
+        (np.zeros(60), "All rows of X are of one group"),
         (groups[:-1], "groups has 59 labels, but X has 60 rows"),
         (np.where(groups == 1, np.nan, groups), "groups has 10 missing labels, the first at row 1"),
     ):
