@@ -116,6 +116,8 @@ WIDE = {
     "LRVBGaussianMixture": 22,
     "from_estimator": 18,
     "PosteriorCheck": 21,
+    "deciding_rows": 8,
+    "DecidingRows": 19,
     "get_posterior_covariance": 9,
     "posterior_summary": 11,
     "sample_posterior": 8,

@@ -133,7 +133,7 @@ class IndependentRows(Answer):
     def note(self):
         return (
             "Sandwich: how estimates vary from one sample of independent rows to another, whatever their "
-            "distribution. groups= tells which rows belong together."
+            "distribution; a weight counts as so many rows. groups= tells which rows belong together."
         )
 
     def covariance(self, targets, n_draws):
@@ -172,13 +172,10 @@ class Sandwich(Answer):
     @property
     def note(self):
         variation, effect = self._last, self._last.design_effect
-        # Strata and their sizes make error bars smaller, and have no part in the design effect.
-        meaning = (
-            f"so that error bars are about {np.sqrt(effect):.2g} times those of independent rows"
-            if self.groups.is_plain
-            else "which leaves out what strata and their sizes do"
+        note = (
+            f"Sandwich by {variation.n_groups} groups: design effect {effect:.2g}, so that error bars are "
+            f"about {np.sqrt(effect):.1f} times those of independent rows."
         )
-        note = f"Sandwich by {variation.n_groups} groups: design effect {effect:.2g}, {meaning}."
         if variation.n_effective >= _FEW_GROUPS:
             return note
         few = "" if variation.n_groups < _FEW_GROUPS else f"worth {variation.n_effective:.0f} of equal size, "
@@ -242,7 +239,7 @@ class Bootstrap(Answer):
     def note(self):
         n_lost = self._n_asked - len(self._last)
         note = f"Bootstrap: {len(self._last)} refits to resamples of {len(self.groups)} groups."
-        return f"{note} {n_lost} more lost a component and are left out." if n_lost else note
+        return f"{note} {n_lost} more lost a component, and are left out." if n_lost else note
 
     def _refits(self, n_draws):
         """The posteriors of resamples: list of VariationalPosterior."""
@@ -254,17 +251,17 @@ class Bootstrap(Answer):
             for _ in tracked(range(self._n_asked), self._n_asked):
                 factors = self.groups.resampled(generator)
                 try:
-                    refit = refitted(self.rows.reweighted(factors), posterior).posterior
+                    fit = refitted(self.rows.reweighted(factors), posterior)
                 except DegenerateComponentError:
                     continue
-                if not np.any(held & ~occupied(refit.counts)):
-                    self._last.append(refit)
+                if fit.converged and not np.any(held & ~occupied(fit.posterior.counts)):
+                    self._last.append(fit.posterior)
 
         self.mixture._tracked("bootstrap", question)
         if not self._last:
             raise ValueError(
                 f"All of {self._n_asked} resamples of {len(self.groups)} groups lost a component. (a) Lower "
-                "n_components. (b) Use prior='conjugate'."
+                "n_components. (b) Use smaller groups, if their rows are independent."
             )
         return self._last
 

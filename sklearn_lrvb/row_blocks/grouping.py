@@ -39,11 +39,6 @@ class RowGroups:
     def n_strata(self):
         return len(self.sizes)
 
-    @property
-    def is_plain(self):
-        """Whether there is one stratum, of unknown size."""
-        return self.n_strata == 1 and bool(np.isinf(self.sizes[0]))
-
     def _numbers(self):
         """The number of groups in every stratum, (H,)."""
         return np.bincount(self.strata, minlength=self.n_strata)
@@ -56,8 +51,8 @@ class RowGroups:
     def resampled(self, random_state):
         """How often every row counts if groups are drawn anew, (n_given,) or Dask array (`Bootstrap`)."""
         times = np.empty(len(self))
-        for stratum, size in enumerate(self.sizes):
-            own = np.flatnonzero(self.strata == stratum)
+        members = np.split(np.argsort(self.strata, kind="stable"), np.cumsum(self._numbers())[:-1])
+        for own, size in zip(members, self.sizes, strict=True):
             drawn = random_state.randint(len(own), size=len(own) - 1)
             factors = np.bincount(drawn, minlength=len(own)) * (len(own) / (len(own) - 1.0))
             share = np.sqrt(1.0 - len(own) / size)

@@ -11,7 +11,8 @@ would change by M^-1 S_g times that little. So
 is the covariance of the coefficients from one sample of groups to another: the sandwich estimator for
 clusters, with the small-sample factor known as CR1, and in survey sampling the linearization estimator. n_h
 of the N_h groups of stratum h were sampled; without strata there is one, and without its size the factor 1 -
-n_h/N_h is 1.
+n_h/N_h is 1. The design effect is the trace of M V, a sum over groups that has the form of their leverages,
+relative to the sum of the leverages of the rows: that of M V for independent rows.
 """
 
 import functools
@@ -128,7 +129,7 @@ class SamplingVariation:
     root : (m, c), Y with Y' Y = V, of no more rows than columns
     weights : (G,), how often the rows of every group count together
     n_strata : int
-    design_effect : float, the sum of the groups' leverages relative to that of their rows
+    design_effect : float, variances relative to those of independent rows, on average
     """
 
     def __init__(self, coordinates, root, weights, n_strata, design_effect):
@@ -197,21 +198,26 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
     information = uncertainty.source.information(len(groups), rows=rows)
     factors, n_components = groups.factors(), uncertainty.fitted.posterior.n_components
     weights, leverage, size = np.empty(len(groups)), 0.0, len(coordinates)
-    total = np.zeros((groups.n_strata, size))
+    of_strata, total = np.zeros((groups.n_strata, len(information))), np.zeros((groups.n_strata, size))
     has_few = len(groups) <= size  # Then all responses are kept, and else their products, which are smaller.
     kept, gram = [], np.zeros((0, 0) if has_few else (size, size))
     for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
         with uncertainty.source.threads():
             solved = information.solve(sums.T).T
         weights[place] = sums[:, :n_components].sum(axis=1)
-        leverage += float(np.einsum("gd,gd->", sums, solved))
         responses, strata = solved[:, coordinates], groups.strata[place]
+        leverage += float(factors[strata] @ np.einsum("gd,gd->g", sums, solved))
+        np.add.at(of_strata, strata, sums)
         np.add.at(total, strata, responses)
         if has_few:
             kept.append(responses)
         else:
             gram += (factors[strata, None] * responses).T @ responses
-    means = total / np.bincount(groups.strata)[:, None]
+    n_groups = np.bincount(groups.strata)
+    with uncertainty.source.threads():
+        of_means = np.einsum("hd,dh->h", of_strata, information.solve(of_strata.T)) / n_groups
+    leverage = max(leverage - float(factors @ of_means), 0.0)
+    means = total / n_groups[:, None]
     if has_few:
         root = np.concatenate(kept) - means[groups.strata]
         root *= np.sqrt(factors[groups.strata, None])

@@ -340,15 +340,20 @@ def test_draws_of_what_does_not_vary_are_the_estimates(covariance_type):
 
 def test_the_note_says_how_many_groups_and_what_is_doubtful():
     estimator, groups = fitted(MODELS[0]), np.arange(len(X)) // 3
-    note = estimator.posterior_summary(target="means", groups=groups).attrs["note"]
-    effect = estimator.leverage(X, groups=groups).sum() / estimator.leverage(X).sum()
-    assert note == (
-        f"Sandwich by 80 groups: design effect {effect:.2g}, so that error bars are about "
-        f"{np.sqrt(effect):.2g} times those of independent rows."
-    )
-    for sampled in ({"strata": groups % 2}, {"strata_sizes": 80}):
-        note = estimator.posterior_summary(target="means", groups=groups, **sampled).attrs["note"]
-        assert note.endswith(f"design effect {effect:.2g}, which leaves out what strata and their sizes do.")
+    ratio = estimator.leverage(X, groups=groups).sum() / estimator.leverage(X).sum()
+
+    def effect(**given):
+        note = estimator.posterior_summary(target="means", groups=groups, **given).attrs["note"]
+        found = float(note.split("design effect ")[1].split(",")[0])
+        assert note.startswith("Sandwich by 80 groups: ") and f"about {np.sqrt(found):.1f} times" in note
+        return found
+
+    # to two digits; under this prior the mean of the sums is not quite zero
+    np.testing.assert_allclose(effect(), ratio * 80 / 79, rtol=0.06)
+    np.testing.assert_allclose(effect(strata_sizes=160), 0.5 * effect(), rtol=0.06)
+    assert effect(strata_sizes=80) == 0.0
+    by_cluster = groups < 53  # Groups of one cluster are alike.
+    assert effect(strata=by_cluster) < 0.9 * effect()
     few = estimator.posterior_summary(target="means", groups=groups // 8).attrs["note"]
     assert "With few groups (fewer than 50) intervals are too short" in few
     uneven = np.minimum(groups, 55)  # one of 75 rows
@@ -430,7 +435,7 @@ def test_resamples_that_lose_a_component_are_left_out():
     ).attrs["note"]
     n_refits = int(note.split()[1])
     assert 0 < n_refits < 40
-    assert f"{40 - n_refits} more lost a component and are left out" in note
+    assert f"{40 - n_refits} more lost a component, and are left out" in note
     with pytest.warns(UserWarning, match="more lost a component"):
         draws = estimator.sample_posterior(40, random_state=0, method="bootstrap", groups=groups)
     assert draws["weights"].shape == (n_refits, 2)
