@@ -153,6 +153,23 @@ gm/uncertainty/uncertainty.py : gm/test_fitted.py
 gm/arguments.py : gm/test_estimator.py gm/fitting/test_degenerate_fits.py
   mean = given - rows.origin => mean = given
   np.sqrt(rows.variances + np.square(rows.origin)) => np.sqrt(rows.variances)
+gm/uncertainty/groups.py : gm/uncertainty/test_groups.py
+  root *= np.sqrt(factors[groups.strata, None]) => root *= factors[groups.strata, None]
+  np.concatenate(kept) - means[groups.strata] => np.concatenate(kept)
+  gram - (factors[:, None] * means).T @ total => gram
+  self.degrees_of_freedom = self.n_groups - n_strata => self.degrees_of_freedom = self.n_groups
+  (total - largest < _OF_OTHER_GROUPS) => (total < _OF_OTHER_GROUPS)
+  groups.chosen(counts.sum(axis=1) > 0) => groups.chosen(counts.sum(axis=1) >= 0)
+gm/uncertainty/leave_group_out.py : gm/uncertainty/test_leave_a_group_out.py
+  np.eye(len(columns)) + root.T @ images => np.eye(len(columns)) - root.T @ images
+  posterior.count_response(of_others => posterior.count_response(of_all
+gm/answers.py : gm/uncertainty/test_groups.py
+  structure.transformed(structure.transposed(draws.factors), changes) => changes
+  self.covariance([name], None))), np.inf => self.covariance([name], None))), 3
+row_blocks/grouping.py : gm/uncertainty/test_groups.py
+  share = np.sqrt(1.0 - len(own) / size) => share = 1.0 - len(own) / size
+  * (len(own) / (len(own) - 1.0)) => * 1.0
+  is_other = of_groups[codes] != by_row => is_other = of_groups[codes] < by_row
 """  # noqa: E501
 WIDE = "gaussian_mixture linear_response row_blocks"
 AT_ONCE = 2  # Processes; the tests of one fault run in one.

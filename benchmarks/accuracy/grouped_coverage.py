@@ -1,10 +1,11 @@
 """Coverage where rows belong together: do intervals hold the truth, with and without `groups`?
 
-There are two clusters, three standard deviations of a row apart. What the rows of a group have in common
-is normal with the standard deviation `tau`, in the same unit. Groups are patients whose rows lie in
-either cluster or all in one, the sampling units of a survey with three strata and unequal rates, or
-blocks of 50 rows of a series. Intervals are the 95 % ones of ``posterior_summary`` at the default
-settings. Components are matched to the true ones by their means; fits that ended elsewhere are left out.
+There are two clusters, three standard deviations of their rows apart. What the rows of a group have in
+common is normal with the standard deviation `tau`; within a group it is one. Groups are patients whose
+rows lie in either cluster or all in one, the sampling units of a survey with three strata and unequal
+rates, or blocks of 50 rows of a series. Intervals are the 95 % ones of ``posterior_summary`` at the
+default settings. Components are matched to the true ones by their means; fits that ended elsewhere are
+left out.
 """
 
 import warnings
@@ -19,7 +20,6 @@ KINDS = ("weights", "means", "variances")
 METHODS = {"lrvb": "rows as independent", "sandwich": "by groups", "bootstrap": "by groups, bootstrap"}
 _DATA_SETS, _QUICK_DATA_SETS = 200, 2
 _RESAMPLES, _QUICK_RESAMPLES = 200, 5
-_DISTANCE = 3.0
 _SHARES_OF_STRATA, _GROUPS_OF_STRATA = (0.2, 0.5, 0.8), (20, 40, 60)  # of populations of equal size
 
 
@@ -34,6 +34,7 @@ class Setting:
     n_groups, n_rows : int, number of groups, and of rows in each, on average
     by_group : bool, whether all rows of a group lie in one cluster
     kind : {"even", "uneven", "survey", "series"}
+    apart : float, distance of the clusters in standard deviations of their rows
     """
 
     name: str
@@ -42,6 +43,12 @@ class Setting:
     n_rows: int = 20
     by_group: bool = True
     kind: str = "even"
+    apart: float = 3.0
+
+    @property
+    def means(self):
+        """The true means, (2, 2)."""
+        return self.apart * np.sqrt(1.0 + self.tau**2) * np.array([[0.0, 0.0], [1.0, 0.0]])
 
     @property
     def is_bootstrapped(self):
@@ -52,7 +59,7 @@ class Setting:
         """Rows, and what goes with them: X, dict of the arguments of `posterior_summary`."""
         rng = np.random.default_rng(seed)
         if self.kind == "series":
-            return _series(rng, self.n_groups * self.n_rows), np.arange(self.n_groups * self.n_rows) // 50
+            return self._series(rng), np.arange(self.n_groups * self.n_rows) // 50
         lengths = np.full(self.n_groups, self.n_rows)
         if self.kind == "uneven":
             lengths = rng.geometric(1 / self.n_rows, self.n_groups)
@@ -64,7 +71,15 @@ class Setting:
         if not self.by_group:
             cluster = rng.random(len(groups)) < 0.5
         common = self.tau * rng.normal(size=(self.n_groups, 2))[groups]
-        return _DISTANCE * np.outer(cluster, [1, 0]) + common + rng.normal(size=(len(groups), 2)), groups
+        return self.means[cluster.astype(int)] + common + rng.normal(size=(len(groups), 2)), groups
+
+    def _series(self, rng):
+        """Rows of a series that stays in a cluster for 20 rows on average, with noise that lasts."""
+        n_rows = self.n_groups * self.n_rows
+        cluster, noise = np.cumsum(rng.random(n_rows) < 0.05) % 2, rng.normal(size=(n_rows, 2))
+        for t in range(1, n_rows):
+            noise[t] = 0.8 * noise[t - 1] + 0.6 * noise[t]
+        return self.means[cluster] + noise
 
 
 SETTINGS = (
@@ -73,20 +88,12 @@ SETTINGS = (
     Setting("100 patients, each in one cluster, tau 0.3", 0.3),
     Setting("100 patients, each in one cluster, tau 0.6", 0.6),
     Setting("100 patients, each in one cluster, tau 1.0", 1.0),
+    Setting("100 patients, each in one cluster, tau 1.0, 2.1 sd apart", 1.0, apart=2.1),
     Setting("100 patients of very different sizes, tau 0.6", 0.6, kind="uneven"),
     Setting("20 patients of 50 visits, tau 0.6", 0.6, 20, 50),
     Setting("120 units of a survey, three strata, tau 0.6", 0.6, 120, kind="survey"),
     Setting("a series of 4,000 rows, blocks of 50", 0.0, 80, 50, kind="series"),
 )
-
-
-def _series(rng, n_rows):
-    """Rows of a series that stays in a cluster for 20 rows on average, with noise that lasts."""
-    cluster = np.cumsum(rng.random(n_rows) < 0.05) % 2
-    noise = rng.normal(size=(n_rows, 2))
-    for t in range(1, n_rows):
-        noise[t] = 0.8 * noise[t - 1] + 0.6 * noise[t]
-    return _DISTANCE * np.outer(cluster, [1, 0]) + noise
 
 
 def measure(settings):
@@ -129,11 +136,11 @@ def _hits(setting, seed, methods, quick):
     weights = given.get("sample_weight")
     mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X, sample_weight=weights)
     order = mixture.means_[:, 0].argsort()
-    if np.abs(mixture.means_[order] - [[0, 0], [_DISTANCE, 0]]).max() > 0.5 * _DISTANCE:
+    if np.abs(mixture.means_[order] - setting.means).max() > 0.5 * setting.means.max():
         return None
     truth = {
         "weights": np.full(2, 0.5),
-        "means": np.array([[0.0, 0.0], [_DISTANCE, 0.0]])[order.argsort()].ravel(),
+        "means": setting.means[order.argsort()].ravel(),
         "variances": np.full(4, 1.0 + setting.tau**2),
     }
     hits = {}
@@ -182,6 +189,6 @@ and variances contain the truth. The Monte Carlo standard error is 1 to 2 %.
 
 Without groups as few as half of the intervals hold the truth. With groups they are near 95 % where there are
 many groups of similar size. Intervals of variances are too short with few groups or uneven ones: there the
-bootstrap is safer. With tau 1.0 the clusters are only 2.1 of their standard deviations apart, and fits find
-clusters other than the true ones more often than error bars say.
+bootstrap is safer. Where clusters are only 2.1 standard deviations apart, fits find clusters other than the
+true ones more often than error bars say.
 """

@@ -27,6 +27,7 @@ from catalogue import (
 )
 from holed_rows import fitted as fitted_to_holes
 from holed_rows import holed
+from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -362,6 +363,7 @@ def test_the_note_says_how_many_groups_and_what_is_doubtful():
     alone = estimator.posterior_summary(target="means", method="sandwich")
     expected = np.diag(estimator.get_posterior_covariance("means", method="sandwich"))
     np.testing.assert_allclose(alone["sd"], np.sqrt(expected), rtol=1e-12)
+    np.testing.assert_allclose(alone["upper"], alone["mean"] + norm.ppf(0.975) * alone["sd"], rtol=1e-12)
     assert "independent rows" in alone.attrs["note"]
 
 
@@ -416,9 +418,11 @@ def test_draws_of_the_bootstrap_are_refits(covariance_type):
 
 def test_resamples_have_the_variance_of_independent_groups():
     rows = np.random.default_rng(0).normal(size=(60, 1)).repeat(2, axis=0)
-    groups, strata = np.arange(120) // 2, (np.arange(120) // 2) % 2
+    groups = np.arange(120) // 2
+    strata = groups // 3  # Few in each, as then the factors of resamples are large.
     estimator = LRVBGaussianMixture(prior="flat", tol=1e-9).fit(rows)
-    asked = {"target": "means", "groups": groups, "strata": strata, "strata_sizes": {0: 60, 1: 40}}
+    asked = {"target": "means", "groups": groups, "strata": strata}
+    asked["strata_sizes"] = {stratum: 4 + stratum % 3 for stratum in range(20)}
     expected = estimator.get_posterior_covariance(**asked)
     found = estimator.get_posterior_covariance(**asked, method="bootstrap", n_draws=800, random_state=0)
     np.testing.assert_allclose(found, expected, rtol=0.15)
