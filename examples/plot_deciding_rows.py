@@ -3,10 +3,10 @@
 Does the answer hang on a few rows?
 ===================================
 
-Error bars say how far an estimate may be off if other rows had been drawn. They do not
-say what happens if a few of *these* rows had been left out: a few unusual patients, or
-mistakes in a table. How few would have to go for a conclusion to change, and which are
-they? ``deciding_rows`` looks for them, and fits the mixture again without them.
+Error bars say how uncertain an estimate is. They do not say whether a few of the rows
+produced it: a few unusual patients, or mistakes in the table. How few rows would have to
+be left out for a conclusion to change, and which are they? ``deciding_rows`` looks for
+them, and fits the mixture again without them.
 
 The data are the radius, texture and smoothness of 569 breast tumours, in two clusters,
 without the diagnoses.
@@ -15,9 +15,10 @@ without the diagnoses.
 # %%
 # Three conclusions
 # -----------------
-# In cluster 0 are the smaller tumours, in cluster 1 the larger ones. Three statements
-# about them, each of which says that a number is above zero. (A high "smoothness" in
-# this table is a rough outline. The last statement is about cluster 1 alone.)
+# In cluster 0 are the smaller tumours, in cluster 1 the larger ones. We look at three
+# conclusions about them. Each says that a number is above zero. (A high "smoothness" in
+# this table means a rough outline. The last conclusion is about cluster 1 alone: among
+# the larger tumours, those of larger radius are rougher.)
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -33,7 +34,7 @@ mixture = LRVBGaussianMixture(n_components=2, n_init=5, random_state=0).fit(X)
 conclusions = {
     "smaller tumours are more frequent": "weight[0] - weight[1]",
     "larger tumours have more texture": "mean[1,texture] - mean[0,texture]",
-    "the larger, the less smooth": "covariance[1,radius,smoothness]",
+    "the larger, the rougher": "covariance[1,radius,smoothness]",
 }
 draws = mixture.sample_posterior(4000, random_state=0, method="lrvb")
 error_bars = [
@@ -45,8 +46,9 @@ error_bars = [
 # %%
 # How few rows?
 # -------------
-# ``first order`` is what influence alone predicts. The search goes on from there: it
-# leaves out a few rows, fits again, and asks again. Up to 10 % of the rows may go.
+# ``first order`` is the number of rows that influence alone predicts. The search starts
+# with that prediction: it leaves out a few rows, fits again, and predicts again from the
+# new fit. It leaves out 10 % of the rows at most.
 found = {name: mixture.deciding_rows(X, name) for name in conclusions.values()}
 print(f"{'':<38}{'estimate':>18}{'first order':>13}{'rows':>6}{'share':>8}")
 for text, bar, answer in zip(conclusions, error_bars, found.values(), strict=True):
@@ -60,8 +62,8 @@ print()
 print(found["weight[0] - weight[1]"])
 
 # %%
-# The search in two pictures. The dashed line is what influence predicts from the fit to
-# all rows. Every point is a fit without some rows.
+# Two of the searches as pictures. The dashed line is what influence predicts from the
+# fit to all rows. Every point is a fit without some rows.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 DecidingRowsDisplay.from_result(found["weight[0] - weight[1]"], ax=left)
 DecidingRowsDisplay.from_result(found["covariance[1,radius,smoothness]"], ax=right)
@@ -70,8 +72,8 @@ plt.show()
 # %%
 # Which rows are they?
 # --------------------
-# Those on which the covariance of radius and smoothness in cluster 1 hangs are its
-# largest and roughest tumours, and tumours far below in both.
+# The sign of the covariance of radius and smoothness in cluster 1 depends mostly on
+# tumours that are large and rough, and on some that are small and smooth.
 deciding = found["covariance[1,radius,smoothness]"].rows
 labels = mixture.predict(X)
 figure, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
@@ -93,7 +95,8 @@ plt.show()
 # %%
 # Would other rows do?
 # --------------------
-# Leave out as many rows as decide the frequencies, but drawn at random, 30 times.
+# For the first conclusion, leave out as many rows as the search did, but at random. Do
+# so 30 times.
 settings = {
     "n_components": 2,
     "mean_prior": mixture.mean_prior_,
@@ -118,14 +121,18 @@ print(f"random rows out   {shares.min():.3f} to {shares.max():.3f}")
 print(f"deciding rows out {more_of_the_smaller_without(answer.rows):.3f}")
 
 # %%
-# **Answer.** It depends on the conclusion, and not on its error bar alone. That smaller
-# tumours are more frequent is 0.196 +- 0.083, and hangs on 16 of 569 rows (2.8 %). That
-# larger ones have more texture (5.0 +- 0.4) stands without any tenth of the rows that
-# the search has tried. That radius and smoothness rise together among the larger is
-# 0.022 +- 0.005, more than four error bars, and yet hangs on 22 rows (3.9 %): influence
-# alone predicts 47. As many rows at random change nothing: the difference of the shares
-# is then 0.165 to 0.232. So the deciding rows are worth a look before anything is
-# concluded. They are no outliers to be removed: each may be right. And the search gives
-# an upper bound: fewer rows may do, and where it finds none, there may be some.
+# **Answer.** It depends on the conclusion, and cannot be read off its error bar.
+#
+# * Smaller tumours are more frequent: the difference is 0.196 +- 0.083. It is gone
+#   without 16 of 569 rows (2.8 %). Without 16 rows at random it is 0.165 to 0.232.
+# * Larger tumours have more texture: the difference is 5.0 +- 0.4. The search found no
+#   tenth of the rows without which that changes.
+# * Among the larger tumours, radius and smoothness rise together: the covariance is
+#   0.022 +- 0.005, more than four error bars from zero. It is gone without 22 rows
+#   (3.9 %), where influence alone predicts 47.
+#
+# So look at the deciding rows before you conclude anything. Do not remove them as
+# outliers: each of them may be right. Their number is an upper bound: a smaller set may
+# exist. And if the search finds none, there may still be one.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_prior.py` asks the same about the prior.

@@ -3,20 +3,21 @@
 How sure can one be of 180 handwritten digits, if fourteen people wrote them?
 =============================================================================
 
-A nine has a curved leg or a straight one. Of 180 handwritten nines, says a mixture,
-20 % are straight, give or take 3. But it takes every nine as new evidence, and thirteen
-nines of one person say hardly more about *people* than one of them does. ``groups=``
-tells which rows belong together. Error bars and scores are then about people. How much
-does that change?
+A nine has a curved leg or a straight one. A mixture fitted to 180 handwritten nines says
+that 20 % have straight legs, give or take 3. But it takes the nines as independent, and
+thirteen nines of one person say hardly more about *people* than one of them does.
+``groups=`` says which rows belong together. Error bars and scores are then about people.
+How much does that change?
 """
 
 # %%
 # Who wrote which digit?
 # ----------------------
-# The digits of scikit-learn come without names, but their order gives the writers away.
-# All filled in the same form, 130 digits in the same order, which has 4, 9, 0, 8 near
-# its end. This sequence comes every 130 rows or so, fourteen times: fourteen forms. (The
-# description speaks of thirteen people; perhaps one of them filled in two.)
+# The digits of scikit-learn come without names of the writers, but in the order in which
+# they were written. Every writer filled in the same form of 130 digits, which has 4, 9,
+# 0, 8 near its end. This sequence comes every 130 rows or so, fourteen times: there are
+# fourteen forms. (The description speaks of thirteen people. Perhaps one of them filled
+# in two forms.)
 import re
 import textwrap
 
@@ -37,8 +38,8 @@ nines, form = pixels[labels == 9], form[labels == 9]
 print(len(nines), "nines; by form:", *np.bincount(form))
 
 # %%
-# That was read off the labels alone. Do the pixels agree? They do: nines of one form
-# are more alike.
+# The forms were found from the labels alone. Do the pixels agree? They do: nines on the
+# same form are more alike.
 distance = np.linalg.norm(nines[:, None] - nines, axis=2)
 is_same, is_other = form[:, None] == form, form[:, None] != form
 np.fill_diagonal(is_same, False)  # A nine is at no distance from itself.
@@ -48,7 +49,7 @@ print(f", on different forms {distance[is_other].mean():.1f}")
 # %%
 # Two kinds of nines
 # ------------------
-# The pixels are summed up by two principal components, in units of ten, and clustered.
+# The pixels are reduced to two principal components, in units of ten, and clustered.
 X = PCA(2, random_state=0).fit_transform(nines) / 10
 mixture = LRVBGaussianMixture(n_components=2, n_init=5, random_state=0).fit(X)
 small = mixture.weights_.argmin()
@@ -70,14 +71,14 @@ for row in range(14):
         sheet[9 * row : 9 * row + 8, 9 * column : 9 * column + 8] = image
 grid.imshow(sheet, aspect="equal")
 grid.set(xticks=[], yticks=9 * np.arange(14) + 4, yticklabels=range(14))
-grid.set(ylabel="form", title="A line for each form: who wrote which")
+grid.set(ylabel="form", title="The nines of each form, coloured by cluster")
 plt.show()
 
 # %%
 # The smaller cluster has the straight legs, and nearly all of it comes from three forms.
-# So its share is known about as well as a share can be known from three people of
-# fourteen. The standard error of that is sqrt(0.2 * 0.8 / 14) = 0.11. For 180
-# independent nines it would be 0.03.
+# So we know its share about as well as if we had asked fourteen people once, and three
+# had written a straight leg. The standard error of such a share is sqrt(0.2 * 0.8 / 14)
+# = 0.11. For 180 independent nines it would be 0.03.
 by_row = mixture.posterior_summary(target="weights", method="lrvb")
 by_form = mixture.posterior_summary(target="weights", groups=form)
 bootstrap = mixture.posterior_summary(
@@ -94,18 +95,21 @@ for name, table in (
 print(textwrap.fill(by_form.attrs["note"], 88))
 
 # %%
-# The first line is three times too sure. The other two agree with each other, and nearly
-# with the rule of thumb. The second adds up the influences of the nines of each form,
-# and looks how much these sums differ; nothing is refitted. The third refits the mixture
-# 200 times, to forms that are drawn anew with replacement. Fourteen groups are few, so
-# the note, which is the line below the table, recommends the bootstrap.
+# In the first line the standard error is a third of the right one. The other two lines
+# agree with each other, and nearly with the rule of thumb. For the second line, the
+# influences of the nines of each form are added up, and the standard error follows from
+# how much these sums differ; nothing is refitted. For the third, the mixture is fitted
+# again 200 times, to forms that are drawn with replacement. The note is the line below
+# the table. Its design effect, 4.2, is an average over all parameters: for the share
+# alone the variance is about nine times that of independent nines. Fourteen groups are
+# few, so the note recommends the bootstrap.
 #
 # Which number of clusters is best for new people?
 # ------------------------------------------------
 # Another nine of the same people is easier to predict than a nine of somebody else.
-# ``loo_score_samples`` scores every nine under the fit to all other nines or, with
-# ``groups``, to the nines of all other forms. scikit-learn's ``KFold`` and ``GroupKFold``
-# do the same by refits.
+# ``loo_score_samples`` scores every nine under the fit to all other nines. With
+# ``groups`` it is the fit to the nines of all other forms. scikit-learn's ``KFold`` and
+# ``GroupKFold`` answer the same two questions by refits.
 settings = {
     "weight_concentration_prior_type": "dirichlet_distribution",
     "weight_concentration_prior": 1.0,
@@ -137,17 +141,18 @@ ax.legend()
 plt.show()
 
 # %%
-# A nine of a new person is harder to predict by 0.2 nats, a factor of 1.2 in its
-# probability. For new people two clusters are best. By single nines three, four or five
-# are as good, because further clusters learn the handwriting of these fourteen people.
+# The score of a nine of a new person is lower by 0.2 nats: its probability density is
+# smaller by a factor of 1.2. For new people two clusters are best. If single nines are
+# left out, three, four or five look as good, because the further clusters describe the
+# handwriting of these fourteen people.
 #
 # Where the truth is known
 # ------------------------
-# Are the error bars by groups right? These nines cannot tell, so let us make up studies.
-# In each, 100 people write ten digits. A person writes in the first way with 70 %
-# probability and in the second with 30 %, and everybody has a handwriting of their own.
-# How often does a 95 % interval of the second cluster hold its true share, and the true
-# mean of its first feature?
+# Are the error bars by groups right? The nines cannot answer this, as their true share
+# is not known. So let us simulate studies. In each, 100 people write ten digits. With a
+# probability of 70 % a person belongs to the first cluster, otherwise to the second, and
+# every person's digits have a mean of their own. How often does a 95 % interval hold the
+# true share of the second cluster, and the true mean of its first feature?
 n_studies = 60
 shares, centres = np.array([0.7, 0.3]), np.array([[0, 0], [4, 0]])
 
@@ -175,12 +180,13 @@ for name, hits in held.items():
     print(f"{name:<20} interval holds the share in {share:.0%}, the mean in {mean:.0%}")
 
 # %%
-# **Answer.** A third as sure as it looks. The share of straight legs is 0.20 +- 0.09,
-# with an interval from 0.05 to 0.43, where 180 independent nines would make it 0.20
-# +- 0.03. A fair score leaves out all nines of a form: it is 0.2 nats lower than that of
-# single nines, and finds two clusters best. In made-up studies of 100 people, intervals
-# by person held the true share and the true mean in 93 and 95 % of the cases, those of
-# independent rows in 50 and 68 %.
+# **Answer.** The right error bar is three times as large as that of independent rows. The
+# share of straight legs is 0.20 +- 0.09, with a 95 % interval from 0.05 to 0.43 by the
+# bootstrap. As 180 independent nines it would be 0.20 +- 0.03. A score for new people
+# leaves out all nines of a form: it is 0.2 nats lower than that of single nines, and is
+# highest for two clusters. In simulated studies of 100 people, intervals by person held
+# the true share and the true mean in 93 and 95 % of the cases, those of independent rows
+# in 50 and 68 %.
 #
 # Read on: the page `My rows belong together
 # <../guide/rows_that_belong_together.html>`_ of the user guide.

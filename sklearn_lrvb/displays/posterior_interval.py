@@ -242,7 +242,9 @@ response is good: sds within 10 %, means within 0.2 sd.
             Seed of these.
 
         groups, strata, strata_sizes : default=None
-            Which rows belong together, as in :meth:`LRVBGaussianMixture.get_posterior_covariance`.
+            Which rows belong together, as in :meth:`LRVBGaussianMixture.get_posterior_covariance`. They are
+            for 'auto', 'sandwich' and 'bootstrap', whose intervals are then confidence intervals; 'lrvb' and
+            'exact' beside them take rows as independent.
 
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure. Several panels take the place of the axes.

@@ -55,10 +55,10 @@ class DecidingRows(SentenceAndNumbers):
         Whether the rows below decide the conclusion: a refit without them confirms that it changes, and from
         there a fit to all rows changes it back.
     rows : ndarray of int of shape (n,)
-        Numbers of the rows of X that were left out, by falling effect in the fit (those of groups: rising).
-        Without a finding, all that were tried.
+        Numbers of the rows of X that were left out, those of the largest effect in the fit first (with
+        groups: in ascending order). If none were found, those of the last refit.
     groups : ndarray of shape (n_groups,) or None
-        The groups that these are, by falling effect; None where no groups were given.
+        Labels of the groups that were left out, those of the largest effect first; None without groups.
     share : float
         Their share of all rows, by weight.
     n_rows : int
@@ -73,12 +73,12 @@ class DecidingRows(SentenceAndNumbers):
         How many rows (or groups) are enough to first order; None where no set within `max_share` is. Rough
         where many are needed.
     is_mode : bool
-        Whether the conclusion stays changed where all rows are fitted again from the last refit, at a higher
-        lower bound: the fit is not the best optimum, and not these rows decide.
+        Whether the conclusion stays changed, at a higher lower bound, when all rows are fitted again from the
+        last refit. Then the fit was not the best optimum, and these rows are not the cause.
     mode_gain : float
         By how much that lower bound is above that of the fit, in nats; 0 where there is none.
     failure : str
-        Why the search had to end where it did; empty where it did not.
+        Why the search ended before a conclusion changed; empty if nothing failed.
     n_refits : int
         How often the mixture was fitted again.
     path : ndarray of shape (n_steps, 2)
@@ -86,7 +86,7 @@ class DecidingRows(SentenceAndNumbers):
     first_order_path : ndarray of shape (n_predicted + 1,)
         The number without none, one, two and more rows (or groups), to first order.
     refit : LRVBGaussianMixture
-        The mixture fitted without the rows, under the prior of the fit.
+        The mixture fitted without the rows, under the prior of the fit; None if no refit succeeded.
 
     See Also
     --------

@@ -81,12 +81,12 @@ class InfluenceMethods(FittedAttributes):
             with Dask, where the result is lazy.
 
         groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels that say which rows belong together. With ``perturb="weight"`` the result is the influence
-            of every group, if all its rows count a little more: of shape (n_groups, ...), in the order of
-            ``numpy.unique(groups)``.
+            Labels that say which rows belong together, with ``perturb="weight"``. The result is then the
+            influence of every group, the weighted sum of that of its rows: of shape (n_groups, ...), in the
+            order of ``numpy.unique(groups)``.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
-            How often the rows of the groups count; only with `groups`.
+            Weights of the rows in the fit, where there were any; only with `groups`.
 
         Returns
         -------
@@ -194,10 +194,11 @@ class InfluenceMethods(FittedAttributes):
 
         groups : array-like of shape (n_samples,) or Dask collection, default=None
             Labels that say which rows belong together. The result is then the leverage of every group, of
-            shape (n_groups,), in the order of ``numpy.unique(groups)``.
+            shape (n_groups,), in the order of ``numpy.unique(groups)``: the derivative of the sum of the
+            scores of its rows, if the weights of all of them grow in proportion.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
-            How often the rows of the groups count; only with `groups`.
+            Weights of the rows in the fit, where there were any; only with `groups`.
 
         Returns
         -------
@@ -249,11 +250,11 @@ class InfluenceMethods(FittedAttributes):
     ) -> NDArray[np.float64]:
         """Score of every training row under the fit to all other rows, or to the rows of all other groups.
 
-        The mean is the leave-one-out cross-validated score, a guard against too many components. The priors
-        are held fixed, also where their defaults came from X. For most rows one step from the fit to that
-        without the row is enough. Where leaving a row out moves the fit further than one step can tell, the
-        mixture is fitted again without the row, except where X is a Dask collection: where clusters overlap
-        in a few hundred rows, that takes up to some seconds.
+        The mean is the leave-one-out cross-validated score, by which numbers of components can be compared.
+        The priors are held fixed, also where their defaults came from X. For most rows one step from the fit
+        to all rows towards the fit without the row is accurate enough. Where it may not be, the mixture is
+        fitted again without the row, unless X is a Dask collection. With a few hundred rows and clusters that
+        overlap, that takes up to some seconds.
 
         Parameters
         ----------
@@ -265,14 +266,15 @@ class InfluenceMethods(FittedAttributes):
             no weight is not left out.
 
         groups : array-like of shape (n_samples,), default=None
-            Labels of rows that belong together, such as patients. Each row is then scored without its whole
-            group: how well the fit predicts a new patient. Not where X is a Dask collection.
+            Labels of rows that belong together, such as patients. Each row is then scored under the fit to
+            the rows of all other groups: the mean says how well the rows of a new patient are predicted. Not
+            where X is a Dask collection.
 
         Returns
         -------
         log_likelihood : ndarray or Dask array of shape (n_samples,)
-            In nats. The one step is Newton's, towards the optimum of the fit to the other rows, and the row
-            is scored where it ends: exact for one component without missing values. (Theory page "Influence",
+            In nats, one for each row, with `groups` too. The one step is Newton's, and the row is scored
+            where it ends: exact for one component without missing values. (Theory page "Influence",
             leave-one-out scores.)
 
         Raises
@@ -285,9 +287,9 @@ class InfluenceMethods(FittedAttributes):
         -----
         UserWarning
             Under ``prior="flat"`` a component may consist of so few rows that it has no proper posterior
-            without one of them, or without a group; the score is then NaN. Scores are rough where a refit
-            does not arrive, where more rows or groups need one than time allows, and where X is a Dask
-            collection and a row needs one.
+            without one of them, or without a group; the score is then NaN. Scores are rough where a refit is
+            needed, but did not converge, or was not made: because too many rows or groups need one, or
+            because X is a Dask collection.
 
         See Also
         --------
@@ -370,24 +372,25 @@ class InfluenceMethods(FittedAttributes):
         conclusion : str or callable, default=None
             The number that is compared with the threshold: a name of ``posterior_summary().index``, such as
             "weight[0]"; a difference of two, such as "mean[1,x0] - mean[0,x0]"; or a function of the fitted
-            mixture that returns a number. It gets copies of the mixture with other `weights_`, `means_`,
-            `covariances_`, `precisions_` and `lower_bound_`, which predict, but have no error bars.
+            mixture that returns a number. It is called with copies of the mixture that have other `weights_`,
+            `means_`, `covariances_`, `precisions_` and `lower_bound_`. They predict, but have no error bars.
 
         threshold : float, default=0.0
-            The conclusion changes when the number reaches the threshold.
+            The conclusion is that the number is on the side of the threshold where it is in the fit.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any. A row is left out with all its weight.
 
         groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels of rows that belong together, such as patients: then the fewest groups are looked for.
+            Labels of rows that belong together, such as patients. Whole groups are then left out, and the
+            search is for the fewest groups.
 
         interval : float, default=None
-            With a name: probability of a central credible interval (mean and standard deviation by linear
-            response). The conclusion is whether it leaves the threshold out, or contains it.
+            With a name: probability of a credible interval (the estimate plus or minus standard deviations by
+            linear response). The conclusion is that it excludes the threshold, or that it contains it.
 
         rival : LRVBGaussianMixture, default=None
-            In place of a conclusion: a fit of the same rows with another number of components. The conclusion
+            In place of a conclusion: a fit to the same rows with another number of components. The conclusion
             is which has the higher lower bound, of one labelling each. (With Dirichlet weights
             ``threshold=log(L! / K!)`` compares all labellings of K with those of L components of the rival.)
 
@@ -398,13 +401,13 @@ class InfluenceMethods(FittedAttributes):
         -------
         deciding : DecidingRows
             Displayed as a sentence and numbers. Every step of the search is confirmed by a refit under the
-            prior of the fit. A smaller set may exist, and to find none is no proof that there is none.
+            prior of the fit. A smaller set may exist; and if none is found, there may still be one.
 
         Raises
         ------
         ValueError
-            On bad input, an unknown name, a function that fails or returns no finite number, a number that is
-            the threshold, a rival that does not compare, X that is not what the mixture was fitted to, fitted
+            On bad input, an unknown name, a function that fails or returns no finite number, a number that
+            equals the threshold, a rival with another prior or other arguments, X that is not what the mixture was fitted to, fitted
             arrays that were changed since, or a fit that is no strict local optimum.
 
         See Also
@@ -414,7 +417,7 @@ class InfluenceMethods(FittedAttributes):
 
         Examples
         --------
-        Most waits for a geyser are long ones. How many would have to go for that to change? One:
+        More than half of the waits for a geyser are long. Without how many rows is that not so? One:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture

@@ -304,10 +304,10 @@ class PosteriorMethods(SamplingMethods):
             'lrvb': linear response (paper, Equation 11). 'exact': the exact posterior, by draws. 'auto': the
             first where it is good, and the second where not, as in :meth:`sample_posterior`; with `groups`
             'sandwich'. 'mean_field': the covariance of q itself, in which components and kinds of parameters
-            are independent. 'sandwich': how much the posterior mean would vary from one sample of rows, or of
-            `groups`, to another, whatever distribution these come from: the sum of the squares of their
-            weight influences, centred (the infinitesimal jackknife; with groups times G/(G - 1), known as
-            CR1). 'bootstrap': the same, by refits to resamples of the groups.
+            are independent. 'sandwich': how the estimates vary from one sample of rows, or of `groups`, to
+            another, whatever their distribution: the sum of the squares of their weight influences, centred
+            (the infinitesimal jackknife). With G groups it is multiplied by G/(G - 1), and is the
+            cluster-robust covariance CR1. 'bootstrap': the same, by refits to resamples of the groups.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb' and 'mean_field', unless the fit still has them
@@ -325,13 +325,14 @@ class PosteriorMethods(SamplingMethods):
             Seed of these; None takes draws of the posterior that were made before, if there are any.
 
         groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels that say which rows belong together, such as patients: at least two, better fifty. (Guide
-            "My rows belong together".) Without, weights count copies: of a survey pass ``range(len(X))``.
+            Labels that say which rows belong together, such as patients: at least two groups, better fifty.
+            (Guide "My rows belong together".) Without groups, a weight of 3 counts as three rows; for survey
+            weights of single persons pass ``range(len(X))``.
 
         strata, strata_sizes : default=None
-            Labels of the strata of a survey by row, and a mapping from them to numbers of groups in the
-            population (without `strata` one number), for the finite population correction. Without `groups`
-            every row is a group of its own.
+            Of a survey: the stratum of every row; and a mapping from each stratum to the number of its groups
+            in the population (without `strata` one number), for the finite population correction. Without
+            `groups` every row is a group of its own.
 
         Returns
         -------
@@ -406,11 +407,11 @@ class PosteriorMethods(SamplingMethods):
             Parameters of components with fewer expected rows are left out: 0.5 leaves out empty ones.
 
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
-            Linear response, the exact posterior, or the first where it is good, as in
-            :meth:`sample_posterior`. With `groups` 'sandwich' or 'bootstrap', as in
-            :meth:`get_posterior_covariance`: sds and intervals are then those of the estimates from one
-            sample of groups to another, and intervals are by Student's t, with as many degrees of freedom as
-            groups, less one for every stratum.
+            'lrvb' is linear response, 'exact' the exact posterior, and 'auto' the first where it is good and
+            the second where not, as in :meth:`sample_posterior`. With `groups`, 'auto' is 'sandwich':
+            standard errors and confidence intervals, that is, how the estimates vary from one sample of
+            groups to another (:meth:`get_posterior_covariance`). Intervals are then by Student's t, with as
+            many degrees of freedom as groups, less one for every stratum.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
@@ -429,13 +430,14 @@ class PosteriorMethods(SamplingMethods):
             columns, all but the ratio in units of the parameter:
 
             * mean, sd: posterior mean and standard deviation. With few rows the mean of a covariance is above
-              `covariances_`, the inverse of the mean precision.
+              `covariances_`, the inverse of the mean precision. By 'sandwich' and 'bootstrap', the estimate
+              (such as `covariances_`) and its standard error.
             * mean_field_sd: the standard deviation under q itself; ratio: sd over this one.
             * lower, upper: ends of the central interval, within the parameter's range.
 
             It is displayed rounded; its numbers have all digits. Below it ``summary.attrs["note"]`` says by
-            which method it is and how good, and ``summary.attrs["prior"]`` whether the prior matters. The
-            theory page "Error bars of the mixture" has the distributions behind the intervals. (With next to
+            which method it is and how good (with groups: how many, and the design effect), and
+            ``summary.attrs["prior"]`` whether the prior matters. The theory page "Error bars of the mixture" has the distributions behind the intervals. (With next to
             no rows, mean and sd of covariances are infinite or NaN.)
 
         Raises

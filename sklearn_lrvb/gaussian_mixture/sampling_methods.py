@@ -64,10 +64,10 @@ class SamplingMethods(FittedAttributes):
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response. 'exact': the exact posterior, by Markov chains that run until the slowest
             parameter has enough independent draws, which takes ten to a hundred times as long as the fit.
-            'sandwich' and 'bootstrap': estimates as they vary from one sample of `groups` to another, by the
-            influence of the groups or by a refit for every draw. 'auto': 'sandwich' with `groups`; without,
-            'lrvb' where :meth:`posterior_check` calls it good or X is not known, and else 'exact', unless it
-            takes more than about a minute.
+            'sandwich' and 'bootstrap': not the posterior, but estimates as they vary from one sample of
+            `groups` to another, by the influence of the groups or by a refit for every draw. 'auto':
+            'sandwich' with `groups`; without, 'lrvb' where :meth:`posterior_check` calls it good or X is not
+            known, and else 'exact', unless it takes more than about a minute.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
@@ -95,7 +95,8 @@ class SamplingMethods(FittedAttributes):
         Warns
         -----
         UserWarning
-            The chains have not converged; or some resamples lost a component, so that draws are fewer.
+            The chains have not converged. Or some resamples lost a component or did not converge, so that
+            there are fewer draws.
 
         See Also
         --------
