@@ -305,9 +305,8 @@ class PosteriorMethods(SamplingMethods):
             first where it is good, and the second where not, as in :meth:`sample_posterior`; with `groups`
             'sandwich'. 'mean_field': the covariance of q itself, in which components and kinds of parameters
             are independent. 'sandwich': how the estimates vary from one sample of rows, or of `groups`, to
-            another, whatever their distribution: the sum of the squares of their weight influences, centred
-            (the infinitesimal jackknife). With G groups it is multiplied by G/(G - 1), and is the
-            cluster-robust covariance CR1. 'bootstrap': the same, by refits to resamples of the groups.
+            another, whatever their distribution, by the squares of their weight influences (the infinitesimal
+            jackknife; with groups the cluster-robust CR1). 'bootstrap': the same, by refits to resamples.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb' and 'mean_field', unless the fit still has them
@@ -407,11 +406,10 @@ class PosteriorMethods(SamplingMethods):
             Parameters of components with fewer expected rows are left out: 0.5 leaves out empty ones.
 
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
-            'lrvb' is linear response, 'exact' the exact posterior, and 'auto' the first where it is good and
-            the second where not, as in :meth:`sample_posterior`. With `groups`, 'auto' is 'sandwich':
-            standard errors and confidence intervals, that is, how the estimates vary from one sample of
-            groups to another (:meth:`get_posterior_covariance`). Intervals are then by Student's t, with as
-            many degrees of freedom as groups, less one for every stratum.
+            'lrvb': linear response. 'exact': the exact posterior. 'auto': the first where it is good, else
+            the second (:meth:`sample_posterior`). With `groups`, 'sandwich' (then also 'auto') and
+            'bootstrap' give standard errors and confidence intervals, by Student's t with as many degrees of
+            freedom as groups, less one for every stratum (:meth:`get_posterior_covariance`).
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
@@ -436,8 +434,8 @@ class PosteriorMethods(SamplingMethods):
             * lower, upper: ends of the central interval, within the parameter's range.
 
             It is displayed rounded; its numbers have all digits. Below it ``summary.attrs["note"]`` says by
-            which method it is and how good (with groups: how many, and the design effect), and
-            ``summary.attrs["prior"]`` whether the prior matters. The theory page "Error bars of the mixture" has the distributions behind the intervals. (With next to
+            which method it is and how good, and ``summary.attrs["prior"]`` whether the prior matters. The
+            theory page "Error bars of the mixture" has the distributions behind the intervals. (With next to
             no rows, mean and sd of covariances are infinite or NaN.)
 
         Raises

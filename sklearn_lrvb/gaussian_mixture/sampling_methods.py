@@ -95,8 +95,7 @@ class SamplingMethods(FittedAttributes):
         Warns
         -----
         UserWarning
-            The chains have not converged. Or some resamples lost a component or did not converge, so that
-            there are fewer draws.
+            The chains have not converged; or some resamples are left out, so that draws are fewer.
 
         See Also
         --------
