@@ -407,8 +407,9 @@ class InfluenceMethods(FittedAttributes):
         ------
         ValueError
             On bad input, an unknown name, a function that fails or returns no finite number, a number that
-            equals the threshold, a rival with another prior or other arguments, X that is not what the mixture
-            was fitted to, fitted arrays that were changed since, or a fit that is no strict local optimum.
+            equals the threshold, a rival with another prior or other arguments, X that is not what the
+            mixture was fitted to, fitted arrays that were changed since, or a fit that is no strict local
+            optimum.
 
         See Also
         --------
