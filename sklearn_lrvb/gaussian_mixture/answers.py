@@ -29,6 +29,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets, covariance, joint_coordinates, variance
 
 _FEW_GROUPS = 50  # So many of equal weight, below which error bars of a sandwich are doubtful.
+_FEW_IN_A_COMPONENT = 10  # The same for the groups that a component's rows belong to.
 _LEAST_FREEDOM = 3  # Degrees of freedom from which on Student's t has a variance.
 _N_RESAMPLES = 200  # Of the bootstrap: sds are then known to 5 %.
 
@@ -176,12 +177,17 @@ class Sandwich(Answer):
             f"Sandwich by {variation.n_groups} groups: design effect {effect:.2g}, so that error bars are "
             f"about {np.sqrt(effect):.1f} times those of independent rows."
         )
-        if variation.n_effective >= _FEW_GROUPS:
+        least = int(variation.of_components.argmin())
+        if variation.n_effective < _FEW_GROUPS:
+            is_worth = f"worth {variation.n_effective:.0f} of equal size, "
+            few = is_worth if variation.n_groups >= _FEW_GROUPS else ""
+            few = f"With few groups ({few}fewer than {_FEW_GROUPS})"
+        elif variation.of_components[least] < _FEW_IN_A_COMPONENT:
+            few = f"Component {least} has the rows of about {variation.of_components[least]:.0f} groups: its"
+        else:
             return note
-        few = "" if variation.n_groups < _FEW_GROUPS else f"worth {variation.n_effective:.0f} of equal size, "
         return (
-            f"{note} With few groups ({few}fewer than {_FEW_GROUPS}) intervals are too short, those of "
-            "covariances most; method='bootstrap' is safer."
+            f"{note} {few} intervals are too short, those of covariances most; method='bootstrap' is safer."
         )
 
     def _of(self, targets):
@@ -239,7 +245,7 @@ class Bootstrap(Answer):
     def note(self):
         n_lost = self._n_asked - len(self._last)
         note = f"Bootstrap: {len(self._last)} refits to resamples of {len(self.groups)} groups."
-        return f"{note} {n_lost} more lost a component, and are left out." if n_lost else note
+        return f"{note} {n_lost} more did not converge, or lost a component." if n_lost else note
 
     def _refits(self, n_draws):
         """The posteriors of resamples: list of VariationalPosterior."""
@@ -260,8 +266,8 @@ class Bootstrap(Answer):
         self.mixture._tracked("bootstrap", question)
         if not self._last:
             raise ValueError(
-                f"All of {self._n_asked} resamples of {len(self.groups)} groups lost a component. (a) Lower "
-                "n_components. (b) Use smaller groups, if their rows are independent."
+                f"All of {self._n_asked} resamples of {len(self.groups)} groups did not converge, or lost a "
+                "component. (a) Lower n_components. (b) Use smaller groups, if their rows are independent."
             )
         return self._last
 

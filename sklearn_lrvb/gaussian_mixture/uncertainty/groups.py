@@ -127,17 +127,21 @@ class SamplingVariation:
     ----------
     coordinates : int array (c,), ascending
     root : (m, c), Y with Y' Y = V, of no more rows than columns
-    weights : (G,), how often the rows of every group count together
+    counts : (G, K), expected rows of every group in every component
     n_strata : int
     design_effect : float, variances relative to those of independent rows, on average
     """
 
-    def __init__(self, coordinates, root, weights, n_strata, design_effect):
+    def __init__(self, coordinates, root, counts, n_strata, design_effect):
         self._coordinates, self._root = coordinates, root
-        self.n_groups, self.design_effect = len(weights), design_effect
+        self.n_groups, self.design_effect = len(counts), design_effect
         self.degrees_of_freedom = self.n_groups - n_strata
-        # Kish's effective number: as many groups of equal weight would tell a mean as well.
+        # Kish's effective numbers, of all rows and of those of each component that holds rows, else infinite:
+        # as many groups of equal weight would tell a mean as well.
+        weights, total = counts.sum(axis=1), counts.sum(axis=0)
         self.n_effective = weights.sum() ** 2 / np.square(weights).sum()
+        held, squares = occupied(total), np.square(counts).sum(axis=0)
+        self.of_components = np.divide(total**2, squares, out=np.full_like(total, np.inf), where=held)
 
     def covariance_root(self, coordinates):
         """Y at some of the coordinates, (m, n)."""
@@ -197,14 +201,14 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
     """
     information = uncertainty.source.information(len(groups), rows=rows)
     factors, n_components = groups.factors(), uncertainty.fitted.posterior.n_components
-    weights, leverage, size = np.empty(len(groups)), 0.0, len(coordinates)
+    counts, leverage, size = np.empty((len(groups), n_components)), 0.0, len(coordinates)
     of_strata, total = np.zeros((groups.n_strata, len(information))), np.zeros((groups.n_strata, size))
     has_few = len(groups) <= size  # Then all responses are kept, and else their products, which are smaller.
     kept, gram = [], np.zeros((0, 0) if has_few else (size, size))
     for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
         with uncertainty.source.threads():
             solved = information.solve(sums.T).T
-        weights[place] = sums[:, :n_components].sum(axis=1)
+        counts[place] = sums[:, :n_components]
         responses, strata = solved[:, coordinates], groups.strata[place]
         leverage += float(factors[strata] @ np.einsum("gd,gd->g", sums, solved))
         np.add.at(of_strata, strata, sums)
@@ -224,7 +228,7 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
     else:
         root = gram_root(gram - (factors[:, None] * means).T @ total)
     design_effect = leverage / _leverage_of_rows(rows, uncertainty, information)
-    return SamplingVariation(coordinates, root, weights, groups.n_strata, design_effect)
+    return SamplingVariation(coordinates, root, counts, groups.n_strata, design_effect)
 
 
 def _leverage_of_rows(rows, uncertainty, information):
