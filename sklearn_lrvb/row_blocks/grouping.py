@@ -204,9 +204,8 @@ def _coded_on_dask(labels, rows, name):
     """As `_coded`, with the places as Dask array."""
     import dask.array as da
 
-    if hasattr(labels, "to_dask_array"):
-        is_number = isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "biufmM"
-        labels = (labels if is_number else labels.astype(object)).to_dask_array()
+    if not isinstance(labels, da.Array):  # Series of types that are none of NumPy's become objects.
+        labels = labels.map_partitions(np.asarray, meta=np.asarray(labels._meta))
     n_chunks = len(rows.survey.lengths)
     is_known = labels.ndim == 1 and not np.isnan(labels.shape[0])
     if is_known and labels.shape[0] == rows.n_given:
