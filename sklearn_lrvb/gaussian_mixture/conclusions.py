@@ -220,16 +220,14 @@ class FunctionConclusion(Conclusion):
             value = self._function(twin)
         except Exception as error:
             raise ConclusionError(
-                f"conclusion(mixture) raised {type(error).__name__}: {error}. (It is called with copies of "
-                "the fitted mixture that have other weights_, means_, covariances_, precisions_ and "
+                f"conclusion(mixture) raised {type(error).__name__}: {str(error).rstrip('.')}. (It is called "
+                "with copies of the fitted mixture that have other weights_, means_, covariances_, precisions_ and "
                 "lower_bound_, but no error bars: for these pass the name of a parameter, and interval=0.95.)"
             ) from error
-        if np.ndim(value) or not isinstance(value, _NUMBERS) or not np.isfinite(value):
+        number = np.asarray(value)
+        if number.ndim or number.dtype.kind not in "biuf" or not np.isfinite(number):
             raise ConclusionError(f"conclusion(mixture) must be one finite number, got {value!r}.")
         return float(value)
-
-
-_NUMBERS = (int, float, np.integer, np.floating, np.bool_, np.ndarray)
 
 
 class RivalConclusion(Conclusion):

@@ -8,6 +8,7 @@ rows are fitted again from there. If it stays changed then, another optimum deci
 this is the better one, the search ends, and otherwise it goes on without that step.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,9 @@ from sklearn_lrvb.reports.sentence import SentenceAndNumbers
 _SHARE_OF_STEP, _EXACT = 1 / 8, 0.02
 _SOME_ROWS, _MANY_ROWS = 10_000, 800_000
 
-# Refits of the longest searches: to leave out 100,000 rows takes some 80, and to put back another 20. Of this
-# many steps a progress bar counts.
+# Most refits of a search, and so the steps of which a progress bar counts. To leave out 100,000 rows takes some
+# 80, and to put back another 20. No number is enough where no set of rows changes the conclusion, and the rest
+# looks short at every step: the larger of two weights never falls below 0.5.
 MOST_REFITS = 150
 
 # A row is passed over where there is no fit without it, or where that leads to another, worse optimum: up to
@@ -154,7 +156,7 @@ class DecidingRows(SentenceAndNumbers):
                 f"{self._number(self.confirmed)} (now {self._number(self.value)})."
             )
         if not self.n_left_out and not self.failure:
-            return f"To first order no {self.unit[:-1]} leads towards a change of {question}."
+            return f"To first order no {self.unit[:-1]} within max_share leads to a change of {question}."
         why = f" The search ended there: {self.failure}" if self.failure else ""
         return (
             f"No {self.unit} found that decide {question}: without {left_out} it is "
@@ -234,6 +236,11 @@ class GreedySearch:
 
     def steps(self):
         """Search, and yield after every refit."""
+        yield from itertools.islice(self._search(), MOST_REFITS)
+        if self.n_refits == MOST_REFITS:
+            self.failure = f"{MOST_REFITS} refits were not enough."
+
+    def _search(self):
         yield from self._leave_out()
         if self._is_changed(self.state) and not self.is_mode:
             yield from self._put_back()

@@ -438,8 +438,8 @@ class InfluenceMethods(FittedAttributes):
         _ = self._uncertainty  # It must have been fitted.
         if not isinstance(threshold, Real) or not np.isfinite(threshold):
             raise ValueError(f"threshold must be a finite number, got {threshold!r}.")
-        if not isinstance(max_share, Real) or not 0.0 < max_share <= 1.0:
-            raise ValueError(f"max_share must be above 0 and at most 1, got {max_share!r}.")
+        if not isinstance(max_share, Real) or not 0.0 < max_share < 1.0:
+            raise ValueError(f"max_share must be above 0 and below 1, got {max_share!r}.")
         if (conclusion is None) == (rival is None):
             raise ValueError("Pass a conclusion, or a rival mixture with another n_components, and not both.")
         if rival is None:

@@ -267,8 +267,15 @@ def test_where_none_is_found_it_says_so():
     assert not len(nothing.rows) and nothing.refit is None and nothing.confirmed == 1.0
     assert (
         nothing.verdict
-        == "To first order no row leads towards a change of whether the conclusion is above 0."
+        == "To first order no row within max_share leads to a change of whether the conclusion is above 0."
     )
+    assert "no row within max_share" in estimator.deciding_rows(X, APART, max_share=0.004).verdict
+
+
+def test_what_no_rows_can_change_takes_no_endless_search():
+    estimator = fitted(EXCHANGEABLE)
+    found = estimator.deciding_rows(X, lambda fit: max(fit.weights_), threshold=0.5, max_share=0.9)
+    assert not found.found and found.n_refits == 150 and "150 refits were not enough" in found.verdict
 
 
 def test_where_a_refit_fails_it_says_so():
@@ -339,20 +346,22 @@ def test_arrays_batches_dask_and_threads_find_the_same(with_groups):
     same(found, ask(rows, sample_weight=weights, groups=groups))
 
 
-def test_ranks_do_not_depend_on_how_rows_are_divided():
+@pytest.mark.parametrize(("enough", "most_weight"), [(3.0, 90.0), (30.0, 9.0)])
+def test_ranks_do_not_depend_on_how_rows_are_divided(enough, most_weight):
     rng = np.random.default_rng(0)
-    numbers, weights = np.arange(40), rng.integers(1, 3, 40).astype(float)
-    effects = rng.integers(-2, 6, 40) / 8 + 1e-14 * rng.normal(size=40)  # Equal ones differ by rounding.
-    limits = 3.0, 9.0
-    whole = RankedRows.of(numbers, effects, weights, *limits)
-    parts = [RankedRows.of(numbers[k::3], effects[k::3], weights[k::3], *limits) for k in (2, 0, 1)]
-    divided = parts[0] + parts[1] + parts[2]
-    for name in ("numbers", "effects", "weights"):
-        np.testing.assert_array_equal(getattr(divided, name), getattr(whole, name))
-    assert np.all(np.diff(whole.effects) <= 0) and np.all(
-        np.diff(whole.numbers)[np.diff(whole.effects) == 0] > 0
-    )
-    assert whole.effects[:-1].sum() < 3.0 and whole.weights.sum() <= 9.0
+    for _ in range(20):
+        numbers, weights = np.arange(40), rng.choice([1.0, 3.0, 7.0], 40)
+        effects = rng.integers(-2, 6, 40) / 8 + 1e-14 * rng.normal(size=40)  # Equal ones differ by rounding.
+        limits = enough, most_weight
+        whole = RankedRows.of(numbers, effects, weights, *limits)
+        parts = [RankedRows.of(numbers[k::3], effects[k::3], weights[k::3], *limits) for k in (2, 0, 1)]
+        divided = parts[0] + parts[1] + parts[2]
+        for name in ("numbers", "effects", "weights"):
+            np.testing.assert_array_equal(getattr(divided, name), getattr(whole, name))
+        assert np.all(np.diff(whole.effects) <= 0)
+        assert np.all(np.diff(whole.numbers)[np.diff(whole.effects) == 0] > 0)
+        assert whole.effects[:-1].sum() < enough and whole.weights[:-1].sum() < most_weight
+        assert whole.allowed().weights.sum() <= most_weight
 
 
 def test_many_rows_take_few_refits(monkeypatch):
@@ -445,6 +454,7 @@ def test_the_result_can_be_shown_and_pickled(capsys):
         ({"conclusion": lambda fit: np.nan}, "must be one finite number, got nan"),
         ({"conclusion": lambda fit: fit.means_}, "must be one finite number, got array"),
         ({"conclusion": lambda fit: fit.means_std_}, "raised .*no error bars"),
+        ({"conclusion": lambda fit: np.array("high")}, "must be one finite number, got array"),
         ({"conclusion": of_bound, "interval": 0.9}, "interval goes with the name"),
         ({"conclusion": APART, "interval": 1.0}, "interval must be a probability"),
         ({"conclusion": APART, "threshold": np.inf}, "threshold must be a finite number"),
@@ -453,8 +463,9 @@ def test_the_result_can_be_shown_and_pickled(capsys):
         ({"conclusion": APART, "groups": np.arange(5)}, "groups has 5 labels, but X has 240 rows"),
         ({"rival": LRVBGaussianMixture()}, "not fitted"),
         ({"rival": "K + 1"}, "rival must be a fitted LRVBGaussianMixture"),
+        ({"conclusion": APART, "max_share": 1}, "max_share must be above 0 and below 1, got 1"),
     ],
-    ids=range(16),
+    ids=range(18),
 )
 def test_bad_input_is_refused(options, message):
     with pytest.raises(ValueError, match=message):

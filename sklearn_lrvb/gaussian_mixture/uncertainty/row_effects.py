@@ -62,7 +62,7 @@ class RankedRows:
     effects : float array (n,), falling
     weights : float array (n,)
     enough : float, sum of effects at which no more are needed
-    most_weight : float, sum of weights above which no more are allowed
+    most_weight : float, sum of weights at which no more are allowed; the last one may exceed it
     """
 
     numbers: np.ndarray
@@ -76,10 +76,19 @@ class RankedRows:
         """The first of some rows, as many as are needed and allowed."""
         effects = np.round(effects, _DECIMALS_OF_EFFECTS)
         order = np.lexsort((numbers, -effects))
-        effects, weights = effects[order], weights[order]
-        before = np.concatenate([[0.0], np.cumsum(effects)[:-1]])[: len(effects)]
-        is_kept = (before < enough) & (np.cumsum(weights) <= most_weight)
-        return cls(numbers[order][is_kept], effects[is_kept], weights[is_kept], enough, most_weight)
+        numbers, effects, weights = numbers[order], effects[order], weights[order]
+        # By sums of those before it a row is kept in a part wherever it is kept in the whole.
+        before, weight_before = (
+            np.concatenate([[0.0], np.cumsum(values)])[:-1] for values in (effects, weights)
+        )
+        is_kept = (before < enough) & (weight_before < most_weight)
+        return cls(numbers[is_kept], effects[is_kept], weights[is_kept], enough, most_weight)
+
+    def allowed(self):
+        """Without the last one, where it exceeds the weight that is allowed."""
+        n = np.count_nonzero(np.cumsum(self.weights) <= self.most_weight)
+        columns = (getattr(self, name)[:n] for name in _COLUMNS)
+        return RankedRows(*columns, self.enough, self.most_weight)
 
     def __len__(self):
         return len(self.numbers)
@@ -131,7 +140,7 @@ class SingleRows:
         enough, most_weight : as in `RankedRows`
         """
         function = functools.partial(_ranked_of_block, effects, scale, left_out, enough, most_weight)
-        return self.rows.total(function, effects.workload)
+        return self.rows.total(function, effects.workload).allowed()
 
     def some(self, effects, scale, numbers):
         """All of some, int array, ascending: `RankedRows`."""
@@ -194,7 +203,7 @@ class WholeGroups(SingleRows):
 
     def ranked(self, effects, scale, left_out, enough, most_weight):
         own, weights = self._effects_and_weights(effects, scale)
-        return _candidates(np.arange(len(own)), own, weights, left_out, enough, most_weight)
+        return _candidates(np.arange(len(own)), own, weights, left_out, enough, most_weight).allowed()
 
     def some(self, effects, scale, numbers):
         own, weights = self._effects_and_weights(effects, scale)
