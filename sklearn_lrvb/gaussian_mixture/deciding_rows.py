@@ -32,6 +32,9 @@ _SOME_ROWS, _MANY_ROWS = 10_000, 800_000
 # looks short at every step: the larger of two weights never falls below 0.5.
 MOST_REFITS = 150
 
+# Up to this many rows left out, each is tried by itself when rows are put back.
+_FEW = 20
+
 # A row is passed over where there is no fit without it, or where that leads to another, worse optimum: up to
 # this many are. Where none of them can go, the fit is at the edge of its optimum.
 _MOST_PASSED_OVER = 10
@@ -111,7 +114,7 @@ class DecidingRows(SentenceAndNumbers):
       without them, predicted  3.219
       without them, refitted   3.1955
       enough by first order    14
-      refits                   11
+      refits                   22
     """
 
     conclusion: str
@@ -286,16 +289,26 @@ class GreedySearch:
             ranked = None if effects is None else self._ranked(effects, passed_over)
 
     def _put_back(self):
-        """Put back those of the smallest effects, in halving blocks, while the conclusion stays changed."""
+        """Put back those of the smallest effects, in halving blocks, while the conclusion stays changed.
+
+        Where few of not too many rows are left out, each is tried by itself too: none of the rest can be.
+        """
         effects = self._effects()
         while effects is not None and len(self.state.left_out) > 1:
-            some, trial = self.units.some(effects, self._scale, self.state.left_out), None
-            n_predicted = np.count_nonzero(np.cumsum(some.effects[::-1]) < -self._rest(self.state))
-            n = min(max(n_predicted, not self._are_many), len(some) - 1)
-            while n and not self.is_mode and (trial is None or not self._is_changed(trial)):
-                trial = yield from self._tried(np.sort(some.numbers[:-n]), some.weights[:-n].sum())
-                n = 0 if self._are_many else n // 2
-            if trial is None or not self._is_changed(trial):
+            some = self.units.some(effects, self._scale, self.state.left_out)
+            n_predicted = int(np.sum(np.cumsum(some.effects[::-1]) < -self._rest(self.state)))
+            n, places = min(max(n_predicted, not self._are_many), len(some) - 1), np.arange(len(some))
+            blocks = [places[-(n >> k) :] for k in range(min(n, 1) if self._are_many else n.bit_length())]
+            if len(some) <= _FEW and self.units.rows.n_samples <= _SOME_ROWS:
+                blocks.extend(places[-2::-1])
+            for block in blocks:
+                kept = np.delete(places, block)
+                trial = yield from self._tried(np.sort(some.numbers[kept]), some.weights[kept].sum())
+                if trial is not None and self._is_changed(trial):
+                    break
+                if self.is_mode:
+                    return
+            else:
                 return
             self._accept(trial)
             effects = None if self._are_many else self._effects()
