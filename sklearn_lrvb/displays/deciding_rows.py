@@ -212,13 +212,11 @@ class DecidingRowsDisplay:
         self.points_ = ax.plot(n_left_out, values, **style)[0]
         self.ring_ = None
         if result.found:
-            self.ring_ = ax.plot(result.n_left_out, result.confirmed, linestyle="none", **_RING)[0]
-            place, offset = (
-                (result.n_left_out, result.confirmed),
-                13 if result.confirmed > result.threshold else -13,
-            )
-            style = {"ha": "center", "va": "bottom" if offset > 0 else "top"}
-            write_beside(ax, f"{result.n_left_out} {result.unit}", place, (0, offset), **style)
+            place, side = (result.n_left_out, result.confirmed), np.sign(result.threshold - result.value)
+            self.ring_ = ax.plot(*place, linestyle="none", **_RING)[0]
+            style = {"ha": "center", "va": "bottom" if side > 0 else "top"}
+            unit = result.unit if result.n_left_out > 1 else result.unit[:-1]
+            write_beside(ax, f"{result.n_left_out} {unit}", place, (0, 13 * side), **style)
         ax.margins(0.06, 0.16)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.spines[["top", "right"]].set_visible(False)

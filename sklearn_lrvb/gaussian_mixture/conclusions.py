@@ -182,47 +182,40 @@ class FunctionConclusion(Conclusion):
         self.text = "the conclusion" if name == "<lambda>" else name
 
     def value(self, optima):
-        return self._at(optima[0], optima[0].fitted, optima[0].lower_bound)
+        return self._at(optima[0])
 
     def effects(self, optima):
         optimum, complete = optima[0], optima[0].information.complete
         gradient = np.empty((len(complete), 1))
         for number in range(len(complete)):
             unit = np.eye(1, len(complete), number).T
-            step = _STEP * complete.solve_root_transposed(unit)[:, 0]
-            gradient[number] = self._difference(
-                self._at(optimum, self._moved(optimum, sign * step), optimum.lower_bound)
-                for sign in (1.0, -1.0)
-            )
-        slope = self._difference(
-            self._at(optimum, optimum.fitted, optimum.lower_bound + sign * _STEP) for sign in (1.0, -1.0)
-        )
+            gradient[number] = self._slope(optimum, complete.solve_root_transposed(unit)[:, 0], 0.0)
+        slope = self._slope(optimum, np.zeros(len(complete)), 1.0)
         functions = _influence(optimum, complete.solve_root_transposed(gradient))
         return RowEffects(functions, scores=((slope, optimum.posterior),) if slope else ())
 
-    @staticmethod
-    def _difference(values):
-        above, below = values
+    def _slope(self, optimum, change, of_bound):
+        """The derivative along a change of the coefficients (D,) and of the lower bound."""
+        above, below = (self._at(optimum, step * change, step * of_bound) for step in (_STEP, -_STEP))
         return (above - below) / (2.0 * _STEP)
 
-    @staticmethod
-    def _moved(optimum, change):
-        fitted = optimum.fitted
-        return FittedMixture(fitted.posterior.after_step(change), fitted.origin, fitted.model, fitted.path)
-
-    def _at(self, optimum, fitted, lower_bound):
-        """The value where the mixture is another, and its lower bound too."""
-        twin = copy.copy(optimum.estimator)
+    def _at(self, optimum, change=None, of_bound=0.0):
+        """The value after a change of the coefficients (D,) and of the lower bound."""
+        fitted, twin = optimum.fitted, copy.copy(optimum.estimator)
+        if change is not None:
+            posterior = fitted.posterior.after_step(change)
+            fitted = FittedMixture(posterior, fitted.origin, fitted.model, fitted.path)
         source = InformationSource(fitted, None, None, twin.n_jobs, None, None)
-        vars(twin).update(fitted.arrays, lower_bound_=np.float64(lower_bound))
+        vars(twin).update(fitted.arrays, lower_bound_=np.float64(optimum.lower_bound + of_bound))
         twin._last_uncertainty = PosteriorUncertainty(fitted, source)
         try:
             value = self._function(twin)
         except Exception as error:
             raise ConclusionError(
                 f"conclusion(mixture) raised {type(error).__name__}: {str(error).rstrip('.')}. (It is called "
-                "with copies of the fitted mixture that have other weights_, means_, covariances_, precisions_ and "
-                "lower_bound_, but no error bars: for these pass the name of a parameter, and interval=0.95.)"
+                "with copies of the fitted mixture that have other weights_, means_, covariances_, "
+                "precisions_ and lower_bound_, but no error bars: for these pass the name of a parameter, "
+                "and interval=0.95.)"
             ) from error
         number = np.asarray(value)
         if number.ndim or number.dtype.kind not in "biuf" or not np.isfinite(number):

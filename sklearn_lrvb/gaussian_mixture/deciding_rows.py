@@ -27,9 +27,9 @@ from sklearn_lrvb.reports.sentence import SentenceAndNumbers
 _SHARE_OF_STEP, _EXACT = 1 / 8, 0.02
 _SOME_ROWS, _MANY_ROWS = 10_000, 800_000
 
-# Most refits of a search, and so the steps of which a progress bar counts. To leave out 100,000 rows takes some
-# 80, and to put back another 20. No number is enough where no set of rows changes the conclusion, and the rest
-# looks short at every step: the larger of two weights never falls below 0.5.
+# Most refits of a search, and steps of its progress bar. To leave out 100,000 rows takes some 80, and to put
+# back another 20. No number is enough where nothing changes the conclusion, and yet a few rows more always
+# seem to do: the larger of two weights never falls below 0.5.
 MOST_REFITS = 150
 
 # Up to this many rows left out, each is tried by itself when rows are put back.

@@ -42,7 +42,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import (
     scores_of_one_step,
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_sensitivity
-from sklearn_lrvb.gaussian_mixture.uncertainty.row_effects import units_of
+from sklearn_lrvb.gaussian_mixture.uncertainty.row_effects import SingleRows, WholeGroups
 from sklearn_lrvb.row_blocks import blas_threads, given_rows, row_groups
 
 # Most refits that one call makes: so many that their sweeps go through this many rows at a time, but at least
@@ -371,9 +371,10 @@ class InfluenceMethods(FittedAttributes):
 
         conclusion : str or callable, default=None
             The number that is compared with the threshold: a name of ``posterior_summary().index``, such as
-            "weight[0]"; a difference of two, such as "mean[1,x0] - mean[0,x0]"; or a function of the fitted
-            mixture that returns a number. It is called with copies of the mixture that have other `weights_`,
-            `means_`, `covariances_`, `precisions_` and `lower_bound_`. They predict, but have no error bars.
+            "weight[0]", for the value in the fit; a difference of two, such as "mean[1,x0] - mean[0,x0]"; or
+            a smooth function of the fitted mixture (of `predict_proba`, not of `predict`) that returns a
+            number. It is called with copies of the mixture that have other `weights_`, `means_`,
+            `covariances_`, `precisions_` and `lower_bound_`. They predict, but have no error bars.
 
         threshold : float, default=0.0
             The conclusion is that the number is on the side of the threshold where it is in the fit.
@@ -386,8 +387,9 @@ class InfluenceMethods(FittedAttributes):
             search is for the fewest groups.
 
         interval : float, default=None
-            With a name: probability of a credible interval (the estimate plus or minus standard deviations by
-            linear response). The conclusion is that it excludes the threshold, or that it contains it.
+            With a name: probability of a credible interval, the estimate plus or minus standard deviations by
+            linear response. (Those of `posterior_summary` may be skewed, and so differ a little.) The
+            conclusion is that it excludes the threshold, or that it contains it.
 
         rival : LRVBGaussianMixture, default=None
             In place of a conclusion: a fit to the same rows with another number of components. The conclusion
@@ -395,7 +397,7 @@ class InfluenceMethods(FittedAttributes):
             ``threshold=log(L! / K!)`` compares all labellings of K with those of L components of the rival.)
 
         max_share : float, default=0.1
-            Largest share of the rows that may be left out, by weight.
+            Largest share of the rows that may be left out, by weight, below 1.
 
         Returns
         -------
@@ -456,7 +458,8 @@ class InfluenceMethods(FittedAttributes):
             for mixture, own in zip(mixtures, (given, *others), strict=True):
                 optima.append(Optimum(mixture, own.counted()))
                 mixture._uncertainty.source.check_training_rows(optima[-1].rows)
-            units = units_of(optima[0].rows, np.flatnonzero(given.which_count()), together)
+            rows, which = optima[0].rows, np.flatnonzero(given.which_count())
+            units = SingleRows(rows, which) if together is None else WholeGroups(rows, which, together)
             search = GreedySearch(number, optima, float(threshold), units, max_share)
 
             def question(tracked):

@@ -31,3 +31,11 @@ def test_without_an_answer_nothing_is_ringed():
     )
     assert drawn.ring_ is None and len(drawn.points_.get_xdata()) > 1
     assert drawn.ax_.get_xlabel() == "groups left out, of 60"
+
+
+def test_a_single_row_is_one_row():
+    estimator = fitted({})
+    drawn = DecidingRowsDisplay.from_estimator(
+        estimator, X, "weight[0]", threshold=estimator.weights_[0] - 1e-4
+    )
+    assert [text.get_text() for text in drawn.ax_.texts] == ["1 row"]

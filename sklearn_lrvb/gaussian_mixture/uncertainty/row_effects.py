@@ -217,8 +217,3 @@ class WholeGroups(SingleRows):
 def _sums_of_groups(effects, n_groups, block, codes):
     values = effects(block), block.counts
     return np.array([np.bincount(codes, value, n_groups) for value in values])
-
-
-def units_of(rows, which, groups=None):
-    """What is left out as a whole: the groups, or every row for itself where there are none."""
-    return SingleRows(rows, which) if groups is None else WholeGroups(rows, which, groups)
