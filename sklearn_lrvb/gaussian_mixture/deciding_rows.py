@@ -39,6 +39,9 @@ _FEW = 20
 # this many are. Where none of them can go, the fit is at the edge of its optimum.
 _MOST_PASSED_OVER = 10
 
+# Nats by which an optimum is another, higher one. Refits have errors of 1e-6, and fits those of their `tol`.
+_HIGHER = 0.01
+
 _MOST_LISTED = 10  # Rows that the display lists.
 
 _FAILURES = (DegenerateComponentError, IndefiniteInformationError, ConclusionError)
@@ -81,7 +84,8 @@ class DecidingRows(SentenceAndNumbers):
         Whether the conclusion stays changed, at a higher lower bound, when all rows are fitted again from the
         last refit. Then the fit was not the best optimum, and these rows are not the cause.
     mode_gain : float
-        By how much that lower bound is above that of the fit, in nats; 0 where there is none.
+        By how much that lower bound is above that of the fit, in nats. Where it is next to zero, the last
+        refit led back to the fit.
     failure : str
         Why the search ended before a conclusion changed; empty if nothing failed.
     n_refits : int
@@ -89,7 +93,7 @@ class DecidingRows(SentenceAndNumbers):
     path : ndarray of shape (n_steps, 2)
         How many rows (or groups) were left out, and the number in the refit without them, step by step.
     first_order_path : ndarray of shape (n_predicted + 1,)
-        The number without none, one, two and more rows (or groups), to first order.
+        The number with none, one, two and more rows (or groups) left out, to first order.
     refit : LRVBGaussianMixture
         The mixture fitted without the rows, under the prior of the fit; None if no refit succeeded.
 
@@ -142,29 +146,28 @@ class DecidingRows(SentenceAndNumbers):
         """What was found, in a sentence."""
         side = "above" if self.value > self.threshold else "below"
         question = f"whether {self.conclusion} is {side} {self.threshold:g}"
+        better = (
+            f"{self.mode_gain:.2g} nats higher: fit until converged, with moves='search' or a larger n_init."
+        )
         if self.is_mode:
             return (
                 f"Not rows but another optimum decides {question}: the conclusion stays changed when all "
-                f"rows are fitted again from there, and the lower bound is {self.mode_gain:.2g} nats "
-                "higher. Fit with moves='search', or a larger n_init."
+                f"rows are fitted again from there, and the lower bound is {better}"
             )
         n_all, of_what = (self.n_rows, "") if self.groups is None else (self.n_groups, " of the rows")
         left_out = f"{self.n_left_out} of {n_all} {self.unit} ({100 * self.share:.2g} %{of_what})"
+        it_is = f"it is {self._number(self.confirmed)} (now {self._number(self.value)})."
         if self.found:
-            decide, these = (
-                ("decides", f"that {self.unit[:-1]}") if self.n_left_out == 1 else ("decide", "them")
-            )
-            return (
-                f"{left_out} {decide} {question}: without {these} it is "
-                f"{self._number(self.confirmed)} (now {self._number(self.value)})."
-            )
+            is_one = self.n_left_out == 1
+            decide, these = ("decides", f"that {self.unit[:-1]}") if is_one else ("decide", "them")
+            doubt = f" But another optimum of all rows is {better}" if self.mode_gain > _HIGHER else ""
+            return f"{left_out} {decide} {question}: without {these} {it_is}{doubt}"
         if not self.n_left_out and not self.failure:
             return f"To first order no {self.unit[:-1]} within max_share leads to a change of {question}."
         why = f" The search ended there: {self.failure}" if self.failure else ""
         return (
-            f"No {self.unit} found that decide {question}: without {left_out} it is "
-            f"{self._number(self.confirmed)} (now {self._number(self.value)}).{why} That is no proof that "
-            "there are none."
+            f"No {self.unit} found that decide {question}: without {left_out} {it_is}{why} That is no proof "
+            "that there are none."
         )
 
     @property
@@ -200,12 +203,16 @@ class DecidingRows(SentenceAndNumbers):
 
 @dataclass(eq=False)
 class _State:
-    """What was left out, ascending, with its weight; the optima without it, and the number there."""
+    """What was left out, ascending, with its weight; the optima without it, and the number there.
+
+    Also how far the lower bound is above that of the fit, where all rows are fitted again from there.
+    """
 
     left_out: NDArray
     weight: float
     optima: list
     value: float
+    gain: float = 0.0
 
 
 class GreedySearch:
@@ -234,7 +241,7 @@ class GreedySearch:
         self._scale = -1.0 / (threshold - self.base.value)
         self._effects_of_base = conclusion.effects(optima)
         self.state, self.failure, self.path, self.n_refits = self.base, "", [], 0
-        self.is_mode, self.mode_gain = False, 0.0
+        self.is_mode = False
         self.ranked = self._ranked(self._effects_of_base)
 
     def steps(self):
@@ -329,17 +336,20 @@ class GreedySearch:
             return trial
         all_again = self._refitted(trial, self.base.left_out, 0.0)
         yield
-        if all_again is None or not self._is_changed(all_again):
-            return None if all_again is None else trial
+        if all_again is None:
+            return None
         # Of two mixtures, that which has moved.
         pairs = zip(all_again.optima, self.base.optima, strict=True)
-        gain = max((one.lower_bound - other.lower_bound for one, other in pairs), key=abs)
-        self.is_mode = gain > 0.0
+        trial.gain = max((one.lower_bound - other.lower_bound for one, other in pairs), key=abs)
+        if not self._is_changed(all_again):
+            return trial
+        self.is_mode = trial.gain > 0.0
         if self.is_mode:
-            self.mode_gain = gain
             self._accept(trial)
         else:
-            self.failure = f"refits lead to another optimum, whose lower bound is {-gain:.2g} nats lower."
+            self.failure = (
+                f"refits lead to another optimum, whose lower bound is {-trial.gain:.2g} nats lower."
+            )
         return None
 
     def _refitted(self, start, left_out, weight):
@@ -384,7 +394,7 @@ class GreedySearch:
             confirmed=state.value,
             first_order_rows=len(self.ranked) if self.ranked.are_enough else None,
             is_mode=self.is_mode,
-            mode_gain=self.mode_gain,
+            mode_gain=state.gain,
             failure="" if self._is_changed(state) else self.failure,
             n_refits=self.n_refits,
             path=np.array(self.path).reshape(-1, 2),

@@ -216,6 +216,16 @@ def test_another_optimum_is_told_from_rows():
     assert "Not rows but another optimum" in repr(found) and "moves='search'" in found.verdict
 
 
+def test_a_better_optimum_on_the_way_is_said():
+    rows, start = overlapping(40, seed=3), {**EXCHANGEABLE, "init_params": "random_from_data", "moves": None}
+    estimator = mixture(start).set_params(random_state=3).fit(rows)
+    found = estimator.deciding_rows(rows, "mean[1,x1]", max_share=0.15)
+    assert found.found
+    again = mixture(start, init_params=found.refit.predict_proba(rows), tol=1e-9).fit(rows)
+    np.testing.assert_allclose(found.mode_gain, again.lower_bound_ - estimator.lower_bound_, atol=1e-5)
+    assert found.mode_gain > 1.0 and "another optimum of all rows is 2.7 nats higher" in found.verdict
+
+
 def test_rows_that_are_not_needed_are_put_back():
     rows = overlapping(150, seed=3)
     estimator = mixture(EXCHANGEABLE).fit(rows)
