@@ -272,9 +272,13 @@ def check_rival(estimator, rival, interval):
         raise ValueError(
             f"rival has n_components={len(others.posterior.counts)} too: fit it with another n_components."
         )
-    for name in PRIOR_ARGUMENTS[1:]:  # The weights' own default depends on the number of components.
+    for name in PRIOR_ARGUMENTS:
         own, its = (np.asarray(mixture.arrays[f"{name}_"]) for mixture in (fitted, others))
-        if not np.allclose(own, its, rtol=1e-9, atol=0.0):
+        alike = np.allclose(own, its, rtol=1e-9, atol=0.0)
+        if name == "weight_concentration_prior":  # By default it sums to one over the components.
+            sums = (own * len(fitted.posterior.counts), its * len(others.posterior.counts))
+            alike |= np.allclose(*sums, rtol=1e-9, atol=0.0)
+        if not alike:
             raise ValueError(f"rival has another {name}_ than the mixture: fit both under the same prior.")
 
 

@@ -498,6 +498,7 @@ def test_rivals_that_do_not_compare_are_refused():
     refused = {
         "n_components=2 too": mixture({}).fit(X),
         "covariance_type='diag'": mixture({"covariance_type": "diag"}, 3).fit(X),
+        "another weight_concentration_prior_": mixture({"weight_concentration_prior": 3.0}, 3).fit(X),
         "another mean_prior_": mixture({"mean_prior": [1.0, 1.0]}, 3).fit(X),
         "X is not what the mixture was fitted to": mixture(
             {"mean_prior": estimator.mean_prior_, "covariance_prior": estimator.covariance_prior_}, 1
