@@ -147,7 +147,8 @@ class DecidingRows(SentenceAndNumbers):
         side = "above" if self.value > self.threshold else "below"
         question = f"whether {self.conclusion} is {side} {self.threshold:g}"
         better = (
-            f"{self.mode_gain:.2g} nats higher: fit until converged, with moves='search' or a larger n_init."
+            f"{self.mode_gain:.2g} nats higher: fit until converged, with moves='search', a larger n_init or "
+            "other init_params."
         )
         if self.is_mode:
             return (
