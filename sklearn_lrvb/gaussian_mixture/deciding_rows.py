@@ -145,7 +145,7 @@ class DecidingRows(SentenceAndNumbers):
     def verdict(self) -> str:
         """What was found, in a sentence."""
         side = "above" if self.value > self.threshold else "below"
-        question = f"whether {self.conclusion} is {side} {self.threshold:g}"
+        question = f"whether {self.conclusion} is {side} {self.threshold:.10g}"
         better = (
             f"{self.mode_gain:.2g} nats higher: fit until converged, with moves='search', a larger n_init or "
             "other init_params."
@@ -235,7 +235,7 @@ class GreedySearch:
         self._are_many = units.rows.n_samples > _MANY_ROWS
         if self.base.value == threshold:
             raise ValueError(
-                f"In the fit to all rows {conclusion.text} is the threshold itself, {threshold:g}. Pass "
+                f"In the fit to all rows {conclusion.text} is the threshold itself, {threshold:.10g}. Pass "
                 "another threshold."
             )
         # Steps are measured in units of the distance to the threshold, forward if they lead there.
