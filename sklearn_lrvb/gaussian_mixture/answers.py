@@ -124,14 +124,33 @@ class Exact(Answer):
         return DrawnParameters(drawn.posterior, drawn.origin, drawn.draws[some])
 
 
+class SamplingVariationAnswer(Answer):
+    """How the estimates vary from one sample to another; a subclass says in what way, `_of_samples`."""
+
+    @property
+    def note(self):
+        empty = np.flatnonzero(~occupied(self.uncertainty.fitted.posterior.counts))
+        if not empty.size:
+            return self._of_samples
+        return (
+            f"{self._of_samples} Without rows: component {', '.join(map(str, empty))}; such estimates are the "
+            "prior's, and hardly vary (min_count=0.5 leaves them out)."
+        )
+
+    @property
+    @abstractmethod
+    def _of_samples(self):
+        """The note on components that hold rows."""
+
+
 @dataclass(eq=False)
-class IndependentRows(Answer):
+class IndependentRows(SamplingVariationAnswer):
     """How the estimates vary from one sample of independent rows to another: the sandwich."""
 
     name = "sandwich"
 
     @property
-    def note(self):
+    def _of_samples(self):
         return (
             "Sandwich: how estimates vary from one sample of independent rows to another, whatever their "
             "distribution; a weight counts as so many rows. groups= tells which rows belong together."
@@ -153,7 +172,7 @@ class IndependentRows(Answer):
 
 
 @dataclass(eq=False)
-class Sandwich(Answer):
+class Sandwich(SamplingVariationAnswer):
     """How the estimates vary from one sample of groups to another, by the influence of the groups."""
 
     name = "sandwich"
@@ -171,7 +190,7 @@ class Sandwich(Answer):
         return self._last
 
     @property
-    def note(self):
+    def _of_samples(self):
         variation, effect = self._last, self._last.design_effect
         note = (
             f"Sandwich by {variation.n_groups} groups: design effect {effect:.2g}, so that error bars are "
@@ -229,7 +248,7 @@ class Sandwich(Answer):
 
 
 @dataclass(eq=False)
-class Bootstrap(Answer):
+class Bootstrap(SamplingVariationAnswer):
     """How the estimates vary from one sample of groups to another, by refits to resamples of the groups.
 
     Of n groups in a stratum n - 1 are drawn with replacement, and count n/(n - 1) times as often: variances
@@ -242,7 +261,7 @@ class Bootstrap(Answer):
     random_state: Any
 
     @property
-    def note(self):
+    def _of_samples(self):
         n_lost = self._n_asked - len(self._last)
         note = f"Bootstrap: {len(self._last)} refits to resamples of {len(self.groups)} groups."
         return f"{note} {n_lost} more did not converge, or lost a component." if n_lost else note

@@ -371,6 +371,19 @@ def test_the_note_says_how_many_groups_and_what_is_doubtful():
     assert "independent rows" in alone.attrs["note"]
 
 
+def test_components_without_rows_are_named():
+    surplus = mixture(MODELS[0], 3, init_params=np.eye(3)[np.arange(len(X)) // 160], moves=None).fit(X)
+    assert surplus.n_occupied_ == 2
+    (empty,) = np.flatnonzero(surplus.weights_ * len(X) < 0.5)
+    for method in ("sandwich", "bootstrap"):
+        asked = {"target": "means", "groups": NAMES, "method": method, "n_draws": 3, "random_state": 0}
+        summary = surplus.posterior_summary(**asked)
+        assert f" Without rows: component {empty}; such estimates are the prior's" in summary.attrs["note"]
+        own = summary.filter(regex=rf"^mean\[{empty},", axis=0)
+        np.testing.assert_allclose(own["mean"], surplus.mean_prior_, atol=0.1)
+        assert own["sd"].max() < 0.01 * summary["sd"].max()
+
+
 def test_intervals_by_groups_stand_beside_those_of_the_posterior():
     display = PosteriorIntervalDisplay.from_estimator(
         fitted(MODELS[0]), X, methods=("lrvb", "auto", "bootstrap"), groups=NAMES, n_draws=20, random_state=0
