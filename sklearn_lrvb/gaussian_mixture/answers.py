@@ -133,8 +133,8 @@ class SamplingVariationAnswer(Answer):
         if not empty.size:
             return self._of_samples
         return (
-            f"{self._of_samples} Without rows: component {', '.join(map(str, empty))}; such estimates are the "
-            "prior's, and hardly vary (min_count=0.5 leaves them out)."
+            f"{self._of_samples} Without rows: component {', '.join(map(str, empty))}; such estimates are "
+            "the prior's, and hardly vary (min_count=0.5 leaves them out)."
         )
 
     @property
