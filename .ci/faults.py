@@ -157,7 +157,6 @@ gm/uncertainty/groups.py : gm/uncertainty/test_groups.py
   root *= np.sqrt(factors[groups.strata, None]) => root *= factors[groups.strata, None]
   np.concatenate(kept) - means[groups.strata] => np.concatenate(kept)
   gram - (factors[:, None] * means).T @ total => gram
-  self.degrees_of_freedom = self.n_groups - n_strata => self.degrees_of_freedom = self.n_groups
   (total - largest < _OF_OTHER_GROUPS) => (total < _OF_OTHER_GROUPS)
   groups.chosen(counts.sum(axis=1) > 0) => groups.chosen(counts.sum(axis=1) >= 0)
 gm/uncertainty/leave_group_out.py : gm/uncertainty/test_leave_a_group_out.py
@@ -169,6 +168,7 @@ gm/answers.py : gm/uncertainty/test_groups.py
 row_blocks/grouping.py : gm/uncertainty/test_groups.py
   share = np.sqrt(1.0 - len(own) / size) => share = 1.0 - len(own) / size
   * (len(own) / (len(own) - 1.0)) => * 1.0
+  return len(self) - self.n_strata => return len(self) - 1
   is_other = of_groups[codes] != by_row => is_other = of_groups[codes] < by_row
 """  # noqa: E501
 WIDE = "gaussian_mixture linear_response row_blocks"

@@ -111,26 +111,8 @@ class DecidingRowsDisplay:
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             The training rows.
 
-        conclusion : str or callable, default=None
-            What is concluded, as in :meth:`LRVBGaussianMixture.deciding_rows`; None with `rival`.
-
-        threshold : float, default=0.0
-            What the conclusion is compared with.
-
-        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
-            The weights of X in the fit, where there were any.
-
-        groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels of rows that are left out together.
-
-        interval : float, default=None
-            Probability of a credible interval whose end is compared with the threshold.
-
-        rival : LRVBGaussianMixture, default=None
-            A fit of the same rows with another number of components.
-
-        max_share : float, default=0.1
-            Largest share of the rows that may be left out.
+        conclusion, threshold, sample_weight, groups, interval, rival, max_share
+            As in :meth:`LRVBGaussianMixture.deciding_rows`.
 
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.

@@ -133,8 +133,8 @@ class SamplingVariationAnswer(Answer):
         if not empty.size:
             return self._of_samples
         return (
-            f"{self._of_samples} Without rows: component {', '.join(map(str, empty))}; such estimates are "
-            "the prior's, and hardly vary (min_count=0.5 leaves them out)."
+            f"{self._of_samples} Components without rows: {', '.join(map(str, empty))}. Their estimates are "
+            "the prior's, and hardly vary; min_count=0.5 leaves them out."
         )
 
     @property
@@ -193,13 +193,13 @@ class Sandwich(SamplingVariationAnswer):
     def _of_samples(self):
         variation, effect = self._last, self._last.design_effect
         note = (
-            f"Sandwich by {variation.n_groups} groups: design effect {effect:.2g}, so that error bars are "
+            f"Sandwich by {len(self.groups)} groups: design effect {effect:.2g}, so that error bars are "
             f"about {np.sqrt(effect):.1f} times those of independent rows."
         )
         least = int(variation.of_components.argmin())
         if variation.n_effective < _FEW_GROUPS:
             is_worth = f"worth {variation.n_effective:.0f} of equal size, "
-            few = is_worth if variation.n_groups >= _FEW_GROUPS else ""
+            few = is_worth if len(self.groups) >= _FEW_GROUPS else ""
             few = f"With few groups ({few}fewer than {_FEW_GROUPS})"
         elif variation.of_components[least] < _FEW_IN_A_COMPONENT:
             few = f"Component {least} has the rows of about {variation.of_components[least]:.0f} groups: its"
@@ -221,14 +221,14 @@ class Sandwich(SamplingVariationAnswer):
 
         def margins(name):
             deviations = np.sqrt(variance(self.uncertainty.targets[name], variation, with_excess=False))
-            return _margins(self.uncertainty, name, deviations, variation.degrees_of_freedom)
+            return _margins(self.uncertainty, name, deviations, self.groups.degrees_of_freedom)
 
         return margins
 
     def parameters(self, n_draws, random_state):
         """Draws whose coefficients have Student's t, so that their quantiles are the ends of intervals."""
         fitted, source = self.uncertainty.fitted, self.uncertainty.source
-        freedom = len(self.groups) - self.groups.n_strata
+        freedom = self.groups.degrees_of_freedom
         if freedom < _LEAST_FREEDOM:
             raise ValueError(
                 f"{len(self.groups)} groups, less one for every stratum, leave {freedom} degree(s) of "
@@ -305,7 +305,7 @@ class Bootstrap(SamplingVariationAnswer):
         return np.atleast_2d(np.cov(np.concatenate([values[name] for name in targets], axis=1).T))
 
     def margins_of(self, targets, n_draws):
-        values, freedom = self._values(targets, n_draws), len(self.groups) - self.groups.n_strata
+        values, freedom = self._values(targets, n_draws), self.groups.degrees_of_freedom
         return lambda name: _margins(self.uncertainty, name, values[name].std(axis=0, ddof=1), freedom)
 
     def parameters(self, n_draws, random_state):

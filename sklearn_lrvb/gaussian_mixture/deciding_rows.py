@@ -278,23 +278,33 @@ class GreedySearch:
         ranked, effects, passed_over = self.ranked, self._effects_of_base, []
         share = 1.0 if self._are_many else _SHARE_OF_STEP
         while ranked is not None and len(ranked) and len(passed_over) <= _MOST_PASSED_OVER:
-            of_these = share if ranked.are_enough else _SHARE_OF_STEP
-            n, trial, state = int(np.ceil(of_these * len(ranked))), None, self.state
-            while trial is None and n and not self.is_mode:
-                left_out = np.union1d(state.left_out, ranked.numbers[:n])
-                trial = yield from self._tried(left_out, state.weight + ranked.weights[:n].sum())
-                predicted, n = ranked.effects[:n].sum(), n // 2
+            of_these, before = share if ranked.are_enough else _SHARE_OF_STEP, self.state
+            trial, predicted = yield from self._first_that_can_go(
+                ranked, int(np.ceil(of_these * len(ranked)))
+            )
             if self.is_mode:
                 return
             if trial is None:
                 passed_over.append(ranked.numbers[0])
             else:
                 self._accept(trial)
-                error = abs((self._rest(state) - self._rest(trial)) / predicted - 1.0)
+                error = abs((self._rest(before) - self._rest(trial)) / predicted - 1.0)
                 if self.units.rows.n_samples > _SOME_ROWS:
                     share = max(_EXACT / max(error, _EXACT), _SHARE_OF_STEP)
                 effects = None if self._is_changed(trial) else self._effects()
             ranked = None if effects is None else self._ranked(effects, passed_over)
+
+    def _first_that_can_go(self, ranked, n):
+        """The state without the first n of the ranked, or half as many and so on, and the predicted step.
+
+        The state is None where not even the first alone can go.
+        """
+        state, trial, predicted = self.state, None, 0.0
+        while trial is None and n and not self.is_mode:
+            left_out = np.union1d(state.left_out, ranked.numbers[:n])
+            trial = yield from self._tried(left_out, state.weight + ranked.weights[:n].sum())
+            predicted, n = ranked.effects[:n].sum(), n // 2
+        return trial, predicted
 
     def _put_back(self):
         """Put back those of the smallest effects, in halving blocks, while the conclusion stays changed.

@@ -39,6 +39,11 @@ class RowGroups:
     def n_strata(self):
         return len(self.sizes)
 
+    @property
+    def degrees_of_freedom(self):
+        """Those of a variance from the differences between groups: one less for every stratum."""
+        return len(self) - self.n_strata
+
     def _numbers(self):
         """The number of groups in every stratum, (H,)."""
         return np.bincount(self.strata, minlength=self.n_strata)

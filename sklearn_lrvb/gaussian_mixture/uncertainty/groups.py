@@ -128,14 +128,12 @@ class SamplingVariation:
     coordinates : int array (c,), ascending
     root : (m, c), Y with Y' Y = V, of no more rows than columns
     counts : (G, K), expected rows of every group in every component
-    n_strata : int
     design_effect : float, variances relative to those of independent rows, on average
     """
 
-    def __init__(self, coordinates, root, counts, n_strata, design_effect):
+    def __init__(self, coordinates, root, counts, design_effect):
         self._coordinates, self._root = coordinates, root
-        self.n_groups, self.design_effect = len(counts), design_effect
-        self.degrees_of_freedom = self.n_groups - n_strata
+        self.design_effect = design_effect
         # Kish's effective numbers, of all rows and of those of each component that holds rows, else infinite:
         # as many groups of equal weight would tell a mean as well.
         weights, total = counts.sum(axis=1), counts.sum(axis=0)
@@ -228,7 +226,7 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
     else:
         root = gram_root(gram - (factors[:, None] * means).T @ total)
     design_effect = leverage / _leverage_of_rows(rows, uncertainty, information)
-    return SamplingVariation(coordinates, root, counts, groups.n_strata, design_effect)
+    return SamplingVariation(coordinates, root, counts, design_effect)
 
 
 def _leverage_of_rows(rows, uncertainty, information):

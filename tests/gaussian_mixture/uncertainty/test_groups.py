@@ -378,7 +378,7 @@ def test_components_without_rows_are_named():
     for method in ("sandwich", "bootstrap"):
         asked = {"target": "means", "groups": NAMES, "method": method, "n_draws": 3, "random_state": 0}
         summary = surplus.posterior_summary(**asked)
-        assert f" Without rows: component {empty}; such estimates are the prior's" in summary.attrs["note"]
+        assert f" Components without rows: {empty}. Their estimates are the prior's" in summary.attrs["note"]
         own = summary.filter(regex=rf"^mean\[{empty},", axis=0)
         np.testing.assert_allclose(own["mean"], surplus.mean_prior_, atol=0.1)
         assert own["sd"].max() < 0.01 * summary["sd"].max()
