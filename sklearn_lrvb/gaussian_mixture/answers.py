@@ -1,8 +1,9 @@
 """What answers questions about uncertainty: a posterior, or the variation from sample to sample.
 
 *The posterior*, given the rows: `LinearResponse`, or `Exact` by draws. *Sampling variation*, how the
-estimates vary from one sample of rows, or of groups of rows, to another: `Sandwich`, from the influence of
-every row, or `Bootstrap`, by refits. All say how good they are in a note.
+estimates vary from one sample of rows, or of groups of rows, to another: `IndependentRows` and `Sandwich`,
+from the influence of rows and of groups, or `Bootstrap`, by refits. Each has a note, once it has answered,
+that says what it is and what is doubtful about it.
 """
 
 from abc import ABC, abstractmethod
@@ -28,10 +29,10 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.groups import sampling_variation
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets, covariance, joint_coordinates, variance
 
-_FEW_GROUPS = 50  # So many of equal weight, below which error bars of a sandwich are doubtful.
-_FEW_IN_A_COMPONENT = 10  # The same for the groups that a component's rows belong to.
-_LEAST_FREEDOM = 3  # Degrees of freedom from which on Student's t has a variance.
-_N_RESAMPLES = 200  # Of the bootstrap: sds are then known to 5 %.
+# Effective numbers of groups, in all and in a component, below which error bars of a sandwich are doubtful.
+_FEW_GROUPS, _FEW_IN_A_COMPONENT = 50, 10
+_LEAST_FREEDOM = 3  # The least whole number of degrees of freedom with which Student's t has a variance.
+_N_RESAMPLES = 200  # Of the bootstrap: standard deviations are then known to 5 %.
 
 
 @dataclass(eq=False)
@@ -54,11 +55,17 @@ class Answer(ABC):
     @property
     @abstractmethod
     def note(self):
-        """A line that says what it is, and how good."""
+        """A line that says what it is, and how far to trust it; after a question was answered."""
 
     @abstractmethod
     def covariance(self, targets, n_draws):
-        """Joint covariance of flat targets, by their names, (d, d); of at least so many draws, or None."""
+        """Joint covariance of flat targets, by their names, (d, d).
+
+        Parameters
+        ----------
+        targets : list of str
+        n_draws : int or None, least number of draws, for answers by draws; None is their default
+        """
 
     @abstractmethod
     def margins_of(self, targets, n_draws):
@@ -140,7 +147,7 @@ class SamplingVariationAnswer(Answer):
     @property
     @abstractmethod
     def _of_samples(self):
-        """The note on components that hold rows."""
+        """The note, before the remark on components without rows."""
 
 
 @dataclass(eq=False)
@@ -202,7 +209,8 @@ class Sandwich(SamplingVariationAnswer):
             few = is_worth if len(self.groups) >= _FEW_GROUPS else ""
             few = f"With few groups ({few}fewer than {_FEW_GROUPS})"
         elif variation.of_components[least] < _FEW_IN_A_COMPONENT:
-            few = f"Component {least} has the rows of about {variation.of_components[least]:.0f} groups: its"
+            is_worth = f"{variation.of_components[least]:.0f} groups of equal size"
+            few = f"The rows of component {least} are worth those of {is_worth}: its"
         else:
             return note
         return (
@@ -226,7 +234,7 @@ class Sandwich(SamplingVariationAnswer):
         return margins
 
     def parameters(self, n_draws, random_state):
-        """Draws whose coefficients have Student's t, so that their quantiles are the ends of intervals."""
+        """Draws of a multivariate Student's t, so that their quantiles are the ends of intervals."""
         fitted, source = self.uncertainty.fitted, self.uncertainty.source
         freedom = self.groups.degrees_of_freedom
         if freedom < _LEAST_FREEDOM:
@@ -241,7 +249,7 @@ class Sandwich(SamplingVariationAnswer):
         normals *= np.sqrt(freedom / random_state.chisquare(freedom, n_draws))[:, None]
         responses = copula.responses(normals)
         draws, structure = copula.draws(responses), fitted.structure
-        # Estimates of means are linear in the coefficients; those of a posterior depend on the precisions.
+        # Estimated means are linear in the coefficients; the copula's own means depend on drawn precisions.
         changes = copula.split(responses)[1]
         scaled_means = structure.transformed(structure.transposed(draws.factors), changes)
         return DrawnParameters(fitted.posterior, fitted.origin, replace(draws, scaled_means=scaled_means))
@@ -251,9 +259,10 @@ class Sandwich(SamplingVariationAnswer):
 class Bootstrap(SamplingVariationAnswer):
     """How the estimates vary from one sample of groups to another, by refits to resamples of the groups.
 
-    Of n groups in a stratum n - 1 are drawn with replacement, and count n/(n - 1) times as often: variances
-    are then those of n groups. Where a share f of a stratum was sampled, deviations are sqrt(1 - f) times as
-    large (Rao, Wu and Yue, "Some recent work on resampling methods for complex surveys", 1992).
+    In each stratum of n groups, n - 1 are drawn with replacement, and count n/(n - 1) times as often: so the
+    variance is unbiased. If a share f of the stratum was sampled, the deviations of these weights from 1 are
+    multiplied by sqrt(1 - f) (Rao, Wu and Yue, "Some recent work on resampling methods for complex surveys",
+    1992).
     """
 
     name = "bootstrap"
@@ -264,7 +273,7 @@ class Bootstrap(SamplingVariationAnswer):
     def _of_samples(self):
         n_lost = self._n_asked - len(self._last)
         note = f"Bootstrap: {len(self._last)} refits to resamples of {len(self.groups)} groups."
-        return f"{note} {n_lost} more did not converge, or lost a component." if n_lost else note
+        return f"{note} {n_lost} other refits did not converge, or lost a component." if n_lost else note
 
     def _refits(self, n_draws):
         """The posteriors of resamples: list of VariationalPosterior."""
@@ -285,8 +294,9 @@ class Bootstrap(SamplingVariationAnswer):
         self.mixture._tracked("bootstrap", question)
         if not self._last:
             raise ValueError(
-                f"All of {self._n_asked} resamples of {len(self.groups)} groups did not converge, or lost a "
-                "component. (a) Lower n_components. (b) Use smaller groups, if their rows are independent."
+                f"None of {self._n_asked} refits to resamples of {len(self.groups)} groups can be used: each "
+                "did not converge, or lost a component. (a) Lower n_components. (b) Use smaller groups, if "
+                "their rows are independent."
             )
         return self._last
 
@@ -295,8 +305,8 @@ class Bootstrap(SamplingVariationAnswer):
         refits = [Targets(posterior, self.rows.origin) for posterior in self._refits(n_draws)]
         if len(refits) < 2:
             raise ValueError(
-                f"One of {self._n_asked} resamples is left, which has no variance: raise n_draws, to 200 for "
-                "standard deviations within 5 %."
+                f"One of {self._n_asked} resamples is left, which has no variance: raise n_draws, to "
+                f"{_N_RESAMPLES} for standard deviations within 5 %."
             )
         return {name: np.stack([of[name].flat_value() for of in refits]) for name in targets}
 

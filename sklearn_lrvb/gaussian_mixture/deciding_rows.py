@@ -4,10 +4,11 @@ The search is greedy. Influence predicts how many rows have to go. The first of 
 is fitted again without them, and the rest is predicted anew at the new optimum. So rows are found that hide
 each other, and to which the first prediction is blind. Once the conclusion has changed, rows are put back as
 long as it stays changed. Every refit starts at the fit to all rows; and where the conclusion has changed, all
-rows are fitted again from there. If it stays changed then, another optimum decides it, and not the rows: if
-this is the better one, the search ends, and otherwise it goes on without that step.
+rows are fitted again from there. If it stays changed then, another optimum decides it, and not the rows. If
+that optimum has a higher lower bound, the search ends; if not, the step is not taken.
 """
 
+import contextlib
 import itertools
 from dataclasses import dataclass
 from typing import Any
@@ -20,26 +21,27 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import Degene
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.reports.sentence import SentenceAndNumbers
 
-# Share of the rows that are predicted to decide that is left out in a step. With more rows than the first
-# number refits take long, and a step is as large as the error of the last prediction allows: all of them, if
-# that was below a relative 0.02. With more than the second number the first step is all of them too, and rows
-# are put back once at most.
+# Share of the rows that are predicted to be enough that is left out in a step. With more rows than the first
+# number refits take long. Then a step is as large as the error of the last prediction allows: all of them, if
+# that was below a relative 0.02. With more than the second number the first step is all of them too, if they
+# are predicted to be enough, and rows are put back once at most.
 _SHARE_OF_STEP, _EXACT = 1 / 8, 0.02
 _SOME_ROWS, _MANY_ROWS = 10_000, 800_000
 
 # Most refits of a search, and steps of its progress bar. To leave out 100,000 rows takes some 80, and to put
-# back another 20. No number is enough where nothing changes the conclusion, and yet a few rows more always
-# seem to do: the larger of two weights never falls below 0.5.
+# back another 20. No number is enough where nothing changes the conclusion, although a few rows more always
+# seem to be enough. An example is the larger of two weights, which cannot fall below 0.5.
 MOST_REFITS = 150
 
-# Up to this many rows left out, each is tried by itself when rows are put back.
+# If at most this many rows are left out, of up to 10,000, each is tried by itself when rows are put back.
 _FEW = 20
 
-# A row is passed over where there is no fit without it, or where that leads to another, worse optimum: up to
-# this many are. Where none of them can go, the fit is at the edge of its optimum.
+# A row is passed over where there is no fit without it, or where that fit leads to another, worse optimum.
+# After this many in the whole search, the next one ends it.
 _MOST_PASSED_OVER = 10
 
-# Nats by which an optimum is another, higher one. Refits have errors of 1e-6, and fits those of their `tol`.
+# The sentence speaks of a better optimum that is at least so many nats higher. Refits have errors of 1e-6,
+# and fits those of their `tol`.
 _HIGHER = 0.01
 
 _MOST_LISTED = 10  # Rows that the display lists.
@@ -64,7 +66,7 @@ class DecidingRows(SentenceAndNumbers):
         there a fit to all rows changes it back.
     rows : ndarray of int of shape (n,)
         Numbers of the rows of X that were left out, those of the largest effect in the fit first (with
-        groups: in ascending order). If none were found, those of the last refit.
+        groups: in ascending order). If none were found, those of the last refit that was accepted.
     groups : ndarray of shape (n_groups,) or None
         Labels of the groups that were left out, those of the largest effect first; None without groups.
     share : float
@@ -76,7 +78,7 @@ class DecidingRows(SentenceAndNumbers):
     predicted : float
         The number without them, to first order from the fit to all rows.
     confirmed : float
-        The number in a refit without them.
+        The number in a refit without them; `value` where no refit was accepted.
     first_order_rows : int or None
         How many rows (or groups) are enough to first order; None where no set within `max_share` is. Rough
         where many are needed.
@@ -84,8 +86,8 @@ class DecidingRows(SentenceAndNumbers):
         Whether the conclusion stays changed, at a higher lower bound, when all rows are fitted again from the
         last refit. Then the fit was not the best optimum, and these rows are not the cause.
     mode_gain : float
-        By how much that lower bound is above that of the fit, in nats. Where it is next to zero, the last
-        refit led back to the fit.
+        Lower bound of the fit to all rows that started at the last refit, less that of the fit, in nats.
+        Next to zero where this led back to the fit; 0 where the conclusion never changed.
     failure : str
         Why the search ended before a conclusion changed; empty if nothing failed.
     n_refits : int
@@ -95,7 +97,7 @@ class DecidingRows(SentenceAndNumbers):
     first_order_path : ndarray of shape (n_predicted + 1,)
         The number with none, one, two and more rows (or groups) left out, to first order.
     refit : LRVBGaussianMixture
-        The mixture fitted without the rows, under the prior of the fit; None if no refit succeeded.
+        The mixture fitted without the rows, under the prior of the fit; None if no refit was accepted.
 
     See Also
     --------
@@ -112,7 +114,7 @@ class DecidingRows(SentenceAndNumbers):
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> mixture.deciding_rows(X, "mean[0,x0] - mean[1,x0]", threshold=3.2)
     DecidingRows: 12 of 150 rows (8 %) decide whether mean[0,x0] - mean[1,x0] is above 3.2:
-      without them it is 3.1955 (now 3.39).
+      without them it is 3.1955, with all rows 3.39.
       rows                     118, 117, 122, 105, 131, 107, 109, 135, 130, 100, ...
       with all rows            3.39
       without them, predicted  3.219
@@ -157,19 +159,18 @@ class DecidingRows(SentenceAndNumbers):
             )
         n_all, of_what = (self.n_rows, "") if self.groups is None else (self.n_groups, " of the rows")
         left_out = f"{self.n_left_out} of {n_all} {self.unit} ({100 * self.share:.2g} %{of_what})"
-        it_is = f"it is {self._number(self.confirmed)} (now {self._number(self.value)})."
+        it_is = f"it is {self._number(self.confirmed)}, with all rows {self._number(self.value)}."
         if self.found:
             is_one = self.n_left_out == 1
             decide, these = ("decides", f"that {self.unit[:-1]}") if is_one else ("decide", "them")
             doubt = f" But another optimum of all rows is {better}" if self.mode_gain > _HIGHER else ""
             return f"{left_out} {decide} {question}: without {these} {it_is}{doubt}"
-        if not self.n_left_out and not self.failure:
-            return f"To first order no {self.unit[:-1]} within max_share leads to a change of {question}."
-        why = f" The search ended there: {self.failure}" if self.failure else ""
-        return (
-            f"No {self.unit} found that decide {question}: without {left_out} {it_is}{why} That is no proof "
-            "that there are none."
-        )
+        why = f" The last attempt failed: {self.failure}" if self.failure else ""
+        tried = f"without {left_out} {it_is}{why} That is no proof that there are none."
+        if not self.n_left_out:
+            none = f"to first order none that max_share allows moves it to {self.threshold:.10g}."
+            tried = why.lstrip() or none
+        return f"No {self.unit} found that decide {question}: {tried}"
 
     @property
     def n_left_out(self) -> int:
@@ -182,7 +183,7 @@ class DecidingRows(SentenceAndNumbers):
         return "rows" if self.groups is None else "groups"
 
     def _number(self, value):
-        """A value with two digits of its distance to the threshold."""
+        """A value, rounded such that its distance to the threshold has two digits."""
         distance = abs(value - self.threshold)
         if not 1e-7 < distance < 1e6:
             return f"{value:.3g}"
@@ -204,9 +205,15 @@ class DecidingRows(SentenceAndNumbers):
 
 @dataclass(eq=False)
 class _State:
-    """What was left out, ascending, with its weight; the optima without it, and the number there.
+    """A step of the search.
 
-    Also how far the lower bound is above that of the fit, where all rows are fitted again from there.
+    Attributes
+    ----------
+    left_out : int array, ascending, numbers of the rows or groups that are left out
+    weight : float, their weight
+    optima : list of Optimum, without them
+    value : float, the number there
+    gain : float, lower bound of the fit to all rows from there, less that of the fit; 0 where not made
     """
 
     left_out: NDArray
@@ -231,14 +238,16 @@ class GreedySearch:
     def __init__(self, conclusion, optima, threshold, units, max_share):
         self.conclusion, self.threshold, self.units = conclusion, threshold, units
         self.base = _State(np.empty(0, dtype=np.intp), 0.0, optima, conclusion.value(optima))
-        self._most_weight = max_share * units.rows.total_weight * (1.0 + 1e-12)  # 0.29 of 100 rows is 29.
+        self._most_weight = (
+            max_share * units.rows.total_weight * (1.0 + 1e-12)
+        )  # In floats 0.29 * 100 is below 29.
         self._are_many = units.rows.n_samples > _MANY_ROWS
         if self.base.value == threshold:
             raise ValueError(
                 f"In the fit to all rows {conclusion.text} is the threshold itself, {threshold:.10g}. Pass "
                 "another threshold."
             )
-        # Steps are measured in units of the distance to the threshold, forward if they lead there.
+        # In these units the effect of the rows that are enough is 1. Minus, because rows are left out.
         self._scale = -1.0 / (threshold - self.base.value)
         self._effects_of_base = conclusion.effects(optima)
         self.state, self.failure, self.path, self.n_refits = self.base, "", [], 0
@@ -264,7 +273,7 @@ class GreedySearch:
         return self._rest(state) <= 0.0
 
     def _ranked(self, effects, passed_over=()):
-        """Those to leave out next, without some that were tried."""
+        """The rows to leave out next, without those that are passed over: `RankedRows`."""
         state = self.state
         excluded = np.union1d(state.left_out, np.asarray(passed_over, dtype=np.intp))
         most_weight = self._most_weight - state.weight
@@ -302,20 +311,22 @@ class GreedySearch:
         state, trial, predicted = self.state, None, 0.0
         while trial is None and n and not self.is_mode:
             left_out = np.union1d(state.left_out, ranked.numbers[:n])
+            predicted = ranked.effects[:n].sum()
             trial = yield from self._tried(left_out, state.weight + ranked.weights[:n].sum())
-            predicted, n = ranked.effects[:n].sum(), n // 2
+            n //= 2
         return trial, predicted
 
     def _put_back(self):
         """Put back those of the smallest effects, in halving blocks, while the conclusion stays changed.
 
-        Where few of not too many rows are left out, each is tried by itself too: none of the rest can be.
+        Where few rows are left out, each is then tried by itself, so that no single one can be spared.
         """
         effects = self._effects()
         while effects is not None and len(self.state.left_out) > 1:
             some = self.units.some(effects, self._scale, self.state.left_out)
             n_predicted = int(np.sum(np.cumsum(some.effects[::-1]) < -self._rest(self.state)))
-            n, places = min(max(n_predicted, not self._are_many), len(some) - 1), np.arange(len(some))
+            n = n_predicted if self._are_many else max(n_predicted, 1)
+            n, places = min(n, len(some) - 1), np.arange(len(some))
             blocks = [places[-(n >> k) :] for k in range(min(n, 1) if self._are_many else n.bit_length())]
             if len(some) <= _FEW and self.units.rows.n_samples <= _SOME_ROWS:
                 blocks.extend(places[-2::-1])
@@ -349,7 +360,7 @@ class GreedySearch:
         yield
         if all_again is None:
             return None
-        # Of two mixtures, that which has moved.
+        # A conclusion may compare two mixtures: that whose lower bound has changed most has moved.
         pairs = zip(all_again.optima, self.base.optima, strict=True)
         trial.gain = max((one.lower_bound - other.lower_bound for one, other in pairs), key=abs)
         if not self._is_changed(all_again):
@@ -367,23 +378,26 @@ class GreedySearch:
         """The state without some rows or groups, climbed to from another state; None where there is none."""
         self.n_refits += 1
         factors = self.units.factors(left_out)
-        try:
+        with self._failures_kept():
             optima = [optimum.refitted(factors) for optimum in start.optima]
-            if not all(optimum.fit.converged for optimum in optima):
-                self.failure = "the refit did not converge."
-                return None
-            return _State(left_out, weight, optima, self.conclusion.value(optima))
-        except _FAILURES as error:
-            self.failure = str(error).partition(" (a)")[0]
-            return None
+            if all(optimum.fit.converged for optimum in optima):
+                return _State(left_out, weight, optima, self.conclusion.value(optima))
+            self.failure = "the refit did not converge."
+        return None
 
     def _effects(self):
         """Effects of rows at the present state; None where there are none."""
-        try:
+        with self._failures_kept():
             return self.conclusion.effects(self.state.optima)
+        return None
+
+    @contextlib.contextmanager
+    def _failures_kept(self):
+        """Context in which a failure ends an attempt, and is kept for the user."""
+        try:
+            yield
         except _FAILURES as error:
             self.failure = str(error).partition(" (a)")[0]
-            return None
 
     def result(self):
         """What was found: DecidingRows."""

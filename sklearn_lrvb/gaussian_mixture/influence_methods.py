@@ -429,7 +429,7 @@ class InfluenceMethods(FittedAttributes):
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> mixture.deciding_rows(X, "weight[1] - weight[0]")
         DecidingRows: 1 of 20 rows (5 %) decides whether weight[1] - weight[0] is above 0:
-          without that row it is -0.012 (now 0.037).
+          without that row it is -0.012, with all rows 0.037.
           rows                     6
           with all rows            0.037
           without them, predicted  -0.0093

@@ -133,7 +133,7 @@ def test_reprs_say_what_is_drawn():
             estimator
         ),
         "DecidingRowsDisplay: 11 of 240 rows (4.6 %) decide whether weight[0] is below 0.69: without them it "
-        "is 0.6912 (now 0.644).": DecidingRowsDisplay.from_estimator(
+        "is 0.6912, with all rows 0.644.": DecidingRowsDisplay.from_estimator(
             estimator, X, "weight[0]", threshold=0.69
         ),
         "InfluenceDisplay: d weight[0] / d weight of the point; 240 points over x0 and x1": (

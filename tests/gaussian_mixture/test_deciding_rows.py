@@ -287,9 +287,10 @@ def test_where_none_is_found_it_says_so():
     assert not len(nothing.rows) and nothing.refit is None and nothing.confirmed == 1.0
     assert (
         nothing.verdict
-        == "To first order no row within max_share leads to a change of whether the conclusion is above 0."
+        == "No rows found that decide whether the conclusion is above 0: to first order none that max_share "
+        "allows moves it to 0."
     )
-    assert "no row within max_share" in estimator.deciding_rows(X, APART, max_share=0.004).verdict
+    assert "none that max_share allows" in estimator.deciding_rows(X, APART, max_share=0.004).verdict
 
 
 def test_what_no_rows_can_change_takes_no_endless_search(monkeypatch):

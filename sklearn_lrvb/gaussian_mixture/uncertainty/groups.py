@@ -1,18 +1,19 @@
-"""What rows that belong together do to the posterior, and how estimates vary from sample to sample.
+"""Influence of groups of rows, and how estimates vary from one sample of groups to another.
 
-Let S_g = sum over the rows of group g of w_n r_nk h_nk, stacked over the components (`influence`): what the
-group adds to the sufficient statistics. If all rows of the group counted a little more, the coefficients
-would change by M^-1 S_g times that little. So
+Let S_g = sum over the rows of group g of w_n r_nk h_nk, stacked over the components: what the group adds to
+the sufficient statistics. w_n is the weight of a row, r_nk its responsibility, and h_nk its features in
+component k (`influence`). If the weights of all rows of the group grow by a small factor 1 + e, the
+coefficients change by e M^-1 S_g, with M the observed information. So, with J the derivative of a target,
 
     J M^-1 S_g                                      is the weight influence of the group on a target,
     S_g' M^-1 S_g                                   is its leverage, and
-    V = sum_h (1 - n_h/N_h) n_h/(n_h - 1) sum_g F_g F_g',    F_g = M^-1 S_g less its mean in stratum h,
+    V = sum_s (1 - n_s/N_s) n_s/(n_s - 1) sum_g F_g F_g',    F_g = M^-1 S_g less its mean in stratum s,
 
 is the covariance of the coefficients from one sample of groups to another: the sandwich estimator for
-clusters, with the small-sample factor known as CR1, and in survey sampling the linearization estimator. n_h
-of the N_h groups of stratum h were sampled; without strata there is one, and without its size the factor 1 -
-n_h/N_h is 1. The design effect is the trace of M V, a sum over groups that has the form of their leverages,
-relative to the sum of the leverages of the rows: that of M V for independent rows.
+clusters, with the small-sample factor known as CR1, and in survey sampling the linearization estimator. n_s
+of the N_s groups of stratum s were sampled; without strata there is one, and without its size the factor 1 -
+n_s/N_s is 1. The design effect is the trace of M V divided by the sum of the leverages of the rows, which is
+that trace for independent rows.
 """
 
 import functools
@@ -35,7 +36,7 @@ _OF_OTHER_GROUPS = 0.5  # Expected rows of other groups below which a component 
 
 @dataclass
 class _SumsOfGroups:
-    """Sums by group: of those that occur among some rows, or of all groups once others have been added.
+    """Sums by group, of the groups that occur among some rows. (Other sums are added in place.)
 
     Attributes
     ----------
@@ -81,7 +82,7 @@ def _sums_of_block(frames, place, block, codes):
 
 
 def sums_by_group(rows, posterior, groups, tracked=untracked):
-    """Yield S_g of consecutive groups, as many as fit into a batch: slice of groups, (n, D).
+    """Yield slices of groups, as many as fit into a batch, and their sums S_g, (n, D).
 
     Parameters
     ----------
@@ -94,8 +95,7 @@ def sums_by_group(rows, posterior, groups, tracked=untracked):
     places = batches(len(groups), 8 * size)
     for place in tracked(places, len(places)):
         total = rows.total(functools.partial(_sums_of_block, frames, place), along=groups.codes)
-        none = np.zeros((place.stop - place.start, size))
-        yield place, none if total is None else total.of_all()
+        yield place, np.zeros((place.stop - place.start, size)) if total is None else total.of_all()
 
 
 def influence_of_groups(rows, uncertainty, target, groups, tracked=untracked):
@@ -134,8 +134,8 @@ class SamplingVariation:
     def __init__(self, coordinates, root, counts, design_effect):
         self._coordinates, self._root = coordinates, root
         self.design_effect = design_effect
-        # Kish's effective numbers, of all rows and of those of each component that holds rows, else infinite:
-        # as many groups of equal weight would tell a mean as well.
+        # Kish's effective numbers of groups, in all and by component (infinite without rows): that of groups
+        # of equal weight from which a mean would be known as well.
         weights, total = counts.sum(axis=1), counts.sum(axis=0)
         self.n_effective = weights.sum() ** 2 / np.square(weights).sum()
         held, squares = occupied(total), np.square(counts).sum(axis=0)
@@ -167,7 +167,7 @@ def groups_that_count(rows, posterior, groups):
     Raises
     ------
     ValueError
-        There are fewer than two of them, in a stratum or with rows in a component.
+        A stratum has fewer than two of them, or a component that holds rows has next to none of a second one.
     """
     of_block = functools.partial(_counts_of_block, OwnFrames(posterior), len(groups))
     counts = rows.total(of_block, along=groups.codes).of_all()
@@ -191,6 +191,7 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
     uncertainty : PosteriorUncertainty
     groups : RowGroups, along the rows; all have rows that count
     coordinates : int array (c,), ascending, of the coefficients
+    tracked : Tracked, through which the batches of groups are gone
 
     Raises
     ------
@@ -200,8 +201,8 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
     information = uncertainty.source.information(len(groups), rows=rows)
     factors, n_components = groups.factors(), uncertainty.fitted.posterior.n_components
     counts, leverage, size = np.empty((len(groups), n_components)), 0.0, len(coordinates)
-    of_strata, total = np.zeros((groups.n_strata, len(information))), np.zeros((groups.n_strata, size))
-    has_few = len(groups) <= size  # Then all responses are kept, and else their products, which are smaller.
+    of_strata = np.zeros((groups.n_strata, len(information)))
+    has_few = len(groups) <= size  # Then the responses of all groups are kept, and else their products.
     kept, gram = [], np.zeros((0, 0) if has_few else (size, size))
     for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
         with uncertainty.source.threads():
@@ -210,15 +211,15 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
         responses, strata = solved[:, coordinates], groups.strata[place]
         leverage += float(factors[strata] @ np.einsum("gd,gd->g", sums, solved))
         np.add.at(of_strata, strata, sums)
-        np.add.at(total, strata, responses)
         if has_few:
             kept.append(responses)
         else:
             gram += (factors[strata, None] * responses).T @ responses
     n_groups = np.bincount(groups.strata)
     with uncertainty.source.threads():
-        of_means = np.einsum("hd,dh->h", of_strata, information.solve(of_strata.T)) / n_groups
-    leverage = max(leverage - float(factors @ of_means), 0.0)
+        solved = information.solve(of_strata.T).T
+    of_means = np.einsum("sd,sd->s", of_strata, solved) / n_groups
+    leverage, total = max(leverage - float(factors @ of_means), 0.0), solved[:, coordinates]
     means = total / n_groups[:, None]
     if has_few:
         root = np.concatenate(kept) - means[groups.strata]
@@ -259,6 +260,6 @@ def _refuse_components_of_one_group(counts, names):
         name, others = names[counts[:, k].argmax()], (total - largest)[k]
         raise ValueError(
             f"Component {k} has {total[k]:.3g} expected rows, of which all but {others:.2g} belong to group "
-            f"{name}: what one group has in common cannot be told from what the component has. (a) Lower "
+            f"{name}, so that the component cannot be told from this group. (a) Lower "
             "n_components. (b) Use smaller groups, if their rows are independent. (c) Leave this group out."
         )

@@ -363,7 +363,7 @@ def test_the_note_says_how_many_groups_and_what_is_doubtful():
     separate = np.where(np.arange(len(X)) < 200, np.arange(len(X)) // 3, 70 + np.arange(len(X)) % 4)
     far = mixture(MODELS[0]).fit(np.concatenate([X[:200], X[200:] + 50.0]))
     note = far.posterior_summary(target="means", groups=separate).attrs["note"]
-    assert "has the rows of about 4 groups: its intervals are too short" in note
+    assert "are worth those of 4 groups of equal size: its intervals are too short" in note
     alone = estimator.posterior_summary(target="means", method="sandwich")
     expected = np.diag(estimator.get_posterior_covariance("means", method="sandwich"))
     np.testing.assert_allclose(alone["sd"], np.sqrt(expected), rtol=1e-12)
@@ -456,8 +456,8 @@ def test_resamples_that_lose_a_component_are_left_out():
     ).attrs["note"]
     n_refits = int(note.split()[1])
     assert 0 < n_refits < 40
-    assert f"{40 - n_refits} more did not converge, or lost a component" in note
-    with pytest.warns(UserWarning, match="more did not converge, or lost a component"):
+    assert f"{40 - n_refits} other refits did not converge, or lost a component" in note
+    with pytest.warns(UserWarning, match="other refits did not converge, or lost a component"):
         draws = estimator.sample_posterior(40, random_state=0, method="bootstrap", groups=groups)
     assert draws["weights"].shape == (n_refits, 2)
 
