@@ -164,7 +164,7 @@ gm/uncertainty/leave_group_out.py : gm/uncertainty/test_leave_a_group_out.py
   posterior.count_response(of_others => posterior.count_response(of_all
 gm/answers.py : gm/uncertainty/test_groups.py
   structure.transformed(structure.transposed(draws.factors), changes) => changes
-  self.covariance([name], None))), np.inf => self.covariance([name], None))), 3
+  self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name], None)), 0.0)), np.inf => self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name], None)), 0.0)), 3
 row_blocks/grouping.py : gm/uncertainty/test_groups.py
   share = np.sqrt(1.0 - len(own) / size) => share = 1.0 - len(own) / size
   * (len(own) / (len(own) - 1.0)) => * 1.0

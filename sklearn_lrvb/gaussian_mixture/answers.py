@@ -168,7 +168,7 @@ class IndependentRows(SamplingVariationAnswer):
 
     def margins_of(self, targets, n_draws):
         return lambda name: _margins(
-            self.uncertainty, name, np.sqrt(np.diag(self.covariance([name], None))), np.inf
+            self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name], None)), 0.0)), np.inf
         )
 
     def parameters(self, n_draws, random_state):
@@ -302,10 +302,12 @@ class Bootstrap(SamplingVariationAnswer):
 
     def _values(self, targets, n_draws):
         """Flat targets of all resamples: dict of (n, d)."""
-        refits = [Targets(posterior, self.rows.origin) for posterior in self._refits(n_draws)]
+        refits = []
+        if n_draws is None or checked_number(n_draws) > 1:
+            refits = [Targets(posterior, self.rows.origin) for posterior in self._refits(n_draws)]
         if len(refits) < 2:
             raise ValueError(
-                f"One of {self._n_asked} resamples is left, which has no variance: raise n_draws, to "
+                "Less than two refits to resamples have no variance: raise n_draws, to "
                 f"{_N_RESAMPLES} for standard deviations within 5 %."
             )
         return {name: np.stack([of[name].flat_value() for of in refits]) for name in targets}

@@ -28,8 +28,9 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.influence import sources_of_weigh
 from sklearn_lrvb.row_blocks import added, batches, untracked
 from sklearn_lrvb.symmetric_matrices import gram_root
 
-# The design effect needs the leverages of the rows. Those of more than so many rows, or of so many that their
-# solutions would take more than this number of flops, are taken from some rows that are evenly spaced.
+# The design effect needs the leverages of the rows. Those of more than the first number, or of so many that
+# their solutions would take more than the last number of flops, are taken from a random sample of the rows,
+# of the second number at least.
 _MOST_ROWS_SOLVED, _LEAST_ROWS_SOLVED, _FLOPS_OF_SOLUTIONS = 10_000, 100, 1e10
 _OF_OTHER_GROUPS = 0.5  # Expected rows of other groups below which a component belongs to one group.
 
@@ -234,9 +235,10 @@ def _leverage_of_rows(rows, uncertainty, information):
     """Sum of the leverages of the rows, each as often as it counts; of many rows, from some of them."""
     size = len(information)
     n_rows = min(_MOST_ROWS_SOLVED, max(_LEAST_ROWS_SOLVED, int(_FLOPS_OF_SOLUTIONS // size**2)))
-    some = (
-        rows if rows.is_in_memory and rows.n_samples <= n_rows else rows.thinned(min(n_rows, rows.n_samples))
-    )
+    if rows.n_samples <= n_rows:
+        some = rows.in_memory()
+    else:  # Positions at random, because evenly spaced rows may agree with a period of the weights.
+        some = rows.at(np.sort(np.random.RandomState(0).uniform(0.0, rows.total_weight, n_rows)))[1]
     frames, total = OwnFrames(uncertainty.fitted.posterior), 0.0
     for block in some.blocks(2 * 8 * size):
         sources = sources_of_weights(frames, block)

@@ -371,6 +371,18 @@ def test_the_note_says_how_many_groups_and_what_is_doubtful():
     assert "independent rows" in alone.attrs["note"]
 
 
+def test_the_design_effect_of_unequal_weights_does_not_depend_on_where_rows_are():
+    rng = np.random.default_rng(1)
+    rows, weights = rng.standard_t(3, size=(60, 2)), rng.integers(1, 9, 60).astype(float)
+    estimator = LRVBGaussianMixture().fit(rows, sample_weight=weights)
+    asked = {"target": "means", "groups": np.arange(60)}
+    expected = estimator.posterior_summary(X=rows, sample_weight=weights, **asked)
+    found = estimator.posterior_summary(X=[(rows[:20], weights[:20]), (rows[20:], weights[20:])], **asked)
+    assert found.attrs["note"] == expected.attrs["note"]
+    alone = LRVBGaussianMixture().fit(rows).posterior_summary(target="log_weights", method="sandwich")
+    assert alone["sd"].iloc[0] < 1e-6  # The weight of a single component is certain.
+
+
 def test_components_without_rows_are_named():
     surplus = mixture(MODELS[0], 3, init_params=np.eye(3)[np.arange(len(X)) // 160], moves=None).fit(X)
     assert surplus.n_occupied_ == 2
@@ -489,7 +501,10 @@ def test_resamples_that_lose_a_component_are_left_out():
             "stratum north has 1",
         ),
         ({"groups": NAMES, "strata_sizes": {"north": 20}}, "be one number where there are no strata; got {"),
-        ({"groups": NAMES, "method": "bootstrap", "n_draws": 1}, "One of 1 resamples is left"),
+        (
+            {"groups": NAMES, "method": "bootstrap", "n_draws": 1},
+            "Less than two refits to resamples have no variance",
+        ),
         ({"groups": NAMES, "method": "bootstrap", "n_draws": 0}, "Invalid value for 'n_draws'"),
         ({"groups": NAMES, "method": "exact"}, "method='exact' takes rows as independent"),
         ({"groups": NAMES, "method": "mean_field"}, "method='mean_field' takes rows as independent"),
