@@ -467,7 +467,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         """
         return self.fit(X, y, sample_weight).predict(X)
 
-    def _fit(self, X, sample_weight, y=None, initial_posterior=None, reset=True):
+    def _fit(self, X, sample_weight, y=None, initial_posterior=None, reset=True, ends=None):
         """Fit, from a given posterior or from the starts that the arguments ask for.
 
         Only a finished fit changes the estimator, at once: after an error or an interrupt it is as it was.
@@ -477,6 +477,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         X, sample_weight, y : as in `fit`
         initial_posterior : callable (rows, prior) -> VariationalPosterior, or None
         reset : bool, whether the number and names of the features are taken from X
+        ends : list or None, to which the ends of all starts are added, Fit, the best one first
         """
         warn_of_weights_as_y(y, sample_weight)
         moves = resolve_moves(self) if initial_posterior is None else None
@@ -507,6 +508,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                 race = Race(reporting, self.solver == "newton", progress)
                 best, noise = self._best_fit(race, starts, once_more, rows)
                 attributes = attributes_of(best)
+                if ends is not None:
+                    ends.extend(map(ascent.ended, race.ends))
                 if not rows.is_in_memory:  # They may be in files that are closed, or hold a cluster's memory.
                     attributes["_last_uncertainty"].source.release_rows(best.e_step_result)
                 kept = {name: value for name, value in vars(self).items() if name not in _FEATURES}

@@ -1,70 +1,236 @@
-"""Fits of several numbers of components, and the scores by which they are compared.
+"""Fits of several numbers of components, and how probable each number is: `number_of_clusters`.
 
-`ModelChoiceDisplay` draws what `model_choice` finds.
+For every K there are fits from many starts. Those that end in different optima are all kept, since each adds
+its part to the evidence (`posterior_sampling.occupied`). Fits are without moves, so that K stays K, and under
+one prior for all K.
 """
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import gammaln
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.gaussian_mixture.arguments import checked_number
+from sklearn_lrvb.gaussian_mixture.conclusions import Optimum
+from sklearn_lrvb.gaussian_mixture.number_evidence import NumberEvidence
+from sklearn_lrvb.gaussian_mixture.number_of_clusters import CRITERIA, NumberOfClusters
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import distance_from_whole
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import OptimumEvidence, optimum_evidence
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.linear_response import IndefiniteInformationError
+from sklearn_lrvb.row_blocks import is_source, require_table
 
-CRITERIA = ("lower_bound", "all_labellings", "leave_one_out")
+if TYPE_CHECKING:
+    from sklearn_lrvb import LRVBGaussianMixture
+
+_MOST_STEPS = 1000  # Least `max_iter` of the fits: an unfinished one has neither error bars nor evidence.
+_LEAST_DRAWS = 100  # Of importance sampling; with fewer its diagnostics mean nothing.
+
+# Ends of starts are the same optimum where their lower bounds, in nats, and their counts, in roots of the number
+# of rows, differ by less than these numbers. Optima that are further below the best one than the third, in nats, add nothing.
+_SAME_BOUND, _SAME_COUNTS, _FAR_BELOW = 0.01, 0.05, 15.0
+
+_ANOTHER = 0.1  # Factor of the covariance and the mean precision of another prior.
 
 
-def model_choice(estimator, X, n_components, criteria, sample_weight, n_jobs):
-    """Fit clones of a mixture with several numbers of components, and score them.
+def number_of_clusters(
+    estimator: "LRVBGaussianMixture",
+    X: ArrayLike,
+    *,
+    n_components: Iterable[int] = range(1, 7),
+    criteria: Iterable[str] = ("probability",),
+    sample_weight: ArrayLike | None = None,
+    n_init: int = 12,
+    n_draws: int = 1000,
+    another_prior: bool = True,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+) -> NumberOfClusters:
+    """How many clusters there are, and how probable every number is.
+
+    Mixtures of several numbers K of components are fitted from many starts. The evidence of each, which is
+    the probability of X under it, becomes the posterior probability P(K | X), with its error. So the number
+    of clusters has an error bar too.
 
     Parameters
     ----------
     estimator : LRVBGaussianMixture
-    X : array-like of shape (n_samples, n_features), in memory
-    n_components : iterable of int
-    criteria : sequence of `CRITERIA` or None for all that apply
-    sample_weight : array-like of shape (n_samples,) or None
-    n_jobs : int or None, fits at a time
+        A mixture with ``weight_concentration_prior_type="dirichlet_distribution"``, fitted or not, which is
+        left as it is. Its clones are fitted with its parameters, without moves. A
+        ``weight_concentration_prior`` of None means 1 here: all shares are equally probable.
+
+    X : array-like of shape (n_samples, n_features), Dask collection or source of batches
+        The rows.
+
+    n_components : iterable of int, default=range(1, 7)
+        The numbers K to compare, which are equally probable before.
+
+    criteria : iterable of {'probability', 'lower_bound', 'leave_one_out'}, default=('probability',)
+        What to compare by. The last two serve any mixture: the lower bound of the evidence, and the sum of
+        :meth:`~LRVBGaussianMixture.loo_score_samples`, which says how well rows are predicted and needs them
+        in memory.
+
+    sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+        How often each row counts, as in :meth:`LRVBGaussianMixture.fit`.
+
+    n_init : int, default=12
+        Starts for every K, if the estimator's own `n_init` is not larger.
+
+    n_draws : int, default=1000
+        Draws of importance sampling from each optimum, at least 100.
+
+    another_prior : bool, default=True
+        Whether P(K | X) is computed once more with a tenth of `covariance_prior` and of
+        `mean_precision_prior`, which allow smaller clusters at larger distances. It doubles the time.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. That of the starts is the estimator's own.
+
+    n_jobs : int or None, default=None
+        Numbers of components at a time, each in a process of its own; None is one, as in joblib.
 
     Returns
     -------
-    found : dict, the parameters of `ModelChoiceDisplay`
+    found : NumberOfClusters
+        Its display is a sentence and a table. `estimators_` has the fits.
+
+    Raises
+    ------
+    ValueError
+        `n_components`, `criteria` or another argument is invalid or does not go with the estimator; bad
+        input, as in :meth:`LRVBGaussianMixture.fit`; every fit fails.
+
+    Warns
+    -----
+    UserWarning
+        Once, where fits or their scores warn; all messages are in `notes`.
+
+    See Also
+    --------
+    sklearn_lrvb.displays.ModelChoiceDisplay : Draws the result.
+    LRVBGaussianMixture.partition_posterior : Which rows are together, given the number of clusters.
+
+    Notes
+    -----
+    P(K | X) depends on the prior much more than error bars do, which is why another prior is beside it. Rows
+    that count a number of times that is not whole are not assigned at random; chains are then left out, and
+    a surplus component counts as empty only where an optimum leaves it so. (Theory page "The exact
+    posterior"; guide "How many clusters?".)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_lrvb import LRVBGaussianMixture, number_of_clusters
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> X[:30] += [5, 1]  # two clusters
+    >>> mixture = LRVBGaussianMixture(
+    ...     weight_concentration_prior_type="dirichlet_distribution", random_state=0
+    ... )
+    >>> found = number_of_clusters(mixture, X, n_components=[1, 2, 3], random_state=0)
+    >>> found.best
+    2
     """
     numbers, criteria = _checked_numbers(n_components, X), _checked_criteria(criteria, estimator)
+    n_init, n_draws = checked_number(n_init, "n_init", "start"), checked_number(n_draws)
+    if n_draws < _LEAST_DRAWS:
+        raise ValueError(
+            f"n_draws={n_draws} are too few for importance sampling: pass {_LEAST_DRAWS} or more."
+        )
     if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):
         raise ValueError(
             "init_params is an array, which starts fits of one n_components alone. Give the estimator a "
             "string or a callable."
         )
-    leaves_out = "leave_one_out" in criteria
-    fits = Parallel(n_jobs=n_jobs)(
-        delayed(_fit)(clone(estimator).set_params(n_components=k), X, sample_weight, leaves_out)
-        for k in numbers.tolist()
-    )
-    if all(fit.error is not None for fit in fits):
-        raise fits[0].error
-    by_number = dict(zip(numbers.tolist(), fits, strict=True))
-    _warn_of(by_number)
-    n_occupied, bounds = np.array([fit.n_occupied for fit in fits]), np.array([fit.bound for fit in fits])
-    log_copies = gammaln(numbers + 1) - gammaln(numbers - n_occupied + 1)
-    loo_scores, std_errors = _leave_one_out(fits)
-    scores = {"lower_bound": bounds, "all_labellings": bounds + log_copies, "leave_one_out": loo_scores}
-    return {
+    if "leave_one_out" in criteria:
+        require_table(X, "criteria=['leave_one_out']")
+    seed = int(check_random_state(random_state).randint(2**31))
+    common = _Common(X, sample_weight, criteria, n_init, n_draws, seed, n_jobs)
+    found = _compared(estimator, numbers, common)
+    if another_prior and "probability" in criteria:
+        fit = next(iter(found.estimators_.values()))
+        other = clone(estimator).set_params(
+            covariance_prior=_ANOTHER * fit.covariance_prior_,
+            mean_precision_prior=_ANOTHER * fit.mean_precision_prior_,
+        )
+        found = replace(
+            found, another_prior=_compared(other, numbers, replace(common, criteria=("probability",)))
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Common:
+    """The arguments of `number_of_clusters` that all fits share."""
+
+    X: Any
+    sample_weight: Any
+    criteria: tuple
+    n_init: int
+    n_draws: int
+    seed: int
+    n_jobs: int | None
+
+
+def _compared(estimator, numbers, common):
+    """The fits of some numbers of components, and how they compare: NumberOfClusters."""
+    has_probability = "probability" in common.criteria
+    fitted = np.arange(1, numbers[-1] + 1) if has_probability else numbers
+
+    def asked(tracked):
+        fits = Parallel(n_jobs=common.n_jobs, return_as="generator")(
+            delayed(_fit)(_candidate(estimator, k, common), common) for k in fitted.tolist()
+        )
+        return list(tracked(fits, len(fitted)))
+
+    fits = dict(zip(fitted.tolist(), estimator._tracked("number_of_clusters", asked), strict=True))
+    if all(fit.error is not None for fit in fits.values()):
+        raise fits[numbers[0]].error
+    told = {k: fits[k] for k in numbers.tolist()}
+    _warn_of(told)
+    loo_scores, std_errors = _leave_one_out([*told.values()])
+    scores = {"lower_bound": np.array([fit.bound for fit in told.values()]), "leave_one_out": loo_scores}
+    leaves_out = "leave_one_out" in common.criteria
+    if not leaves_out:
+        scores.pop("leave_one_out")
+    found = {
         "n_components": numbers,
-        "n_occupied": n_occupied,
-        "scores": {criterion: scores[criterion] for criterion in criteria},
+        "criteria": common.criteria,
+        "n_optima": np.array([len(fit.optima) for fit in told.values()]),
+        "n_occupied": np.array([fit.n_occupied for fit in told.values()]),
+        "converged": np.array([fit.converged for fit in told.values()]),
+        "strict_optimum": np.array([fit.strict_optimum for fit in told.values()]),
+        "missed": _missed(fits, numbers),
+        "notes": {k: fit.notes for k, fit in told.items() if fit.notes},
+        "estimators_": {k: fit.estimator for k, fit in told.items() if fit.error is None},
         "leave_one_out_std_error": std_errors if leaves_out else None,
-        "converged": np.array([fit.converged for fit in fits]),
-        "strict_optimum": np.array([fit.strict_optimum for fit in fits]),
-        "notes": {k: fit.notes for k, fit in by_number.items() if fit.notes},
-        "estimators": {k: fit.estimator for k, fit in by_number.items() if fit.error is None},
     }
+    if has_probability:
+        evidence = NumberEvidence(fits, common.seed).of(numbers)
+        scores = {"probability": evidence.pop("probability"), **scores}
+        found |= evidence
+    return NumberOfClusters(scores=scores, **found)
+
+
+def _candidate(estimator, k, common):
+    """A clone of the estimator with K components, ready to be fitted."""
+    candidate = clone(estimator).set_params(n_components=k)
+    vars(candidate).pop("_skl_callbacks", None)  # They are told of the fits as a whole.
+    candidate.n_init = 1 if k == 1 else max(estimator.n_init, common.n_init)
+    if "probability" in common.criteria:
+        candidate.set_params(moves=None, solver="newton", warm_start=False)
+        candidate.set_params(max_iter=max(estimator.max_iter, _MOST_STEPS))
+        if estimator.weight_concentration_prior is None:
+            candidate.weight_concentration_prior = 1.0
+    return candidate
 
 
 def _checked_numbers(n_components, X):
@@ -72,26 +238,24 @@ def _checked_numbers(n_components, X):
     numbers = list(n_components) if isinstance(n_components, Iterable) else []
     if not numbers or not all(isinstance(k, Integral) and not isinstance(k, bool) and k > 0 for k in numbers):
         raise ValueError(
-            f"n_components must list one or more positive integers, as range(1, 9), got {n_components!r}."
+            f"n_components must list one or more positive integers, as range(1, 7), got {n_components!r}."
         )
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if max(numbers) > n_rows:
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X) if hasattr(X, "__len__") else np.inf
+    if not is_source(X) and max(numbers) > n_rows:
         raise ValueError(f"n_components goes up to {max(numbers)}, more than the {n_rows} rows of X.")
     return np.unique(numbers)
 
 
 def _checked_criteria(criteria, estimator):
     """The criteria to compare by, in the order in which they are drawn."""
-    undefined = _undefined_criteria(estimator)
-    if criteria is None:
-        return [criterion for criterion in CRITERIA if criterion not in undefined]
     found = list(criteria) if isinstance(criteria, Iterable) and not isinstance(criteria, str) else []
     if not found or any(criterion not in CRITERIA for criterion in found):
         raise ValueError(f"criteria must list one or more of {', '.join(CRITERIA)}, got {criteria!r}.")
+    undefined = _undefined_criteria(estimator)
     for criterion in found:
         if criterion in undefined:
             raise ValueError(f"{criterion!r} is undefined, since {undefined[criterion]}.")
-    return [criterion for criterion in CRITERIA if criterion in found]
+    return tuple(criterion for criterion in CRITERIA if criterion in found)
 
 
 def _undefined_criteria(estimator):
@@ -99,29 +263,32 @@ def _undefined_criteria(estimator):
     if estimator.prior == "flat":
         reason = (
             "prior='flat' is known up to a factor that depends on n_components: (a) use prior='conjugate'; "
-            "(b) compare by 'leave_one_out'"
+            "(b) compare by criteria=['leave_one_out']"
         )
-        return {"lower_bound": reason, "all_labellings": reason}
+        return {"probability": reason, "lower_bound": reason}
     if estimator.weight_concentration_prior_type == "dirichlet_distribution":
         return {}
     reason = (
-        "components are not exchangeable under stick-breaking weights: (a) compare by 'lower_bound'; (b) "
-        "use weight_concentration_prior_type='dirichlet_distribution'"
+        "with stick-breaking weights K is the end of a list that goes on, and no number of clusters: (a) use "
+        "weight_concentration_prior_type='dirichlet_distribution'; (b) compare by criteria=['lower_bound']"
     )
-    return {"all_labellings": reason}
+    return {"probability": reason}
 
 
 @dataclass
 class _Fit:
-    """One fit, and what came of it.
+    """The fits of one number of components, and what came of them.
 
     Attributes
     ----------
-    estimator : LRVBGaussianMixture
+    estimator : LRVBGaussianMixture, the best one
     error : ValueError or None, why there is no fit
     n_occupied : int, components that hold rows
     bound : float, `lower_bound_`, or NaN
     converged, strict_optimum : bool
+    optima : list of VariationalPosterior, the different optima all of whose components hold rows
+    evidences : list of OptimumEvidence, of these
+    rows : Rows, the training rows; None where no evidence was asked for
     row_scores : (n_rows,) leave-one-out scores of the rows that count, or NaN
     weights : (n_rows,) how often they count, or the number 1
     notes, warned : list of str, all messages, and those that the user is warned of
@@ -133,19 +300,23 @@ class _Fit:
     bound: float = np.nan
     converged: bool = False
     strict_optimum: bool = False
+    optima: list = field(default_factory=list)
+    evidences: list[OptimumEvidence] = field(default_factory=list)
+    rows: Any = None
     row_scores: NDArray | float = np.nan
     weights: NDArray | float = 1.0
     notes: list[str] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
 
 
-def _fit(estimator, X, sample_weight, leaves_out):
-    """Fit an estimator, and leave out its rows one by one if asked for: _Fit. Warnings are kept."""
-    fit = _Fit(estimator)
+def _fit(estimator, common):
+    """Fit an estimator from all starts, and compute what the criteria need: _Fit. Warnings are kept."""
+    fit, ends = _Fit(estimator), []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            estimator.fit(X, sample_weight=sample_weight)
+            estimator._validate_params()
+            estimator._fit(common.X, common.sample_weight, ends=ends)
         except ValueError as error:
             fit.error = error
             fit.notes.append(str(error))
@@ -153,19 +324,79 @@ def _fit(estimator, X, sample_weight, leaves_out):
         fit.n_occupied, fit.bound = estimator.n_occupied_, estimator.lower_bound_
         fit.converged, fit.strict_optimum = bool(estimator.converged_), True
         try:
-            if leaves_out:
-                rows, weights = _counted(X, sample_weight)
+            if "leave_one_out" in common.criteria:
+                rows, weights = _counted(common.X, common.sample_weight)
                 fit.row_scores = estimator.loo_score_samples(rows, weights)
                 fit.weights = 1.0 if weights is None else weights
-            else:
-                _ = estimator.weights_std_  # Refused where the fit is no strict optimum.
+            _ = estimator.weights_std_  # Refused where the fit is no strict optimum.
         except (ValueError, MemoryError) as error:
             fit.strict_optimum = isinstance(error, MemoryError)
             fit.notes.append(str(error))
+        different = _different(ends)
+        if "probability" in common.criteria:
+            _add_evidences(fit, different, common)
+        else:
+            fit.optima = [end.posterior for end in different]
     messages = [str(warning.message) for warning in caught]
     fit.notes += messages
     fit.warned = messages if fit.converged else []
     return fit
+
+
+def _different(ends):
+    """The ends that are different optima, the best one first, without those that are far below it."""
+    found = []
+    for end in ends:
+        counts = np.sort(end.posterior.counts)
+        near = _SAME_COUNTS * np.sqrt(counts.sum())
+        is_known = any(
+            abs(end.lower_bound - other.lower_bound) < _SAME_BOUND
+            and np.abs(counts - np.sort(other.posterior.counts)).max() < near
+            for other in found
+        )
+        if end.converged and not is_known and end.lower_bound > ends[0].lower_bound - _FAR_BELOW:
+            found.append(end)
+    return found
+
+
+def _add_evidences(fit, ends, common):
+    """Add the optima all of whose components hold rows, and their evidences, to the fits of a number."""
+    estimator = fit.estimator
+    rows = estimator._training_rows(common.X, common.sample_weight, estimator._uncertainty.fitted)
+    fit.rows = rows
+    ends = [end for end in ends if occupied(end.posterior.counts).all()]
+    is_whole = not rows.total(distance_from_whole)
+    posteriors = [end.posterior for end in ends]
+    for number, end in enumerate(ends):
+        twin = Optimum(estimator, rows, end, rows).as_estimator()
+        sampler = PosteriorSampler(twin._uncertainty, rows)
+        others = posteriors[:number] + posteriors[number + 1 :]
+        random_state = np.random.RandomState([common.seed, estimator.n_components, number])
+        try:
+            found = optimum_evidence(
+                sampler, sampler.checked_rows(rows), others, common.n_draws, random_state, is_whole
+            )
+        except IndefiniteInformationError:  # A saddle, or an unfinished start.
+            continue
+        fit.optima.append(end.posterior)
+        fit.evidences.append(found)
+
+
+def _missed(fits, numbers):
+    """By how many nats fits end below the next smaller one with an empty component added: dict."""
+    missed = {}
+    for k in numbers.tolist():
+        smaller, own = fits.get(k - 1), fits[k]
+        if smaller is None or np.isnan(smaller.bound) or np.isnan(own.bound):
+            continue
+        posterior, prior = smaller.estimator._fitted.posterior, own.estimator._fitted.posterior.prior
+        if prior.flat:
+            continue
+        reached = smaller.bound + prior.weights.log_evidence(np.append(posterior.counts, 0.0))
+        reached -= posterior.prior.weights.log_evidence(posterior.counts)
+        if own.bound < reached - _SAME_BOUND:
+            missed[k] = float(reached - own.bound)
+    return missed
 
 
 def _counted(X, sample_weight):
@@ -183,7 +414,7 @@ def _warn_of(fits):
     if warned:
         first = min(warned)
         warn_caller(
-            f"Fits with n_components = {', '.join(map(str, warned))} warned, and the display's `notes` have "
+            f"Fits with n_components = {', '.join(map(str, warned))} warned, and `notes` has "
             f"all messages. The first, of n_components = {first}: {warned[first]}"
         )
 

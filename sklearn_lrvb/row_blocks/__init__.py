@@ -19,7 +19,7 @@ from sklearn_lrvb.row_blocks.blocks import (
     slices,
     untracked,
 )
-from sklearn_lrvb.row_blocks.given_rows import given_rows, is_dask, require_table
+from sklearn_lrvb.row_blocks.given_rows import given_rows, is_dask, is_source, require_table
 from sklearn_lrvb.row_blocks.grouping import RowGroups, row_groups
 from sklearn_lrvb.row_blocks.threads import blas_threads, openmp_threads
 
@@ -35,6 +35,7 @@ __all__ = [
     "blas_threads",
     "given_rows",
     "is_dask",
+    "is_source",
     "openmp_threads",
     "require_table",
     "row_groups",

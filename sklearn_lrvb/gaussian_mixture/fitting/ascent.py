@@ -109,6 +109,10 @@ class Race:
     ascent : Ascent
     accelerated : bool, whether Newton's method and acceleration are used, or plain sweeps alone
     progress : Progress
+
+    Attributes
+    ----------
+    ends : list of Fit, the ends of all starts that were run to the end, the best one first
     """
 
     def __init__(self, ascent, accelerated, progress):
@@ -154,7 +158,8 @@ class Race:
             ends = {number: replace(fit, stopped=True) for number, fit in tried.items()}
         if not ends:
             raise self._failure
-        return max(ends.values(), key=attrgetter("lower_bound"))
+        self.ends = sorted(ends.values(), key=attrgetter("lower_bound"), reverse=True)
+        return self.ends[0]
 
     def better_of(self, best, start, name):
         """The better of a finished state and of one more start.

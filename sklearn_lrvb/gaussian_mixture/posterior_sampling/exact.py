@@ -70,7 +70,7 @@ class ExactPosterior:
     def __init__(self, sampler, rows, seed, state="wrong", tracked=untracked):
         self._sampler, self._seed = sampler, seed
         self._least_draws = N_CHAINS * _LEAST_PER_CHAIN[state]
-        self.has_sweeps = not rows.total(_distance_from_whole)
+        self.has_sweeps = not rows.total(distance_from_whole)
         self._later = []  # Chains of scans that were asked for after the end.
         with sampler.threads():
             for _ in tracked(self._blocks(rows), sum(_BLOCKS)):
@@ -190,7 +190,7 @@ def seconds_of_exact(structure, n_rows, state):
     return size * N_CHAINS * _PASSES[state] / _PRODUCTS_A_SECOND
 
 
-def _distance_from_whole(block):
+def distance_from_whole(block):
     """Sum of the distances of the weights from whole numbers, a float; None where there are none."""
     weights = block.sample_weight
     return None if weights is None else float(np.abs(weights - np.round(weights)).sum())

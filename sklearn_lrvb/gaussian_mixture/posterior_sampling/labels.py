@@ -13,7 +13,7 @@ theirs times the number of copies. Copies that differ in the numbers of empty co
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, logsumexp, xlogy
 
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
@@ -47,7 +47,7 @@ def in_mode(parameters, uncertainty):
     """
     posterior, draws = parameters.posterior, parameters.draws
     n_components = posterior.n_components
-    orders = closest_orders(parameters, np.ones(n_components, dtype=bool))
+    orders, _ = closest_orders(parameters, posterior, np.ones(n_components, dtype=bool))
     changed = np.flatnonzero((orders != np.arange(n_components)).any(axis=1))
     if len(changed):
         others = DrawnParameters(posterior, parameters.origin, draws[changed])
@@ -63,34 +63,47 @@ def in_mode(parameters, uncertainty):
     return parameters, is_away
 
 
-def closest_orders(parameters, of_components):
-    """Numbers of the draws' components that are closest to some of the fit, one each: int array (n, m).
+def closest_orders(parameters, posterior, of_components):
+    """Numbers of the draws' components that are closest to some of a fit, one each, and how close they are.
 
     Parameters
     ----------
     parameters : DrawnParameters, of n draws
+    posterior : VariationalPosterior of as many components, measured from the same origin: the fit
     of_components : bool (K,), which m components of the fit
+
+    Returns
+    -------
+    orders : int array (n, m)
+    divergences : (n,), sums over these components, to compare fits of the same rows
     """
-    return np.array([linear_sum_assignment(costs[of_components])[1] for costs in _divergences(parameters)])
+    costs = _divergences(parameters, posterior)[:, of_components]
+    orders = np.array([linear_sum_assignment(own)[1] for own in costs])
+    return orders, np.take_along_axis(costs, orders[:, :, None], axis=2).sum(axis=(1, 2))
 
 
-def _divergences(parameters):
-    """Divergences of the components of draws from those of the fit, up to constants: (n, K, K).
+def _divergences(parameters, posterior):
+    """Divergences of the components of draws from those of a fit: (n, K, K).
 
     They are Kullback and Leibler's, doubled, of the joint law of a label and a row: a component of a draw
     without weight is close to none of the fit. Rows are the fit's components, which count as often as they
     have rows; columns are those of the draws. Where components of the fit are equal, the order of the draws'
     weights decides, so that each of their orders is the closest one equally often.
     """
-    posterior, structure, roots = parameters.posterior, parameters.posterior.structure, _roots(parameters)
+    structure, roots = posterior.structure, _roots(parameters)
     axes = tuple(range(-structure.identity.ndim, 0))
     costs = np.empty((len(roots), structure.n_components, structure.n_components))
-    for k, share in enumerate(posterior.counts / posterior.counts.sum()):
+    own = structure.log_determinants(parameters.posterior.covariance_cholesky)
+    own = own - structure.log_determinants(parameters.draws.factors)
+    of_fit = np.broadcast_to(
+        structure.log_determinants(posterior.covariance_cholesky), structure.n_components
+    )
+    shares = posterior.counts / posterior.counts.sum()
+    for k, share in enumerate(shares):
         traces = np.square(_roots_in_frame(posterior, roots, k)).sum(axis=axes)
-        of_groups = structure.power * traces - structure.log_determinants(parameters.draws.factors)
         gaps = structure.transformed(roots, parameters.means - parameters.origin - posterior.centred_means[k])
-        own = structure.log_determinants(posterior.covariance_cholesky)
-        costs[:, k] = share * (of_groups + own + np.square(gaps).sum(axis=-1))
+        costs[:, k] = share * (structure.power * traces + own + np.square(gaps).sum(axis=-1))
+        costs[:, k] += xlogy(2.0 * share, share) - share * (of_fit[k] + structure.n_features)
         costs[:, k] += (_TIE_BREAK * k - 2.0 * share) * parameters.log_weights
     return np.nan_to_num(costs)  # Infinities are of empty components, whose share is zero.
 
@@ -139,7 +152,7 @@ def log_copies(counts):
     return float(gammaln(len(counts) + 1) - gammaln(np.sum(~occupied(counts)) + 1))
 
 
-def evidence_of_all_copies(parameters, sampled):
+def evidence_of_all_copies(parameters, sampled, is_counted=True):
     """log of the evidence of all relabelled copies, and its Monte Carlo standard error: a pair of float.
 
     The pair is (None, None) if components are too many, or overlap so much that no draw is counted.
@@ -148,6 +161,8 @@ def evidence_of_all_copies(parameters, sampled):
     ----------
     parameters : DrawnParameters, of n draws
     sampled : ImportanceWeights, of these draws
+    is_counted : bool (n,), default=True
+        Which draws may be counted at all.
 
     Notes
     -----
@@ -170,8 +185,9 @@ def evidence_of_all_copies(parameters, sampled):
                 parameters.log_weights[some], log_left[some, -1], is_empty
             )
     is_occupied = occupied(posterior.counts)
-    is_counted = np.all(closest_orders(parameters, is_occupied) == np.flatnonzero(is_occupied), axis=1)
-    counted = np.where(is_counted, sampled.weights, 0.0)
+    orders, _ = closest_orders(parameters, posterior, is_occupied)
+    is_own = np.all(orders == np.flatnonzero(is_occupied), axis=1)
+    counted = np.where(is_own & is_counted, sampled.weights, 0.0)
     if not counted.any():
         return None, None
     shares = counted * np.exp(log_copies_by_draw - log_copies_by_draw.max())

@@ -1,0 +1,154 @@
+"""The evidence of every number of components, joined from fits of all of them (`posterior_sampling.occupied`)."""
+
+import numpy as np
+from scipy.special import logsumexp
+
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import distance_from_whole
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import (
+    N_RUNS,
+    PRIOR_NUMBERS,
+    Visits,
+    joined,
+    log_ways,
+    prior_slopes,
+    products_of_runs,
+    run,
+)
+
+# Standard errors of log A_t beside Monte Carlo's: of importance sampling that is reliable, which misses small
+# optima and tails; of one that is not; and where no optimum was found. Then log A_t is taken to be by the last
+# number below log A_{t-1}, until chains say more.
+_RELIABLE, _UNRELIABLE, _UNKNOWN, _FALL = 0.3, 1.0, 5.0, 2.3
+_LITTLE = 0.01  # Share of an optimum in the evidence below which it need not be reliable.
+
+# Chains are run where all their sweeps take less than about so many products, three minutes on one core. Where
+# there are more rows, importance sampling is reliable as a rule.
+_MOST_PRODUCTS = 2e11
+
+
+class NumberEvidence:
+    """The evidence of every number of components.
+
+    Parameters
+    ----------
+    fits : dict of the fits of 1, 2, ..., T components, each with attributes `estimator`, `optima`, `evidences`
+        and `rows`, which is None where there is no fit
+    seed : int, of the chains
+    """
+
+    def __init__(self, fits, seed):
+        self._fits = {k: fit for k, fit in fits.items() if fit.rows is not None}
+        first = next(iter(self._fits.values()))
+        weights = first.estimator._uncertainty.fitted.posterior.prior.weights
+        self._concentration, self._n_rows = weights.prior_concentration, first.rows.total_weight
+        self._clusters = np.arange(1, max(fits) + 1)
+        self._anchors, errors = self._by_importance()
+        self._chains, visits = {}, {}  # Draws of the chains, and how many components hold rows in each.
+        structure = first.estimator._uncertainty.fitted.structure
+        n_products = products_of_runs(structure, first.rows.n_samples) * self._clusters.sum()
+        if n_products < _MOST_PRODUCTS and not first.rows.total(distance_from_whole):
+            visits = self._run_chains(seed)
+        self._log_parts, self._covariance = joined(
+            self._anchors, errors, visits, self._concentration, self._n_rows
+        )
+
+    def _by_importance(self):
+        """log A_t by importance sampling, and standard errors: (T,) each."""
+        anchors, errors = np.empty((2, len(self._clusters)))
+        for place, t in enumerate(self._clusters.tolist()):
+            found, shares = self._evidences(t)
+            if not found:
+                anchors[place], errors[place] = anchors[place - 1] - _FALL, _UNKNOWN
+                continue
+            is_reliable = all(
+                own.is_reliable for own, share in zip(found, shares, strict=True) if share > _LITTLE
+            )
+            least = 1e-6 if t == 1 else _RELIABLE if is_reliable else _UNRELIABLE
+            anchors[place] = logsumexp([own.log_evidence for own in found])
+            anchors[place] -= log_ways(t, t, self._concentration, self._n_rows)
+            errors[place] = np.hypot(least, np.linalg.norm(shares * [own.error for own in found]))
+        return anchors, errors
+
+    def _evidences(self, t):
+        """The evidences of optima of t components, and their shares."""
+        found = self._fits[t].evidences if t in self._fits else []
+        log_evidences = np.array([own.log_evidence for own in found])
+        return found, np.exp(log_evidences - logsumexp(log_evidences)) if found else np.empty(0)
+
+    def _shares(self, k, log_parts):
+        """P(t | K) of t = 1, ..., K clusters that hold rows: (K,)."""
+        log_shares = log_parts[:k] + log_ways(k, self._clusters[:k], self._concentration, self._n_rows)
+        return np.exp(log_shares - logsumexp(log_shares))
+
+    def _run_chains(self, seed):
+        """Run chains at every K, from the optima that importance sampling finds probable: dict of Visits."""
+        generator, visits = np.random.default_rng(seed), {}
+        for k, fit in self._fits.items():
+            if k == 1:
+                continue
+            shares = self._shares(k, self._anchors)
+            smaller = [t for t in range(1, k + 1) if t in self._fits]
+            optima = [optimum for t in smaller for optimum in self._fits[t].optima]
+            probable = np.concatenate([shares[t - 1] * self._evidences(t)[1] for t in smaller])
+            chosen = generator.choice(len(optima), N_RUNS, p=probable / probable.sum())
+            fitted, starts = fit.estimator._uncertainty.fitted, [optima[i] for i in chosen]
+            counts, parameters, n_occupied = run(fitted.posterior, fitted.origin, fit.rows, starts, seed + k)
+            visits[k] = Visits.of(counts, k)
+            self._chains[k] = parameters, n_occupied
+        return visits
+
+    def of(self, numbers):
+        """Evidences and probabilities of some numbers: dict of the attributes of `NumberOfClusters`.
+
+        Parameters
+        ----------
+        numbers : int array, rising
+        """
+        shares = np.zeros((len(numbers), len(self._clusters)))
+        log_evidence = np.empty(len(numbers))
+        for place, k in enumerate(numbers.tolist()):
+            shares[place, :k] = self._shares(k, self._log_parts)
+            ways = log_ways(k, self._clusters[:k], self._concentration, self._n_rows)
+            log_evidence[place] = logsumexp(self._log_parts[:k] + ways)
+        probability = np.exp(log_evidence - logsumexp(log_evidence))
+        slopes = probability[:, None] * (shares - probability @ shares)
+        draws = {k: self._weighted_draws(k) for k in numbers.tolist()}
+        of_prior = np.array([_mean_slopes(*draws[k]) for k in numbers.tolist()])
+        return {
+            "probability": probability,
+            "probability_errors": _deviations(slopes, self._covariance),
+            "log_evidence": log_evidence,
+            "log_evidence_error": _deviations(shares, self._covariance),
+            "occupied": probability @ shares,
+            "k_hat": np.array([self._k_hat(k) for k in numbers.tolist()]),
+            "prior_slopes": dict(zip(PRIOR_NUMBERS, of_prior.T, strict=True)),
+            "_draws": draws,
+        }
+
+    def _k_hat(self, k):
+        """The largest k hat of the optima of K components that matter."""
+        found, shares = self._evidences(k)
+        return max(
+            (own.k_hat for own, share in zip(found, shares, strict=True) if share > _LITTLE), default=np.inf
+        )
+
+    def _weighted_draws(self, k):
+        """Draws of K components, and their weights, which sum to one: DrawnParameters and (n,), or a pair of None."""
+        if k not in self._chains:
+            found, shares = self._evidences(k)
+            best = found[shares.argmax()] if found else None
+            return (None, None) if best is None else (best.parameters, best.weights)
+        parameters, n_occupied = self._chains[k]
+        visited = np.bincount(n_occupied, minlength=k + 1)[n_occupied]
+        weights = self._shares(k, self._log_parts)[n_occupied - 1] / visited
+        return parameters, weights / weights.sum()
+
+
+def _mean_slopes(parameters, weights):
+    """Derivatives of the log evidence in the logarithms of the prior's numbers, (4,); NaN without draws."""
+    return np.full(len(PRIOR_NUMBERS), np.nan) if parameters is None else weights @ prior_slopes(parameters)
+
+
+def _deviations(rows, covariance):
+    """Standard deviations of linear combinations, (m, T) and (T, T) -> (m,)."""
+    return np.sqrt(np.einsum("mt,ts,ms->m", rows, covariance, rows))

@@ -1,0 +1,254 @@
+"""How probable every number of clusters is: the answer of `number_of_clusters`."""
+
+import html
+import textwrap
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+CRITERIA = {"probability": "P(K | X)", "lower_bound": "lower bound", "leave_one_out": "leave-one-out"}
+_ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
+_LEAST_TOLD = 0.02  # Probabilities below this are not in the sentence.
+_LARGEST_FACTOR = 20.0  # Of a number of the prior that the sentence speaks of.
+_WIDTH = 88  # Columns of the display.
+# How cells of the HTML table are set.
+_NUMBER = 'style="text-align: right; padding: 0.1em 0.7em"'
+_REMARK = 'style="text-align: left; padding: 0.1em 0.7em"'
+
+
+@dataclass(frozen=True, repr=False)
+class NumberOfClusters:
+    """How probable every number of clusters is (the result of ``number_of_clusters``).
+
+    Its display is a sentence and a table. What belongs to P(K | X) is None where that was not asked for.
+
+    Attributes
+    ----------
+    n_components : ndarray of int of shape (n_fits,)
+        The numbers K of components that are compared, rising.
+    scores : dict of str to ndarray of shape (n_fits,)
+        By criterion. 'probability' is P(K | X), the posterior probability of K, if all K were equally
+        probable before; 'lower_bound' is that of the best fit, and 'leave_one_out' its leave-one-out score,
+        both in nats. NaN where a fit has none.
+    criteria : tuple of str
+        Those that were asked for, the first of which decides what is `best`.
+    log_evidence, log_evidence_error : ndarray of shape (n_fits,) or None
+        log p(X | K) in nats, and its standard error.
+    probability_errors : ndarray of shape (n_fits,) or None
+        Standard errors of P(K | X): what another `random_state` would change.
+    occupied : ndarray of shape (max(n_components),) or None
+        Probabilities that 1, 2, ... clusters hold rows, over all K. A mixture of K components may have fewer.
+    k_hat : ndarray of shape (n_fits,) or None
+        Shape of the tail of the importance weights of K components that all hold rows; above 0.7 their
+        evidence counts little, and the chains decide. Infinite where no such optimum was found.
+    prior_slopes : dict of str to ndarray of shape (n_fits,) or None
+        Derivatives of `log_evidence` in the logarithm of a number of the prior, by the constructor's names;
+        of ``covariance_prior`` in that of a factor of all its entries.
+    another_prior : NumberOfClusters or None
+        The same with a tenth of `covariance_prior` and of `mean_precision_prior`.
+    n_optima : ndarray of int of shape (n_fits,)
+        How many different optima the starts led to.
+    n_occupied : ndarray of int of shape (n_fits,)
+        Components of the best fit that hold rows.
+    leave_one_out_std_error : ndarray of shape (n_fits,) or None
+        Standard errors of the differences of the leave-one-out scores from the best one, which has 0.
+    converged, strict_optimum : ndarray of bool of shape (n_fits,)
+        Whether the best fit converged, and whether it is a strict optimum, which has error bars.
+    missed : dict of int to float
+        By how many nats the best fit of K components ends below the best of K - 1 with an empty one added.
+        Only numbers K are in it whose best optimum was missed in this way.
+    notes : dict of int to list of str
+        Warnings and errors of the fits, by K.
+    estimators_ : dict of int to LRVBGaussianMixture
+        The best fits, by K, without those that failed.
+
+    See Also
+    --------
+    sklearn_lrvb.number_of_clusters : Makes it, and has an example.
+    sklearn_lrvb.displays.ModelChoiceDisplay : Draws it.
+    """
+
+    n_components: NDArray[np.intp]
+    scores: dict[str, NDArray[np.float64]]
+    criteria: tuple[str, ...]
+    n_optima: NDArray[np.intp]
+    n_occupied: NDArray[np.intp]
+    converged: NDArray[np.bool_]
+    strict_optimum: NDArray[np.bool_]
+    missed: dict[int, float]
+    notes: dict[int, list[str]]
+    estimators_: dict[int, Any]
+    leave_one_out_std_error: NDArray[np.float64] | None = None
+    log_evidence: NDArray[np.float64] | None = None
+    log_evidence_error: NDArray[np.float64] | None = None
+    probability_errors: NDArray[np.float64] | None = None
+    occupied: NDArray[np.float64] | None = None
+    k_hat: NDArray[np.float64] | None = None
+    prior_slopes: dict[str, NDArray[np.float64]] | None = None
+    another_prior: Self | None = None
+    _draws: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def best(self) -> int:
+        """The number of clusters that is best by the first criterion: the most probable one."""
+        return int(self.n_components[np.nanargmax(self.scores[self.criteria[0]])])
+
+    @property
+    def best_(self) -> dict[str, int]:
+        """The best number by criterion, without criteria that no fit has a value of."""
+        return {
+            criterion: int(self.n_components[np.nanargmax(self.scores[criterion])])
+            for criterion in self.criteria
+            if not np.isnan(self.scores[criterion]).all()
+        }
+
+    @property
+    def probabilities(self) -> dict[int, float]:
+        """P(K | X) by K; empty where it was not asked for."""
+        numbers = self.n_components.tolist()
+        return dict(zip(numbers, self.scores.get("probability", np.empty(0)).tolist(), strict=False))
+
+    @property
+    def reliable(self) -> bool | None:
+        """Whether all standard errors of P(K | X) are below 0.1; None where it was not asked for."""
+        errors = self.probability_errors
+        return None if errors is None else bool(np.max(errors) < _ROUGH)
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in sentences."""
+        parts = [self._answer(), self._doubt(), self._flip(), self._otherwise()]
+        largest = self.n_components[-1]
+        if self.best == largest:
+            parts.append(f"{largest} is the largest number asked for: ask for more.")
+        for k, nats in self.missed.items():
+            parts.append(
+                f"The best fit of {k} ends {nats:.1f} nats below that of {k - 1} with an empty component "
+                "added, so that a better one was missed: raise n_init."
+            )
+        return " ".join(filter(None, parts))
+
+    def _answer(self):
+        numbers, best = self.n_components.tolist(), self.best
+        plural = "s" * (best != 1)
+        if "probability" not in self.scores:
+            return f"{best} component{plural} by {CRITERIA[self.criteria[0]]}."
+        shares = self.probabilities
+        others = sorted(
+            (k for k in numbers if k != best and shares[k] >= _LEAST_TOLD), key=lambda k: -shares[k]
+        )
+        told = ", ".join(f"{k}: {shares[k]:.2f}" for k in others)
+        return f"{best} cluster{plural} with probability {_probability(shares[best])}{f' ({told})' * bool(told)}."
+
+    def _doubt(self):
+        if self.reliable in (None, True):
+            return ""
+        return f"These probabilities are rough, with standard errors up to {self.probability_errors.max():.2f}: raise n_init."
+
+    def _flip(self):
+        """What change of one number of the prior would, to first order, make another number as probable."""
+        if self.prior_slopes is None or len(self.n_components) < 2:
+            return ""
+        best = int(np.argmax(self.log_evidence))
+        gaps = self.log_evidence[best] - self.log_evidence
+        found = []
+        for name, slopes in self.prior_slopes.items():
+            falls = slopes - slopes[best]  # Of the gaps, where the number of the prior rises.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                changes = np.where(gaps > 0, gaps / falls, np.inf)
+            nearest = int(np.nanargmin(np.abs(changes)))
+            found.append((abs(changes[nearest]), changes[nearest], name, int(self.n_components[nearest])))
+        size, change, name, other = min(found)
+        if not size < np.log(_LARGEST_FACTOR):
+            return (
+                f"To first order, no number of the prior changes that within a factor of {_LARGEST_FACTOR:g}."
+            )
+        return f"To first order, {other} would be as probable if {name} were {np.exp(change):.2g} times what it is."
+
+    def _otherwise(self):
+        other = self.another_prior
+        if other is None:
+            return ""
+        best = other.best
+        return (
+            "With a tenth of covariance_prior and mean_precision_prior: "
+            f"{best} with probability {_probability(other.probabilities[best])}."
+        )
+
+    # The table.
+
+    def _table(self):
+        """Header, and for every fit its cells, the places of the best ones, and a remark."""
+        columns = {"K": [f"{k}" for k in self.n_components]}
+        places = {}  # Of the columns of criteria.
+        if "probability" in self.scores:
+            places["probability"] = len(columns)
+            columns["P(K | X)"] = [f"{p:.3f}" for p in self.scores["probability"]]
+            if self.another_prior is not None:
+                columns["other prior"] = [f"{p:.3f}" for p in self.another_prior.scores["probability"]]
+            columns["log evidence"] = _with_errors(self.log_evidence, self.log_evidence_error, ".1f")
+        places["lower_bound"] = len(columns)
+        columns["lower bound"] = _numbers(self.scores["lower_bound"])
+        if "leave_one_out" in self.scores:
+            scores = self.scores["leave_one_out"]
+            places["leave_one_out"] = len(columns)
+            columns["leave-one-out"] = _numbers(scores)
+            below = scores - np.fmax.reduce(scores)  # NaN where all are.
+            columns["difference"] = _with_errors(below, self.leave_one_out_std_error, "z.1f")
+        columns["occupied"] = [f"{n}" for n in self.n_occupied]
+        rows = []
+        for i, k in enumerate(self.n_components.tolist()):
+            best = {places[criterion] for criterion, number in self.best_.items() if number == k}
+            remarks = ["not converged"] * (not self.converged[i])
+            remarks += ["no strict optimum"] * (not self.strict_optimum[i])
+            remarks += ["better one missed"] * (k in self.missed)
+            remarks = remarks or ["see notes"] * (k in self.notes)
+            remark = "failed" if k not in self.estimators_ else ", ".join(remarks)
+            rows.append(([column[i] for column in columns.values()], best, remark))
+        return list(columns), rows
+
+    def __repr__(self) -> str:
+        header, rows = self._table()
+        lines = [([name + " " for name in header], "")]
+        for cells, best, remark in rows:
+            lines.append(([cell + ("*" if j in best else " ") for j, cell in enumerate(cells)], remark))
+        widths = [max(map(len, column)) for column in zip(*(cells for cells, _ in lines), strict=True)]
+        table = ["  ".join([*map(str.rjust, cells, widths), remark]).rstrip() for cells, remark in lines]
+        said = textwrap.wrap(f"{type(self).__name__}: {self.verdict}", _WIDTH, subsequent_indent="  ")
+        return "\n".join([*said, *table])
+
+    def _repr_html_(self) -> str:
+        header, rows = self._table()
+        head = "".join(f"<th {_NUMBER}>{html.escape(name)}</th>" for name in header)
+        body = ""
+        for cells, best, remark in rows:
+            shown = [f"<b>{cell}</b>" if j in best else cell for j, cell in enumerate(cells)]
+            numbers = "".join(f"<td {_NUMBER}>{cell}</td>" for cell in shown)
+            said = f"<td {_REMARK}>{html.escape(remark)}</td>" if remark else ""
+            body += f"<tr>{numbers}{said}</tr>"
+        notes = "".join(
+            f"<li>K = {k}: {html.escape(note)}</li>" for k, own in self.notes.items() for note in own
+        )
+        folded = f"<details><summary>Notes</summary><ul>{notes}</ul></details>" if notes else ""
+        return (
+            f"<div><p><b>{html.escape(self.verdict)}</b></p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{folded}</div>"
+        )
+
+
+def _probability(share):
+    """A probability with two digits, which is not rounded to one."""
+    return f"{share:.2f}" if share < 0.995 else "above 0.99"
+
+
+def _numbers(values):
+    return ["" if np.isnan(value) else f"{value:.1f}" for value in values]
+
+
+def _with_errors(values, errors, form):
+    return [
+        "" if np.isnan(value) else f"{value:{form}} \N{PLUS-MINUS SIGN} {error:.1f}"
+        for value, error in zip(values, errors, strict=True)
+    ]
