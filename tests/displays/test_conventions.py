@@ -34,7 +34,7 @@ ONE_PANEL = {
 }
 SEVERAL_PANELS = {
     ComponentDisplay: {"features": ["x2", "x0", "x1"]},
-    ModelChoiceDisplay: {"n_components": [1, 2]},
+    ModelChoiceDisplay: {"n_components": [1, 2], "criteria": ["lower_bound", "leave_one_out"]},
     PosteriorIntervalDisplay: {},
 }
 each_display = pytest.mark.parametrize("display", ONE_PANEL)
@@ -234,7 +234,7 @@ def test_columns_of_data_frames_list_features(display, options, listed):
         (DecidingRowsDisplay, {"conclusion": f"mean[0,{DOLLARS[0]}] - mean[1,{DOLLARS[1]}]"}, 1),
         (InfluenceDisplay, {"along": 1, "feature": 1, "kind": "points"}, 3),
         (InfluenceDisplay, {"features": [0], "kind": "points"}, 2),
-        (ModelChoiceDisplay, {"n_components": [1, 2]}, 0),
+        (ModelChoiceDisplay, {"n_components": [1, 2], "criteria": ["leave_one_out"]}, 0),
         (PosteriorIntervalDisplay, {}, 3),
         (PosteriorIntervalDisplay, {"target": "means", "features": [0]}, 1),
         (PosteriorIntervalDisplay, {"target": "covariances"}, 6),
