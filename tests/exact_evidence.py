@@ -1,0 +1,181 @@
+"""The exact log evidence of a mixture for small samples, for every covariance type.
+
+Given the assignments z the evidence has a closed form (normal-Wishart and normal-gamma), and the assignments
+of a dozen rows can be enumerated: log p(X) = logsumexp over z of log p(z) + log p(X | z). With Dirichlet
+weights the numbers of the components mean nothing, so that partitions of the rows are enough: nine rows have
+21,147 of them.
+
+A precision is a block (d, d): a matrix (P, P) for every component (full) or for all of them (tied), or one
+number for every component and feature (diag) or every component (spherical), a Wishart of d = 1.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from catalogue import mixture
+from scipy.special import betaln, gammaln, logsumexp, multigammaln
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Hyperparameters of a mixture whose weights are Dirichlet or sticks."""
+
+    covariance_type: str
+    n_features: int
+    sticks: bool = False
+    concentration: float = 1.5
+    mean_precision: float = 0.4
+    degrees_of_freedom: float = 3.2
+
+    @property
+    def mean(self):
+        return np.linspace(0.5, -0.4, self.n_features)
+
+    @property
+    def covariance(self):
+        """C0 in the shape that the covariance type takes."""
+        full = 0.3 + np.diag(np.linspace(1.0, 1.6, self.n_features))
+        return {"diag": np.diag(full), "spherical": full[0, 0]}.get(self.covariance_type, full)
+
+    def fit(self, X, n_components, factorization="joint"):
+        """The fitted mixture."""
+        model = {
+            "prior": "conjugate",
+            "factorization": factorization,
+            "covariance_type": self.covariance_type,
+            "reg_covar": 0.0,
+            "weight_concentration_prior_type": (
+                "dirichlet_process" if self.sticks else "dirichlet_distribution"
+            ),
+            "weight_concentration_prior": self.concentration,
+            "mean_precision_prior": self.mean_precision,
+            "mean_prior": self.mean,
+            "degrees_of_freedom_prior": self.degrees_of_freedom,
+            "covariance_prior": self.covariance,
+        }
+        return mixture(model, n_components).fit(X)
+
+    def blocks(self, n_components):
+        """C0 of every precision, (B, d, d)."""
+        if self.covariance_type in ("full", "tied"):
+            return np.broadcast_to(
+                self.covariance,
+                (n_components if self.covariance_type == "full" else 1, self.n_features, self.n_features),
+            )
+        return np.tile(np.ravel(self.covariance), n_components)[:, None, None]
+
+
+def clusters(n_samples, n_features, distance=5.0):
+    """Two clusters of equal size, the second ``distance`` standard deviations away."""
+    X = np.random.default_rng(5).normal(size=(n_samples, n_features))
+    X[n_samples // 2 :] += distance / np.sqrt(n_features)
+    return X - X.mean(axis=0)
+
+
+# The evidence in closed form.
+
+
+def seen_by_precisions(covariance_type, counts, scatter):
+    """Counts (S, B) and scatter (S, B, d, d) of every precision, from those of the components."""
+    n_sets, n_features = len(scatter), scatter.shape[-1]
+    diagonals = np.einsum("skpp->skp", scatter)
+    if covariance_type == "full":
+        return counts, scatter
+    if covariance_type == "tied":
+        return counts.sum(axis=1, keepdims=True), scatter.sum(axis=1, keepdims=True)
+    if covariance_type == "diag":
+        return np.repeat(counts, n_features, axis=1), diagonals.reshape(n_sets, -1, 1, 1)
+    return n_features * counts, diagonals.sum(axis=2).reshape(n_sets, -1, 1, 1)
+
+
+def log_wishart_integral(degrees_of_freedom, inverse_scale):
+    """log of the integral of |L|^((nu - d - 1)/2) exp(-tr(A L)/2) over L: (...), (..., d, d) -> (...)."""
+    size, half = inverse_scale.shape[-1], 0.5 * np.asarray(degrees_of_freedom)
+    log_det = np.linalg.slogdet(0.5 * inverse_scale)[1]
+    return multigammaln(half, size) - half * log_det
+
+
+def log_evidence_given(assignments, X, prior):
+    """log p(X | z) of indicators z (S, N, K): (S,)."""
+    n_samples, n_features = X.shape
+    b0, m0 = prior.mean_precision, prior.mean
+    counts = assignments.sum(axis=1)
+    tau = counts + b0
+    means = (np.einsum("snk,np->skp", assignments, X) + b0 * m0) / tau[:, :, None]
+    # sum (x - m)(x - m)' + b0 (m0 - m)(m0 - m)', as second moments about m0
+    moments = np.einsum("snk,np,nq->skpq", assignments, X - m0, X - m0, optimize=True)
+    shift = means - m0
+    scatter = moments - tau[:, :, None, None] * shift[:, :, :, None] * shift[:, :, None, :]
+    C0 = prior.blocks(assignments.shape[2])
+    own_counts, own_scatter = seen_by_precisions(prior.covariance_type, counts, scatter)
+    posterior = log_wishart_integral(prior.degrees_of_freedom + own_counts, C0 + own_scatter)
+    return (
+        -0.5 * n_samples * n_features * np.log(2.0 * np.pi)
+        + 0.5 * n_features * np.log(b0 / tau).sum(axis=1)
+        + (posterior - log_wishart_integral(prior.degrees_of_freedom, C0)).sum(axis=1)
+    )
+
+
+def log_assignment_probability(assignments, prior):
+    """log p(z): (S, N, K) -> (S,)."""
+    counts, gamma = assignments.sum(axis=1), prior.concentration
+    n_components = counts.shape[1]
+    if prior.sticks:
+        later = counts.sum(axis=1, keepdims=True) - np.cumsum(counts, axis=1)
+        return (betaln(1.0 + counts, gamma + later) - betaln(1.0, gamma)).sum(axis=1)
+    total = n_components * gamma
+    return (gammaln(gamma + counts) - gammaln(gamma)).sum(axis=1) + (
+        gammaln(total) - gammaln(total + counts.sum(axis=1))
+    )
+
+
+def log_evidence(X, n_components, prior):
+    """log p(X), by enumeration of all assignments."""
+    labels = np.array(list(itertools.product(range(n_components), repeat=len(X))))
+    assignments = (labels[:, :, None] == np.arange(n_components)).astype(float)
+    return logsumexp(
+        log_evidence_given(assignments, X, prior) + log_assignment_probability(assignments, prior)
+    )
+
+
+def partitions(n_samples, most):
+    """Labels of all partitions into at most ``most`` sets, (S, n_samples); sets are numbered as they appear."""
+    labels = np.zeros((1, 1), dtype=int)
+    for _ in range(n_samples - 1):
+        n_sets = labels.max(axis=1) + 1
+        labels = np.concatenate(
+            [
+                np.column_stack([labels[n_sets >= label], np.full(np.sum(n_sets >= label), label)])
+                for label in range(most)
+            ]
+        )
+    return labels
+
+
+def _log_joint(X, n_components, prior):
+    """log p(X, partition) of all partitions, and the numbers of occupied components: (S,), (S,)."""
+    labels = partitions(len(X), n_components)
+    assignments = (labels[:, :, None] == np.arange(n_components)).astype(float)
+    occupied = labels.max(axis=1) + 1
+    log_labellings = gammaln(n_components + 1) - gammaln(n_components - occupied + 1)
+    log_probability = log_assignment_probability(assignments, prior) + log_labellings
+    return log_evidence_given(assignments, X, prior) + log_probability, occupied
+
+
+def log_evidence_by_number(X, prior, n_components):
+    """log p(X | K) for K = 1, ..., n_components, with Dirichlet weights: (n_components,)."""
+    return np.array([logsumexp(_log_joint(X, K, prior)[0]) for K in range(1, n_components + 1)])
+
+
+def log_evidence_by_occupied(X, prior, n_components):
+    """log p(X, all t components hold rows | K = t) for t = 1, ..., n_components: (n_components,).
+
+    These are the log E_t of p(X | K) = sum over t <= K of E_t W(K, t)/W(t, t), with Dirichlet weights and
+    W(K, t) = K!/(K - t)! Gamma(K alpha)/Gamma(K alpha + N).
+    """
+    evidences = []
+    for n_occupied in range(1, n_components + 1):
+        log_joint, occupied = _log_joint(X, n_occupied, prior)
+        evidences.append(logsumexp(log_joint[occupied == n_occupied]))
+    return np.array(evidences)
