@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 _MOST_STEPS = 1000  # Least `max_iter` of the fits: an unfinished one has neither error bars nor evidence.
 _LEAST_DRAWS = 100  # Of importance sampling; with fewer its diagnostics mean nothing.
 
-# Ends of starts are the same optimum where their lower bounds, in nats, and their counts, in roots of the number
-# of rows, differ by less than these numbers. Optima that are further below the best one than the third, in nats, add nothing.
+# Ends of starts are the same optimum where their lower bounds, in nats, and their counts, in roots of the
+# number of rows, differ by less than these numbers. Optima further below the best one than the third add
+# nothing.
 _SAME_BOUND, _SAME_COUNTS, _FAR_BELOW = 0.01, 0.05, 15.0
 
 _ANOTHER = 0.1  # Factor of the covariance and the mean precision of another prior.

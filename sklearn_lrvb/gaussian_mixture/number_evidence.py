@@ -1,4 +1,4 @@
-"""The evidence of every number of components, joined from fits of all of them (`posterior_sampling.occupied`)."""
+"""The evidence of every number of components, from fits of all of them (`posterior_sampling.occupied`)."""
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,13 +16,13 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import (
 )
 
 # Standard errors of log A_t beside Monte Carlo's: of importance sampling that is reliable, which misses small
-# optima and tails; of one that is not; and where no optimum was found. Then log A_t is taken to be by the last
-# number below log A_{t-1}, until chains say more.
+# optima and tails; of one that is not; and where no optimum was found. Then log A_t is taken to be by the
+# last number below log A_{t-1}, until chains say more.
 _RELIABLE, _UNRELIABLE, _UNKNOWN, _FALL = 0.3, 1.0, 5.0, 2.3
 _LITTLE = 0.01  # Share of an optimum in the evidence below which it need not be reliable.
 
-# Chains are run where all their sweeps take less than about so many products, three minutes on one core. Where
-# there are more rows, importance sampling is reliable as a rule.
+# Chains are run where all their sweeps take less than about so many products, three minutes on one core.
+# Where there are more rows, importance sampling is reliable as a rule.
 _MOST_PRODUCTS = 2e11
 
 
@@ -31,7 +31,8 @@ class NumberEvidence:
 
     Parameters
     ----------
-    fits : dict of the fits of 1, 2, ..., T components, each with attributes `estimator`, `optima`, `evidences`
+    fits : dict of the fits of 1, 2, ..., T components, each with attributes `estimator`, `optima`,
+    `evidences`
         and `rows`, which is None where there is no fit
     seed : int, of the chains
     """

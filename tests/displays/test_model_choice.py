@@ -48,7 +48,9 @@ def test_bars_and_lines_carry_the_numbers(drawn):
     np.testing.assert_allclose(half, result.leave_one_out_std_error, atol=1e-9)
     scores = result.scores["leave_one_out"]
     written = {text.get_text() for text in drawn.axes_[2, 0].texts}
-    assert written == {f"\N{MINUS SIGN}{scores.max() - score:.1f}" for score in scores if score < scores.max()}
+    assert written == {
+        f"\N{MINUS SIGN}{scores.max() - score:.1f}" for score in scores if score < scores.max()
+    }
 
 
 def test_ticks_tell_the_components_that_hold_rows(drawn):

@@ -22,7 +22,7 @@ A_t W(K, t). One concave likelihood joins the chains of all K and the evidences.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import digamma, gammaln, logsumexp
+from scipy.special import gammaln, logsumexp
 
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.chains import conditional_draws
@@ -151,7 +151,7 @@ def run(posterior, origin, rows, starts, seed, tracked=untracked):
     Returns
     -------
     counts : int array (sweeps, chains), of components that hold rows
-    parameters : DrawnParameters, of every eighth sweep
+    parameters : DrawnParameters, of every fourth sweep
     n_occupied : int array (n,), the counts of these draws
     """
     starts = [draws_at(posterior, padded(start, posterior.prior)) for start in starts]
@@ -240,7 +240,7 @@ def joined(anchors, errors, visits, concentration, n_rows):
             slope[:k] += found.n_effective * (found.shares - shares[:k])
             curvature = curvature + found.n_effective * (np.diag(shares) - np.outer(shares, shares))
         step = np.linalg.solve(curvature, slope)
-        log_parts = log_parts + step * min(1.0, 2.0 / np.abs(step).max())
+        log_parts = log_parts + step / max(1.0, 0.5 * np.abs(step).max())  # At most 2 nats.
         if np.abs(step).max() < 1e-8:
             break
     return log_parts, np.linalg.inv(curvature)

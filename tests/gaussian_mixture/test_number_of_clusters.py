@@ -1,0 +1,387 @@
+"""How probable every number of clusters is: against sums over all partitions, and by what must not matter."""
+
+import pickle
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from catalogue import mixture, overlapping
+from exact_evidence import Prior, clusters, log_evidence_by_number, log_evidence_by_occupied
+from scipy.special import logsumexp, softmax
+
+from sklearn_lrvb import LRVBGaussianMixture, number_of_clusters
+
+DIRICHLET = {"weight_concentration_prior_type": "dirichlet_distribution"}
+X = overlapping(60)
+
+
+def compared(rows=X, model=DIRICHLET, **options):
+    """A quick comparison of up to three clusters, without another prior."""
+    quick = {
+        "n_components": [1, 2, 3],
+        "n_init": 3,
+        "n_draws": 200,
+        "another_prior": False,
+        "random_state": 0,
+    }
+    return number_of_clusters(mixture(model), rows, **{**quick, **options})
+
+
+@pytest.fixture(scope="module")
+def found():
+    """A comparison; shared, so not to be changed."""
+    return compared()
+
+
+# Against sums over all partitions of nine rows.
+
+
+@pytest.mark.parametrize(
+    ("covariance_type", "n_features", "distance"),
+    [("full", 1, 1.5), ("full", 2, 2.5), ("tied", 2, 2.5), ("diag", 2, 1.5), ("spherical", 2, 2.5)],
+)
+def test_probabilities_are_those_of_sums_over_all_partitions(covariance_type, n_features, distance):
+    prior, rows = Prior(covariance_type, n_features), clusters(9, n_features, distance)
+    exact = log_evidence_by_number(rows, prior, 4)
+    result = number_of_clusters(
+        prior.fit(rows, 2), rows, n_components=range(1, 5), another_prior=False, random_state=0
+    )
+    assert np.all(np.abs(result.log_evidence - exact) < 0.05 + 3.0 * result.log_evidence_error)
+    # Seen: up to 0.03.
+    assert 0.5 * np.abs(result.scores["probability"] - softmax(exact)).sum() < 0.05
+    np.testing.assert_allclose(result.scores["probability"], softmax(result.log_evidence), rtol=1e-9)
+
+
+def test_occupied_clusters_are_those_of_sums_over_all_partitions():
+    prior, rows = Prior("full", 2), clusters(9, 2, 2.5)
+    result = number_of_clusters(
+        prior.fit(rows, 2), rows, n_components=[3], another_prior=False, random_state=0
+    )
+    by_occupied = log_evidence_by_occupied(rows, prior, 3)
+    # p(X | 3) sums E_t W(3, t)/W(t, t): what is not of three clusters is of fewer.
+    share_of_three = np.exp(by_occupied[2] - log_evidence_by_number(rows, prior, 3)[2])
+    assert result.occupied.sum() == pytest.approx(1.0)
+    assert result.occupied[2] == pytest.approx(share_of_three, abs=0.03)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "spherical"])
+def test_prior_slopes_are_derivatives_of_the_evidence(covariance_type):
+    prior, rows = Prior(covariance_type, 2), clusters(9, 2, 2.5)
+    result = number_of_clusters(
+        prior.fit(rows, 2), rows, n_components=[1, 2, 3], another_prior=False, random_state=0
+    )
+
+    class Scaled(Prior):  # `Prior` computes its covariance.
+        factor = 1.0
+
+        @property
+        def covariance(self):
+            return self.factor * super().covariance
+
+    fields = {
+        "weight_concentration_prior": "concentration",
+        "mean_precision_prior": "mean_precision",
+        "degrees_of_freedom_prior": "degrees_of_freedom",
+    }
+    for name, slopes in result.prior_slopes.items():
+        ends = []
+        for factor in (np.exp(0.01), np.exp(-0.01)):
+            if name in fields:
+                other = replace(prior, **{fields[name]: factor * getattr(prior, fields[name])})
+            else:
+                other = Scaled(covariance_type, 2)
+                object.__setattr__(other, "factor", factor)
+            ends.append(log_evidence_by_number(rows, other, 3))
+        exact = (ends[0] - ends[1]) / 0.02
+        np.testing.assert_allclose(slopes, exact, atol=0.4, err_msg=name)  # Monte Carlo
+
+
+# What must not matter.
+
+
+def test_the_same_seed_gives_the_same_numbers(found):
+    again = compared(n_jobs=2)
+    np.testing.assert_allclose(again.log_evidence, found.log_evidence, rtol=1e-9)
+    assert compared(random_state=1).log_evidence[2] != found.log_evidence[2]
+
+
+def test_units_and_place_of_the_rows_do_not_matter(found):
+    moved = compared(1e3 * X + 1e4, {**DIRICHLET, "reg_covar": 0.0})
+    still = compared(model={**DIRICHLET, "reg_covar": 0.0})
+    np.testing.assert_allclose(moved.scores["probability"], still.scores["probability"], atol=1e-6)
+
+
+def test_rows_in_batches_and_on_dask_are_those_of_the_table(found):
+    batches = [X[:25], X[25:]]
+    for rows in (batches, da.from_array(X, chunks=(25, 2)), pd.DataFrame(X)):
+        np.testing.assert_allclose(
+            compared(rows).scores["probability"], found.scores["probability"], atol=1e-6
+        )
+
+
+def test_rows_that_count_twice_are_two_rows():
+    weights = np.where(np.arange(len(X)) < 10, 2.0, 1.0)
+    twice = np.concatenate([X, X[:10]])
+    weighted, copied = compared(sample_weight=weights), compared(twice)
+    bounds = [result.scores["lower_bound"][1] for result in (weighted, copied)]
+    assert bounds[0] == pytest.approx(bounds[1], abs=1e-6)
+    errors = np.hypot(weighted.probability_errors, copied.probability_errors)
+    gaps = np.abs(weighted.scores["probability"] - copied.scores["probability"])
+    assert np.all(gaps < 0.02 + 2.0 * errors)
+
+
+def test_rows_with_holes_and_broken_weights_are_compared():
+    holed = X.copy()
+    holed[::7, 0] = np.nan
+    assert compared(holed).best in (1, 2, 3)
+    result = compared(sample_weight=np.linspace(0.5, 1.5, len(X)))  # no chains: rows are not assigned
+    assert np.all(np.isfinite(result.log_evidence))
+
+
+def test_numbers_between_others_use_the_smaller_ones_too(found):
+    some = compared(n_components=[3, 2])
+    assert some.n_components.tolist() == [2, 3]
+    odds = found.scores["probability"][1:] / found.scores["probability"][1:].sum()
+    np.testing.assert_allclose(some.scores["probability"], odds, rtol=1e-9)
+
+
+def test_the_estimator_is_left_as_it_is_and_its_arguments_hold():
+    estimator = mixture({**DIRICHLET, "covariance_type": "diag", "weight_concentration_prior": 0.5})
+    result = number_of_clusters(estimator, X, n_components=[1, 2], n_init=2, n_draws=100, random_state=0)
+    assert not hasattr(estimator, "means_")
+    assert list(result.estimators_) == [1, 2]
+    for k, fit in result.estimators_.items():
+        assert fit.n_components == k
+        assert fit.covariance_type == "diag"
+        assert fit.weight_concentration_prior_ == 0.5
+        assert fit.weights_std_.shape == (k,)
+    other = result.another_prior.estimators_[2]
+    assert other.mean_precision_prior_ == pytest.approx(0.1 * fit.mean_precision_prior_)
+    np.testing.assert_allclose(other.covariance_prior_, 0.1 * fit.covariance_prior_)
+    assert result.another_prior.another_prior is None
+
+
+def test_the_default_concentration_is_held_at_one(found):
+    assert {fit.weight_concentration_prior_ for fit in found.estimators_.values()} == {1.0}
+
+
+def test_pickles_are_the_same(found):
+    again = pickle.loads(pickle.dumps(found))
+    assert repr(again) == repr(found)
+    np.testing.assert_array_equal(again.estimators_[2].means_, found.estimators_[2].means_)
+
+
+# Other criteria, and fits in trouble.
+
+
+@pytest.fixture(scope="module")
+def by_scores():
+    """Bounds and leave-one-out scores of weighted rows, with empty components; not to be changed."""
+    weights = np.random.default_rng(0).integers(1, 3, len(X)).astype(float)
+    model = {**DIRICHLET, "moves": "merge"}
+    result = compared(
+        model=model,
+        n_components=[4, 1, 3, 2],
+        criteria=["leave_one_out", "lower_bound"],
+        n_init=1,
+        sample_weight=weights,
+    )
+    return model, weights, result
+
+
+def test_scores_are_those_of_the_fits(by_scores):
+    model, weights, result = by_scores
+    assert result.log_evidence is result.reliable is None
+    assert result.probabilities == {}
+    assert list(result.estimators_) == result.n_components.tolist() == [1, 2, 3, 4]
+    for i, (k, fit) in enumerate(result.estimators_.items()):
+        again = mixture(model, n_components=k).fit(X, sample_weight=weights)
+        assert result.scores["lower_bound"][i] == fit.lower_bound_ == again.lower_bound_
+        scores = again.loo_score_samples(X, weights)
+        assert result.scores["leave_one_out"][i] == pytest.approx(weights @ scores, rel=1e-12)
+        assert result.n_occupied[i] == again.n_occupied_
+    assert np.any(result.n_occupied < result.n_components)
+
+
+def test_the_standard_error_is_that_of_a_sum_over_rows(by_scores):
+    _, weights, result = by_scores
+    rows = {k: fit.loo_score_samples(X, weights) for k, fit in result.estimators_.items()}
+    best = result.best_["leave_one_out"]
+    for k, error in zip(result.n_components.tolist(), result.leave_one_out_std_error, strict=True):
+        differences = np.repeat(rows[k] - rows[best], weights.astype(int))
+        expected = np.sqrt(len(differences)) * np.std(differences, ddof=1)
+        assert error == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def coincident(X, n_components, random_state):
+    """Responsibilities of components that coincide: a saddle, which coordinate ascent does not leave."""
+    return np.full((len(X), n_components), 1.0 / n_components)
+
+
+def test_fits_in_trouble_are_marked_and_noted():
+    def start(X, n_components, random_state):
+        two = n_components == 2
+        return coincident(X, 2, None) if two else random_state.dirichlet(np.ones(n_components), len(X))
+
+    model = {**DIRICHLET, "init_params": start, "solver": "coordinate_ascent", "max_iter": 2}
+    result = compared(model=model, criteria=["lower_bound", "leave_one_out"], n_init=1)
+    assert result.converged.tolist() == [True, True, False]
+    assert result.strict_optimum[:2].tolist() == [True, False]
+    np.testing.assert_array_equal(np.isnan(result.scores["leave_one_out"]), ~result.strict_optimum)
+    assert any("no strict local optimum" in note for note in result.notes[2])
+    assert any("did not converge" in note for note in result.notes[3])
+    page = ET.fromstring(result._repr_html_())
+    shown = [item.text for item in page.iter("li")]
+    assert shown == [f"K = {k}: {note}" for k, notes in result.notes.items() for note in notes]
+    assert repr(result).count("no strict optimum") == np.sum(~result.strict_optimum)
+    assert repr(result).count("not converged") == 1
+
+
+def test_a_fit_that_fails_is_missing_unless_all_do():
+    def start(X, n_components, random_state):
+        if n_components == 2:
+            raise ValueError("There is no start for two.")
+        return np.eye(n_components)[np.arange(len(X)) % n_components]
+
+    for criteria in (["lower_bound"], ["probability"]):
+        model = {**DIRICHLET, "init_params": start}
+        result = compared(model=model, criteria=criteria, n_init=1)
+        assert list(result.estimators_) == [1, 3]
+        assert np.isnan(result.scores["lower_bound"]).tolist() == [False, True, False]
+        assert result.notes[2] == ["There is no start for two."]
+        assert repr(result).count("failed") == 1
+    with pytest.raises(ValueError, match="There is no start for two"):
+        compared(model=model, criteria=["lower_bound"], n_components=[2])
+
+
+def test_a_fit_that_ends_below_a_smaller_one_is_named():
+    def start(X, n_components, random_state):  # three components of which two share one of two clusters
+        far = (X[:, 0] > X[:, 0].mean()).astype(int)
+        return np.eye(n_components)[
+            np.where(far, np.arange(len(X)) % max(n_components - 1, 1) + 1, 0) % n_components
+        ]
+
+    rows = np.concatenate([X, X + 40.0])
+    result = compared(rows, {**DIRICHLET, "init_params": start}, n_init=1)
+    two, three = (result.estimators_[k] for k in (2, 3))
+    # The bound of an empty component more differs by the prior of the weights alone.
+    assert result.missed.keys() <= {3}
+    for k, nats in result.missed.items():
+        assert nats > 0.0
+        assert f"The best fit of {k} ends {nats:.1f} nats below" in result.verdict
+    reached = mixture({**DIRICHLET, "weight_concentration_prior": 1.0, "moves": None}, n_components=3)
+    padded = np.hstack([two.predict_proba(rows), np.zeros((len(rows), 1))])
+    bound = reached.set_params(init_params=padded, max_iter=1000).fit(rows).lower_bound_
+    assert result.missed.get(3, 0.0) == pytest.approx(max(bound - three.lower_bound_, 0.0), abs=0.01)
+
+
+def test_the_table_and_the_page_carry_the_numbers(found):
+    lines = repr(found).split("\n")
+    header = next(i for i, line in enumerate(lines) if line.lstrip().startswith("K "))
+    names = re.split(r"\s{2,}", lines[header].strip())
+    assert names == ["K", "P(K | X)", "log evidence", "lower bound", "occupied"]
+    page = ET.fromstring(found._repr_html_())
+    rows = [["".join(cell.itertext()) for cell in row] for row in page.find("table").find("tbody")]
+    for row, k, share, bound in zip(
+        rows, found.n_components, found.scores["probability"], found.scores["lower_bound"], strict=True
+    ):
+        assert row[:2] == [f"{k}", f"{share:.3f}"]
+        assert row[3] == f"{bound:.1f}"
+    assert sum(bool(row.findall(".//b")) for row in page.find("table").find("tbody")) >= 1
+    assert found.verdict.startswith(f"{found.best} cluster")
+
+
+def test_the_sentence_says_which_number_of_the_prior_decides():
+    result = compared()
+    gaps = result.log_evidence.max() - result.log_evidence
+    best = result.log_evidence.argmax()
+    name, factor, other = re.search(
+        r"To first order, (\d+) would be as probable if (\w+) were ([\d.]+) times", result.verdict
+    ).group(2, 3, 1)
+    other = int(other) - 1
+    slopes = result.prior_slopes[name]
+    assert gaps[other] == pytest.approx(np.log(float(factor)) * (slopes[other] - slopes[best]), rel=0.1)
+
+
+def test_the_largest_number_asked_for_is_no_answer():
+    rows = np.concatenate([X, X + 40.0])
+    assert "2 is the largest number asked for: ask for more" in compared(rows, n_components=[1, 2]).verdict
+
+
+def test_warnings_of_converged_fits_are_gathered_into_one():
+    with pytest.warns(UserWarning, match="n_components = 1, 2 warned") as caught:
+        result = number_of_clusters(
+            LRVBGaussianMixture(random_state=0),
+            1e-4 * X,
+            n_components=[1, 2],
+            criteria=["lower_bound"],
+            n_init=1,
+        )
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert result.notes[1][0] in str(caught[0].message)
+    assert "see notes" in repr(result)
+
+
+def test_rows_of_weight_zero_have_no_part(found):
+    rows, weights = np.vstack([X, [1e300, 0.0]]), np.append(np.ones(len(X)), 0.0)
+    both = ["probability", "leave_one_out"]
+    with_zero, without = compared(rows, sample_weight=weights, criteria=both), compared(criteria=both)
+    for criterion in both:
+        np.testing.assert_allclose(with_zero.scores[criterion], without.scores[criterion], rtol=1e-6)
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"n_components": 3},
+            r"n_components must list one or more positive integers, as range\(1, 7\), got 3",
+        ),
+        ({"n_components": []}, "n_components must list"),
+        ({"n_components": [0, 1]}, "n_components must list"),
+        ({"n_components": [True]}, "n_components must list"),
+        ({"n_components": [61]}, "n_components goes up to 61, more than the 60 rows of X"),
+        ({"criteria": ["bic"]}, "criteria must list one or more of probability, lower_bound, leave_one_out"),
+        ({"criteria": "probability"}, "criteria must list"),
+        ({"criteria": []}, "criteria must list"),
+        ({"n_init": 0}, "n_init"),
+        ({"n_draws": 20}, "n_draws=20 are too few"),
+        ({"model": {}}, "'probability' is undefined, since with stick-breaking weights"),
+        ({"model": {"prior": "flat"}}, "'probability' is undefined, since prior='flat'"),
+        ({"model": {"prior": "flat"}, "criteria": ["lower_bound"]}, "'lower_bound' is undefined"),
+        ({"model": {**DIRICHLET, "init_params": np.eye(60, 2)}}, "init_params is an array"),
+        (
+            {"model": {**DIRICHLET, "weight_concentration_prior": 1e-20}},
+            "weight_concentration_prior is 1e-20",
+        ),
+        ({"rows": [X], "criteria": ["leave_one_out"]}, "takes rows in memory"),
+        ({"sample_weight": np.ones(3)}, "sample_weight"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        compared(**options)
+
+
+def test_numbers_of_components_come_from_any_iterable():
+    result = compared(n_components=(k for k in (2, 1, 2)), criteria=["lower_bound"], model={})
+    assert result.n_components.tolist() == [1, 2]
+
+
+def test_evidences_of_the_numbers_add_up_from_those_of_occupied_ones():
+    # The identity that everything rests on, by sums over all partitions.
+    from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import log_ways
+
+    prior, rows = Prior("full", 1), clusters(7, 1, 2.0)
+    by_occupied, numbers = log_evidence_by_occupied(rows, prior, 4), np.arange(1, 5)
+    parts = by_occupied - log_ways(numbers, numbers, prior.concentration, 7)
+    added = logsumexp(parts + log_ways(numbers[:, None], numbers, prior.concentration, 7), axis=1)
+    np.testing.assert_allclose(added, log_evidence_by_number(rows, prior, 4), rtol=1e-10)
