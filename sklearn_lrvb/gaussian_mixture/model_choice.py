@@ -193,8 +193,9 @@ def _compared(estimator, numbers, common):
         return list(tracked(fits, len(fitted)))
 
     fits = dict(zip(fitted.tolist(), estimator._tracked("number_of_clusters", asked), strict=True))
-    if all(fit.error is not None for fit in fits.values()):
-        raise fits[numbers[0]].error
+    failed = [fit.error for fit in fits.values() if fit.error is not None]
+    if len(failed) == len(fits) or has_probability and fits[1].error is not None:
+        raise failed[0]
     told = {k: fits[k] for k in numbers.tolist()}
     _warn_of(told)
     loo_scores, std_errors = _leave_one_out([*told.values()])
@@ -379,8 +380,9 @@ def _add_evidences(fit, ends, common):
             )
         except IndefiniteInformationError:  # A saddle, or an unfinished start.
             continue
-        fit.optima.append(end.posterior)
-        fit.evidences.append(found)
+        if np.isfinite(found.log_evidence):
+            fit.optima.append(end.posterior)
+            fit.evidences.append(found)
 
 
 def _missed(fits, numbers):

@@ -53,7 +53,7 @@ class OptimumEvidence:
     Attributes
     ----------
     log_evidence : float, with all orders of its components; -inf where no draw counts
-    error : float, its Monte Carlo standard error in nats, infinite where no draw counts
+    error : float, its Monte Carlo standard error in nats
     k_hat : float, shape of the tail of the importance weights
     is_reliable : bool, whether importance sampling can be relied on
     parameters : DrawnParameters
@@ -93,7 +93,7 @@ def optimum_evidence(sampler, rows, others, n_draws, random_state, is_whole):
         is_counted &= (counts > 0).all(axis=1)
     log_evidence, error = evidence_of_all_copies(parameters, sampled, is_counted)
     if log_evidence is None:
-        log_evidence, error = -np.inf, np.inf
+        log_evidence = -np.inf
     weights = sampled.weights * is_counted
     weights = weights / max(weights.sum(), np.finfo(float).tiny)
     return OptimumEvidence(log_evidence, error, sampled.k_hat, sampled.are_reliable, parameters, weights)
