@@ -128,12 +128,8 @@ def prior_slopes(parameters):
     return (np.transpose(moved) - log_prior(parameters)[:, None]) / _STEP
 
 
-N_RUNS = 32
-_SWEEPS, _FIRST_SWEEPS, _SWEEPS_KEPT = (
-    120,
-    40,
-    8,
-)  # Of a run; left out at its start; from one kept draw to the next.
+# Chains of a run, their sweeps, those at the start that are left out, and from one kept draw to the next.
+N_RUNS, _SWEEPS, _FIRST_SWEEPS, _SWEEPS_KEPT = 32, 120, 40, 4
 
 
 def run(posterior, origin, rows, starts, seed, tracked=untracked):
