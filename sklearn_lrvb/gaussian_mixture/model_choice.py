@@ -58,16 +58,15 @@ def number_of_clusters(
 ) -> NumberOfClusters:
     """How many clusters there are, and how probable every number is.
 
-    Mixtures of several numbers K of components are fitted from many starts. The evidence of each, which is
-    the probability of X under it, becomes the posterior probability P(K | X), with its error. So the number
-    of clusters has an error bar too.
+    Mixtures of several numbers K of components are fitted from many starts. Their evidences, the probability
+    of X under each, become the posterior probabilities P(K | X): the number of clusters has an error bar too.
 
     Parameters
     ----------
     estimator : LRVBGaussianMixture
-        A mixture with ``weight_concentration_prior_type="dirichlet_distribution"``, fitted or not, which is
-        left as it is. Its clones are fitted with its parameters, without moves. A
-        ``weight_concentration_prior`` of None means 1 here: all shares are equally probable.
+        A mixture with ``weight_concentration_prior_type="dirichlet_distribution"``, fitted or not. Its clones
+        are fitted, without moves; it is left as it is. Where its ``weight_concentration_prior`` is None, it
+        is 1 here: all shares are equally probable.
 
     X : array-like of shape (n_samples, n_features), Dask collection or source of batches
         The rows.
@@ -76,9 +75,8 @@ def number_of_clusters(
         The numbers K to compare, which are equally probable before.
 
     criteria : iterable of {'probability', 'lower_bound', 'leave_one_out'}, default=('probability',)
-        What to compare by. The last two serve any mixture: the lower bound of the evidence, and the sum of
-        :meth:`~LRVBGaussianMixture.loo_score_samples`, which says how well rows are predicted and needs them
-        in memory.
+        What to compare by. The other two serve any mixture: the lower bound of the evidence, and the sum of
+        :meth:`~LRVBGaussianMixture.loo_score_samples`, of rows in memory: how well are rows predicted?
 
     sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
         How often each row counts, as in :meth:`LRVBGaussianMixture.fit`.
@@ -91,10 +89,10 @@ def number_of_clusters(
 
     another_prior : bool, default=True
         Whether P(K | X) is computed once more with a tenth of `covariance_prior` and of
-        `mean_precision_prior`, which allow smaller clusters at larger distances. It doubles the time.
+        `mean_precision_prior`: for smaller clusters, further apart. It doubles the time.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws. That of the starts is the estimator's own.
+        Seed of the draws; the starts have the estimator's.
 
     n_jobs : int or None, default=None
         Numbers of components at a time, each in a process of its own; None is one, as in joblib.
@@ -107,8 +105,7 @@ def number_of_clusters(
     Raises
     ------
     ValueError
-        `n_components`, `criteria` or another argument is invalid or does not go with the estimator; bad
-        input, as in :meth:`LRVBGaussianMixture.fit`; every fit fails.
+        An argument is invalid or does not go with the estimator; bad input; every fit fails.
 
     Warns
     -----
@@ -118,14 +115,12 @@ def number_of_clusters(
     See Also
     --------
     sklearn_lrvb.displays.ModelChoiceDisplay : Draws the result.
-    LRVBGaussianMixture.partition_posterior : Which rows are together, given the number of clusters.
+    LRVBGaussianMixture.partition_posterior : Which rows are together.
 
     Notes
     -----
-    P(K | X) depends on the prior much more than error bars do, which is why another prior is beside it. Rows
-    that count a number of times that is not whole are not assigned at random; chains are then left out, and
-    a surplus component counts as empty only where an optimum leaves it so. (Theory page "The exact
-    posterior"; guide "How many clusters?".)
+    P(K | X) depends on the prior much more than error bars do; hence another prior beside it. (Guide "How
+    many clusters?"; theory page "The exact posterior".)
 
     Examples
     --------
@@ -133,14 +128,12 @@ def number_of_clusters(
     >>> from sklearn_lrvb import LRVBGaussianMixture, number_of_clusters
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> X[:30] += [5, 1]  # two clusters
-    >>> mixture = LRVBGaussianMixture(
-    ...     weight_concentration_prior_type="dirichlet_distribution", random_state=0
-    ... )
-    >>> found = number_of_clusters(mixture, X, n_components=[1, 2, 3], random_state=0)
-    >>> found.best
+    >>> dirichlet = {"weight_concentration_prior_type": "dirichlet_distribution"}
+    >>> mixture = LRVBGaussianMixture(**dirichlet, random_state=0)
+    >>> number_of_clusters(mixture, X, n_components=[1, 2, 3], random_state=0).best
     2
     """
-    numbers, criteria = _checked_numbers(n_components, X), _checked_criteria(criteria, estimator)
+    numbers, chosen = _checked_numbers(n_components, X), _checked_criteria(criteria, estimator)
     n_init, n_draws = checked_number(n_init, "n_init", "start"), checked_number(n_draws)
     if n_draws < _LEAST_DRAWS:
         raise ValueError(
@@ -151,12 +144,12 @@ def number_of_clusters(
             "init_params is an array, which starts fits of one n_components alone. Give the estimator a "
             "string or a callable."
         )
-    if "leave_one_out" in criteria:
+    if "leave_one_out" in chosen:
         require_table(X, "criteria=['leave_one_out']")
     seed = int(check_random_state(random_state).randint(2**31))
-    common = _Common(X, sample_weight, criteria, n_init, n_draws, seed, n_jobs)
+    common = _Common(X, sample_weight, chosen, n_init, n_draws, seed, n_jobs)
     found = _compared(estimator, numbers, common)
-    if another_prior and "probability" in criteria:
+    if another_prior and "probability" in chosen:
         fit = next(iter(found.estimators_.values()))
         other = clone(estimator).set_params(
             covariance_prior=_ANOTHER * fit.covariance_prior_,
@@ -194,7 +187,7 @@ def _compared(estimator, numbers, common):
 
     fits = dict(zip(fitted.tolist(), estimator._tracked("number_of_clusters", asked), strict=True))
     failed = [fit.error for fit in fits.values() if fit.error is not None]
-    if len(failed) == len(fits) or has_probability and fits[1].error is not None:
+    if len(failed) == len(fits) or (has_probability and fits[1].error is not None):
         raise failed[0]
     told = {k: fits[k] for k in numbers.tolist()}
     _warn_of(told)
@@ -380,6 +373,10 @@ def _add_evidences(fit, ends, common):
             )
         except IndefiniteInformationError:  # A saddle, or an unfinished start.
             continue
+        except MemoryError as error:
+            raise MemoryError(
+                f"P(K | X) needs more memory than there is: criteria=['lower_bound'] does without. {error}"
+            ) from None
         if np.isfinite(found.log_evidence):
             fit.optima.append(end.posterior)
             fit.evidences.append(found)

@@ -134,7 +134,7 @@ class NumberEvidence:
         )
 
     def _weighted_draws(self, k):
-        """Draws of K components, and their weights, which sum to one: DrawnParameters and (n,), or a pair of None."""
+        """Draws of K components, DrawnParameters, and their weights (n,), which sum to one; or a pair of None."""
         if k not in self._chains:
             found, shares = self._evidences(k)
             best = found[shares.argmax()] if found else None

@@ -136,16 +136,17 @@ class NumberOfClusters:
         if "probability" not in self.scores:
             return f"{best} component{plural} by {CRITERIA[self.criteria[0]]}."
         shares = self.probabilities
-        others = sorted(
-            (k for k in numbers if k != best and shares[k] >= _LEAST_TOLD), key=lambda k: -shares[k]
-        )
-        told = ", ".join(f"{k}: {shares[k]:.2f}" for k in others)
-        return f"{best} cluster{plural} with probability {_probability(shares[best])}{f' ({told})' * bool(told)}."
+        others = [k for k in numbers if k != best and shares[k] >= _LEAST_TOLD]
+        told = ", ".join(f"{k}: {shares[k]:.2f}" for k in sorted(others, key=lambda k: -shares[k]))
+        told = f" ({told})" if told else ""
+        found = f"{best} cluster{plural} with probability {_probability(shares[best])}{told}."
+        return found if shares[best] >= 0.5 else f"Undecided: {found}"
 
     def _doubt(self):
         if self.reliable in (None, True):
             return ""
-        return f"These probabilities are rough, with standard errors up to {self.probability_errors.max():.2f}: raise n_init."
+        error = self.probability_errors.max()
+        return f"These probabilities are rough, with standard errors of up to {error:.2f}: raise n_init."
 
     def _flip(self):
         """What change of one number of the prior would, to first order, make another number as probable."""
