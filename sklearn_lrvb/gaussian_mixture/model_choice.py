@@ -65,8 +65,7 @@ def number_of_clusters(
     ----------
     estimator : LRVBGaussianMixture
         A mixture with ``weight_concentration_prior_type="dirichlet_distribution"``, fitted or not. Its clones
-        are fitted, without moves; it is left as it is. Where its ``weight_concentration_prior`` is None, it
-        is 1 here: all shares are equally probable.
+        are fitted, without moves. A ``weight_concentration_prior`` of None is 1 here, for every K.
 
     X : array-like of shape (n_samples, n_features), Dask collection or source of batches
         The rows.
@@ -76,7 +75,7 @@ def number_of_clusters(
 
     criteria : iterable of {'probability', 'lower_bound', 'leave_one_out'}, default=('probability',)
         What to compare by. The other two serve any mixture: the lower bound of the evidence, and the sum of
-        :meth:`~LRVBGaussianMixture.loo_score_samples`, of rows in memory: how well are rows predicted?
+        :meth:`~LRVBGaussianMixture.loo_score_samples`, of rows in memory.
 
     sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
         How often each row counts, as in :meth:`LRVBGaussianMixture.fit`.
@@ -119,8 +118,7 @@ def number_of_clusters(
 
     Notes
     -----
-    P(K | X) depends on the prior much more than error bars do; hence another prior beside it. (Guide "How
-    many clusters?"; theory page "The exact posterior".)
+    P(K | X) depends on the prior more than error bars do. (Guide "How many clusters?"; theory.)
 
     Examples
     --------
