@@ -176,17 +176,28 @@ def _compared(estimator, numbers, common):
     """The fits of some numbers of components, and how they compare: NumberOfClusters."""
     has_probability = "probability" in common.criteria
     fitted = np.arange(1, numbers[-1] + 1) if has_probability else numbers
+    fits, evidence = {}, None
 
-    def asked(tracked):
-        fits = Parallel(n_jobs=common.n_jobs, return_as="generator")(
+    def steps():
+        nonlocal evidence
+        found = Parallel(n_jobs=common.n_jobs, return_as="generator")(
             delayed(_fit)(_candidate(estimator, k, common), common) for k in fitted.tolist()
         )
-        return list(tracked(fits, len(fitted)))
+        for k, fit in zip(fitted.tolist(), found, strict=True):
+            fits[k] = fit
+            yield
+        failed = [fit.error for fit in fits.values() if fit.error is not None]
+        if len(failed) == len(fits) or (has_probability and fits[1].error is not None):
+            raise failed[0]
+        if has_probability:
+            evidence = NumberEvidence(fits)
+            yield from evidence.runs(common.seed)
 
-    fits = dict(zip(fitted.tolist(), estimator._tracked("number_of_clusters", asked), strict=True))
-    failed = [fit.error for fit in fits.values() if fit.error is not None]
-    if len(failed) == len(fits) or (has_probability and fits[1].error is not None):
-        raise failed[0]
+    def run_through(tracked):
+        for _ in tracked(steps(), len(fitted) + has_probability * (len(fitted) - 1)):
+            pass
+
+    estimator._tracked("number_of_clusters", run_through)
     told = {k: fits[k] for k in numbers.tolist()}
     _warn_of(told)
     loo_scores, std_errors = _leave_one_out([*told.values()])
@@ -207,16 +218,18 @@ def _compared(estimator, numbers, common):
         "leave_one_out_std_error": std_errors if leaves_out else None,
     }
     if has_probability:
-        evidence = NumberEvidence(fits, common.seed).of(numbers)
-        scores = {"probability": evidence.pop("probability"), **scores}
-        found |= evidence
+        by_evidence = evidence.of(numbers)
+        scores = {"probability": by_evidence.pop("probability"), **scores}
+        found |= by_evidence
     return NumberOfClusters(scores=scores, **found)
 
 
 def _candidate(estimator, k, common):
     """A clone of the estimator with K components, ready to be fitted."""
     candidate = clone(estimator).set_params(n_components=k)
-    vars(candidate).pop("_skl_callbacks", None)  # They are told of the fits as a whole.
+    # Callbacks and readers are told of the fits as a whole; with verbose=2 of their steps as well.
+    vars(candidate).pop("_skl_callbacks", None)
+    candidate.verbose = max(estimator.verbose - 1, 0)
     candidate.n_init = 1 if k == 1 else max(estimator.n_init, common.n_init)
     if "probability" in common.criteria:
         candidate.set_params(moves=None, solver="newton", warm_start=False)

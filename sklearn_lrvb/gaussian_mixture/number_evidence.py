@@ -1,5 +1,7 @@
 """The evidence of every number of components, from fits of all of them (`posterior_sampling.occupied`)."""
 
+from functools import cached_property
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -31,27 +33,22 @@ class NumberEvidence:
 
     Parameters
     ----------
-    fits : dict of the fits of 1, 2, ..., T components, each with attributes `estimator`, `optima`,
-    `evidences`
-        and `rows`, which is None where there is no fit
-    seed : int, of the chains
+    fits : dict of the fits of 1, 2, ..., T components
+        Each has attributes `estimator`, `optima`, `evidences` and `rows`, which is None where a fit failed.
     """
 
-    def __init__(self, fits, seed):
+    def __init__(self, fits):
         self._fits = {k: fit for k, fit in fits.items() if fit.rows is not None}
-        first = next(iter(self._fits.values()))
-        weights = first.estimator._uncertainty.fitted.posterior.prior.weights
-        self._concentration, self._n_rows = weights.prior_concentration, first.rows.total_weight
+        fitted, self._n_rows = fits[1].estimator._uncertainty.fitted, fits[1].rows.total_weight
+        self._concentration = fitted.posterior.prior.weights.prior_concentration
         self._clusters = np.arange(1, max(fits) + 1)
-        self._anchors, errors = self._by_importance()
-        self._chains, visits = {}, {}  # Draws of the chains, and how many components hold rows in each.
-        structure = first.estimator._uncertainty.fitted.structure
-        n_products = products_of_runs(structure, first.rows.n_samples) * self._clusters.sum()
-        if n_products < _MOST_PRODUCTS and not first.rows.total(distance_from_whole):
-            visits = self._run_chains(seed)
-        self._log_parts, self._covariance = joined(
-            self._anchors, errors, visits, self._concentration, self._n_rows
-        )
+        self._anchors, self._errors = self._by_importance()
+        self._chains, self._visits = {}, {}  # Draws of the chains and how many components hold rows in each.
+
+    @cached_property
+    def _joined(self):
+        """log A_t, (T,), and its covariance (T, T)."""
+        return joined(self._anchors, self._errors, self._visits, self._concentration, self._n_rows)
 
     def _by_importance(self):
         """log A_t by importance sampling, and standard errors: (T,) each."""
@@ -81,12 +78,17 @@ class NumberEvidence:
         log_shares = log_parts[:k] + log_ways(k, self._clusters[:k], self._concentration, self._n_rows)
         return np.exp(log_shares - logsumexp(log_shares))
 
-    def _run_chains(self, seed):
-        """Run chains at every K, from the optima that importance sampling finds probable: dict of Visits."""
-        generator, visits = np.random.default_rng(seed), {}
-        for k, fit in self._fits.items():
-            if k == 1:
-                continue
+    def runs(self, seed):
+        """Run chains at every K, from the optima that importance sampling finds probable; yield after each.
+
+        There are none where rows are too many, or do not count a whole number of times.
+        """
+        rows, structure = self._fits[1].rows, self._fits[1].estimator._uncertainty.fitted.structure
+        n_products = products_of_runs(structure, rows.n_samples) * self._clusters.sum()
+        if n_products > _MOST_PRODUCTS or rows.total(distance_from_whole):
+            return
+        generator = np.random.default_rng(seed)
+        for k, fit in [*self._fits.items()][1:]:
             shares = self._shares(k, self._anchors)
             smaller = [t for t in range(1, k + 1) if t in self._fits]
             optima = [optimum for t in smaller for optimum in self._fits[t].optima]
@@ -94,32 +96,33 @@ class NumberEvidence:
             chosen = generator.choice(len(optima), N_RUNS, p=probable / probable.sum())
             fitted, starts = fit.estimator._uncertainty.fitted, [optima[i] for i in chosen]
             counts, parameters, n_occupied = run(fitted.posterior, fitted.origin, fit.rows, starts, seed + k)
-            visits[k] = Visits.of(counts, k)
+            self._visits[k] = Visits.of(counts, k)
             self._chains[k] = parameters, n_occupied
-        return visits
+            yield
 
     def of(self, numbers):
-        """Evidences and probabilities of some numbers: dict of the attributes of `NumberOfClusters`.
+        """Evidences and probabilities of some numbers, after all runs: dict of attributes of the result.
 
         Parameters
         ----------
         numbers : int array, rising
         """
+        log_parts, covariance = self._joined
         shares = np.zeros((len(numbers), len(self._clusters)))
         log_evidence = np.empty(len(numbers))
         for place, k in enumerate(numbers.tolist()):
-            shares[place, :k] = self._shares(k, self._log_parts)
+            shares[place, :k] = self._shares(k, self._joined[0])
             ways = log_ways(k, self._clusters[:k], self._concentration, self._n_rows)
-            log_evidence[place] = logsumexp(self._log_parts[:k] + ways)
+            log_evidence[place] = logsumexp(log_parts[:k] + ways)
         probability = np.exp(log_evidence - logsumexp(log_evidence))
         slopes = probability[:, None] * (shares - probability @ shares)
         draws = {k: self._weighted_draws(k) for k in numbers.tolist()}
         of_prior = np.array([_mean_slopes(*draws[k]) for k in numbers.tolist()])
         return {
             "probability": probability,
-            "probability_errors": _deviations(slopes, self._covariance),
+            "probability_errors": _deviations(slopes, covariance),
             "log_evidence": log_evidence,
-            "log_evidence_error": _deviations(shares, self._covariance),
+            "log_evidence_error": _deviations(shares, covariance),
             "occupied": probability @ shares,
             "k_hat": np.array([self._k_hat(k) for k in numbers.tolist()]),
             "prior_slopes": dict(zip(PRIOR_NUMBERS, of_prior.T, strict=True)),
@@ -134,14 +137,14 @@ class NumberEvidence:
         )
 
     def _weighted_draws(self, k):
-        """Draws of K components, DrawnParameters, and their weights (n,), which sum to one; or a pair of None."""
+        """Draws of K components, DrawnParameters, and their weights (n,), of sum one; or a pair of None."""
         if k not in self._chains:
             found, shares = self._evidences(k)
             best = found[shares.argmax()] if found else None
             return (None, None) if best is None else (best.parameters, best.weights)
         parameters, n_occupied = self._chains[k]
         visited = np.bincount(n_occupied, minlength=k + 1)[n_occupied]
-        weights = self._shares(k, self._log_parts)[n_occupied - 1] / visited
+        weights = self._shares(k, self._joined[0])[n_occupied - 1] / visited
         return parameters, weights / weights.sum()
 
 

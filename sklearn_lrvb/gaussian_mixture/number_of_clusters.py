@@ -159,14 +159,16 @@ class NumberOfClusters:
             falls = slopes - slopes[best]  # Of the gaps, where the number of the prior rises.
             with np.errstate(divide="ignore", invalid="ignore"):
                 changes = np.where(gaps > 0, gaps / falls, np.inf)
-            nearest = int(np.nanargmin(np.abs(changes)))
+            changes = np.where(np.isnan(changes), np.inf, changes)  # Of numbers without draws.
+            nearest = int(np.abs(changes).argmin())
             found.append((abs(changes[nearest]), changes[nearest], name, int(self.n_components[nearest])))
         size, change, name, other = min(found)
         if not size < np.log(_LARGEST_FACTOR):
             return (
-                f"To first order, no number of the prior changes that within a factor of {_LARGEST_FACTOR:g}."
+                f"No factor below {_LARGEST_FACTOR:g} of a number of the prior changes that, to first order."
             )
-        return f"To first order, {other} would be as probable if {name} were {np.exp(change):.2g} times what it is."
+        factor = f"{np.exp(change):.2g} times what it is"
+        return f"To first order, {other} would be as probable if {name} were {factor}."
 
     def _otherwise(self):
         other = self.another_prior

@@ -292,7 +292,7 @@ def test_the_table_and_the_page_carry_the_numbers(found):
         assert row[:2] == [f"{k}", f"{share:.3f}"]
         assert row[3] == f"{bound:.1f}"
     assert sum(bool(row.findall(".//b")) for row in page.find("table").find("tbody")) >= 1
-    undecided = "Undecided: " * (found.scores["probability"].max() < 0.5)
+    undecided = "Undecided: " if found.scores["probability"].max() < 0.5 else ""
     assert found.verdict.startswith(f"{undecided}{found.best} cluster")
 
 
