@@ -140,7 +140,7 @@ def log_evidence(X, n_components, prior):
 
 
 def partitions(n_samples, most):
-    """Labels of all partitions into at most ``most`` sets, (S, n_samples); sets are numbered as they appear."""
+    """Labels of all partitions into at most ``most`` sets, numbered as they appear: (S, n_samples)."""
     labels = np.zeros((1, 1), dtype=int)
     for _ in range(n_samples - 1):
         n_sets = labels.max(axis=1) + 1
