@@ -123,11 +123,11 @@ class NumberOfClusters:
         largest = self.n_components[-1]
         if self.best == largest:
             parts.append(f"{largest} is the largest number asked for: ask for more.")
-        for k, nats in self.missed.items():
-            parts.append(
-                f"The best fit of {k} ends {nats:.1f} nats below that of {k - 1} with an empty component "
-                "added, so that a better one was missed: raise n_init."
-            )
+        # P(K | X) counts the better fit among those of fewer clusters.
+        told = [k for k in self.missed if k == self.best or "probability" not in self.scores]
+        if told:
+            missed = ", ".join(f"K = {k} by {self.missed[k]:.1f} nats" for k in told)
+            parts.append(f"Better fits were missed ({missed}): raise n_init.")
         return " ".join(filter(None, parts))
 
     def _answer(self):
@@ -146,7 +146,7 @@ class NumberOfClusters:
         if self.reliable in (None, True):
             return ""
         error = self.probability_errors.max()
-        return f"These probabilities are rough, with standard errors of up to {error:.2f}: raise n_init."
+        return f"These probabilities are rough, with standard errors of up to {error:.2f}."
 
     def _flip(self):
         """What change of one number of the prior would, to first order, make another number as probable."""
