@@ -149,8 +149,8 @@ P(K | X) by long chains of partitions, of the tables that have them.
 
 {shown}
 
-BIC and the lower bound are too sure of too few clusters. `number_of_clusters` is as far from the chains as
-its own standard errors say.
+BIC, the lower bound and the second order are far too sure. `number_of_clusters` is right about as often as it
+says, and near the chains.
 """
 
 
