@@ -4,6 +4,7 @@ import copy
 import functools
 from dataclasses import replace
 from numbers import Integral, Real
+from operator import attrgetter
 from typing import Self
 
 import numpy as np
@@ -37,8 +38,9 @@ from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent, Race
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.fitting.starts import (
+    STANDARDIZED_KMEANS,
     Completion,
-    standardized_kmeans,
+    kinds_of_starts,
     starting_responsibilities,
 )
 from sklearn_lrvb.gaussian_mixture.imputation_methods import ImputationMethods
@@ -509,7 +511,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                 best, noise = self._best_fit(race, starts, once_more, rows)
                 attributes = attributes_of(best)
                 if ends is not None:
-                    ends.extend(map(ascent.ended, race.ends))
+                    climbed = sorted(race.ends.values(), key=attrgetter("lower_bound"), reverse=True)
+                    ends.extend(map(ascent.ended, climbed))
                 if not rows.is_in_memory:  # They may be in files that are closed, or hold a cluster's memory.
                     attributes["_last_uncertainty"].source.release_rows(best.e_step_result)
                 kept = {name: value for name, value in vars(self).items() if name not in _FEATURES}
@@ -557,25 +560,29 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             responsibilities = given_responsibilities(given, rows, init_params, n_components)
             return [lambda ascent: ascent.start_from(responsibilities, prior)], None, False
         random_state = check_random_state(self.random_state)
+        if callable(init_params):
 
-        def drawn(ascent):
-            if callable(init_params):
+            def made(ascent):
                 responsibilities = given_responsibilities(
                     given, rows, init_params, n_components, random_state, completion
                 )
-            else:
-                responsibilities = starting_responsibilities(
-                    rows, n_components, init_params, random_state, not prior.flat, completion
-                )
+                return ascent.start_from(responsibilities, prior)
+
+            return [made] * self.n_init, None, True
+
+        def drawn(ascent, kind, random_state=random_state):
+            responsibilities = starting_responsibilities(
+                rows, n_components, kind, random_state, prior.flat, completion
+            )
             return ascent.start_from(responsibilities, prior)
 
         def standardized(ascent):
-            own_random_state = check_random_state(self.random_state)
-            responsibilities = standardized_kmeans(rows, n_components, own_random_state, completion)
-            return ascent.start_from(responsibilities, prior)
+            return drawn(ascent, STANDARDIZED_KMEANS, check_random_state(self.random_state))
 
-        has_choice = init_params == "kmeans" and n_components > 1
-        return [drawn] * self.n_init, standardized if has_choice else None, True
+        kinds = kinds_of_starts(init_params, n_components, self.n_init)
+        is_alone = init_params == "kmeans" and n_components > 1 and self.n_init == 1
+        starts = [functools.partial(drawn, kind=kind) for kind in kinds]
+        return starts, standardized if is_alone else None, True
 
     def _start_from_arrays(self, rows, prior):
         """The start at the fitted arrays: the last fit's q under the present prior.
@@ -615,7 +622,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         if self._unwanted_noise(race.ascent.rows_of(best), best.posterior) is None:
             return race.ascent.ended(best), None
         if once_more is not None:
-            best = race.better_of(best, once_more, "on standardized columns")
+            best = race.best_with(once_more, "on standardized columns")
         best = race.ascent.ended(best)
         return best, self._unwanted_noise(rows, best.posterior)
 

@@ -16,6 +16,7 @@ that columns may be dependent or outnumber the rows. What is reported is not.
 import functools
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, cycle, islice
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -46,19 +47,67 @@ _LARGEST_SINGLE = 1e12
 _CONSTANT_BELOW = 10 * np.finfo(float).eps
 
 
-def starting_responsibilities(rows, n_components, init_params, random_state, seeds_alone, completion=None):
+@dataclass(frozen=True)
+class StartKind:
+    """How responsibilities to start from are made.
+
+    Attributes
+    ----------
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}
+    is_standardized : bool
+        Whether distances are taken between columns in units of their standard deviations. For "random" they
+        are not taken.
+    seeds_alone : bool
+        How "k-means++" and "random_from_data" use their seeds. If True, each component starts from its
+        seed as its only row, and the prior, as in scikit-learn. If False, every row goes to the nearest
+        seed.
+    """
+
+    init_params: str
+    is_standardized: bool = False
+    seeds_alone: bool = True
+
+
+STANDARDIZED_KMEANS = StartKind("kmeans", is_standardized=True)
+
+# The starts of "kmeans" after the first two, in turn. k-means leads to the same few optima from whatever random
+# numbers: ten starts of it found the best known optimum in 61 % of 34 fits to tables from books and in 95 % of
+# 60 fits to simulated ones; ten that differ in kind found it in 97 % and 99.9 %, at 1.1 to 1.2 times the cost.
+_IN_TURN = (
+    StartKind("k-means++", is_standardized=True),
+    StartKind("random_from_data"),
+    StartKind("random_from_data", is_standardized=True, seeds_alone=False),
+)
+
+
+def kinds_of_starts(init_params, n_components, n_init):
+    """The kinds of several starts, the first of which is what a single start is: list of StartKind.
+
+    They differ where k-means is asked for, the default; other names are a choice of one kind.
+
+    Parameters
+    ----------
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}
+    n_components, n_init : int
+    """
+    first = StartKind(init_params)
+    if init_params != "kmeans" or n_components == 1:
+        return [first] * n_init
+    return list(islice(chain([first, STANDARDIZED_KMEANS], cycle(_IN_TURN)), n_init))
+
+
+def starting_responsibilities(rows, n_components, kind, random_state, is_flat, completion=None):
     """Responsibilities to start from.
 
     Parameters
     ----------
     rows : Rows, of positive weights where they have any
     n_components : int
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}
+    kind : StartKind
     random_state : RandomState
-    seeds_alone : bool
-        How "k-means++" and "random_from_data" use their seeds. If True, each component starts from its
-        seed as its only row, and the prior, as in scikit-learn. If False, every row goes to the nearest
-        seed, because without a proper prior one row gives a component no posterior.
+    is_flat : bool
+        Whether the prior is flat. Then every row goes to the nearest seed, because without a proper prior one
+        row gives a component no posterior.
     completion : Completion or None, default=None
         That of rows with holes, which start as if they were complete.
 
@@ -67,24 +116,22 @@ def starting_responsibilities(rows, n_components, init_params, random_state, see
     responsibilities : array or sparse array (n_samples, n_components), or callable RowBlock -> (n, K)
         Sparse where most are zero; a function where there are more rows than `SAMPLE_ROWS`.
     """
-    if init_params == "random":
+    if kind.init_params == "random":
         return _random(rows, n_components, random_state)
-    if init_params == "kmeans" and n_components == 1:
+    if kind.init_params == "kmeans" and n_components == 1:
         return _all_in_one
-    start = _StartingRows(rows, n_components, random_state, completion)
-    if init_params == "kmeans":
+    units = _units_of(rows) if kind.is_standardized else None
+    start = _StartingRows(rows, n_components, random_state, completion, units)
+    if kind.init_params == "kmeans":
         return start.by_kmeans()
-    return start.from_seeds(init_params == "k-means++", seeds_alone)
+    return start.from_seeds(kind.init_params == "k-means++", kind.seeds_alone and not is_flat)
 
 
-def standardized_kmeans(rows, n_components, random_state, completion=None):
-    """Responsibilities by k-means on the columns in units of their standard deviations.
-
-    Parameters and result are those of `starting_responsibilities`.
-    """
+def _units_of(rows):
+    """Standard deviations of the columns, infinite for those that are constant up to rounding: (P,)."""
     units = np.sqrt(rows.variances)
     units[units <= _CONSTANT_BELOW * np.abs(rows.origin)] = np.inf
-    return _StartingRows(rows, n_components, random_state, completion).by_kmeans(units)
+    return units
 
 
 def _random(rows, n_components, random_state):
@@ -102,9 +149,10 @@ class _StartingRows:
     Parameters
     ----------
     rows, n_components, random_state, completion : as in `starting_responsibilities`
+    units : (P,), of the columns between which distances are taken; or None, for the columns as they are
     """
 
-    def __init__(self, rows, n_components, random_state, completion):
+    def __init__(self, rows, n_components, random_state, completion, units=None):
         self._has_all = rows.n_samples <= SAMPLE_ROWS
         self._rows = rows.in_memory() if self._has_all else rows
         self._completion = completion
@@ -112,12 +160,12 @@ class _StartingRows:
             self._rows = completion.completed(self._rows)
         self._n_components = n_components
         self._random_state = random_state
+        self._units = units
 
-    def by_kmeans(self, units=None):
-        """Rows in the clusters of k-means on the columns, or on these measured from the origin in units."""
+    def by_kmeans(self):
+        """Rows in the clusters of k-means."""
         _, sample = self._sample()
-        weights = sample.sample_weight
-        X = _with_finite_squares(sample.X if units is None else (sample.X - self._rows.origin) / units)
+        weights, X = sample.sample_weight, self._values(sample)
         kmeans = KMeans(n_clusters=self._n_components, n_init=1, random_state=self._random_state)
         if weights is not None:
             # KMeans scales its tolerance by the unweighted variances of X; repeated rows have the weighted
@@ -130,15 +178,14 @@ class _StartingRows:
             kmeans.fit(X, sample_weight=weights)
         if self._has_all:
             return self._one_hot(kmeans.labels_)
-        centers = kmeans.cluster_centers_ - (self._rows.origin if units is None else 0.0)
-        return self._nearest(NearestCenters(centers, 1.0 if units is None else units))
+        return self._nearest(kmeans.cluster_centers_)
 
     def from_seeds(self, by_kmeans_plusplus, seeds_alone):
         """Seeds as the only rows of their components, or every row in the component of the nearest seed."""
         index, sample = self._sample()
         weights, random_state = sample.sample_weight, self._random_state
+        X = self._values(sample)
         if by_kmeans_plusplus:
-            X = _with_finite_squares(sample.X)
             drawn = kmeans_plusplus(X, self._n_components, sample_weight=weights, random_state=random_state)[
                 1
             ]
@@ -149,7 +196,12 @@ class _StartingRows:
             drawn = first[chosen]
         if seeds_alone:
             return SeedRows(index[drawn])
-        return self._nearest(NearestCenters(sample.X[drawn] - self._rows.origin))
+        return self._nearest(X[drawn])
+
+    def _values(self, sample):
+        """The columns between which distances are taken: as they are, or from the origin in units."""
+        in_units = self._units is not None
+        return _with_finite_squares((sample.X - self._rows.origin) / self._units if in_units else sample.X)
 
     def _sample(self):
         """The numbers of the rows that a start is made from, and these rows: all, or a sample.
@@ -173,7 +225,11 @@ class _StartingRows:
         )
 
     def _nearest(self, centers):
-        """Responsibilities of one in the component of the nearest center."""
+        """Responsibilities of one in the component of the nearest center, given (K, P) values."""
+        if self._units is None:
+            centers = NearestCenters(centers - self._rows.origin)
+        else:
+            centers = NearestCenters(centers, self._units)
         if self._has_all:
             return self._one_hot(self._rows.each(centers.labels, dtype=np.intp))
         return centers if self._completion is None else OfCompleted(self._completion.posterior, centers)

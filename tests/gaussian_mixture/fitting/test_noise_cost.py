@@ -33,7 +33,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import (
     costly_noise,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import RowSpan
-from sklearn_lrvb.gaussian_mixture.fitting.starts import standardized_kmeans
+from sklearn_lrvb.gaussian_mixture.fitting.starts import STANDARDIZED_KMEANS, starting_responsibilities
 from sklearn_lrvb.row_blocks import ArrayRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -252,6 +252,10 @@ def test_a_fit_warns_once(solver):
 # The start on standardized columns.
 
 
+def standardized_kmeans(rows):
+    return starting_responsibilities(rows, 3, STANDARDIZED_KMEANS, np.random.RandomState(0), is_flat=False)
+
+
 def test_raw_breast_cancer_leaves_the_optimum_that_the_largest_column_leads_to():
     X = load_breast_cancer().data
     estimator = quiet(LRVBGaussianMixture(n_components=2, random_state=0), X)
@@ -276,7 +280,7 @@ def test_the_start_never_lowers_the_bound(covariance_type, solver):
 
 def test_the_start_is_that_of_k_means_after_the_scaler():
     X = np.column_stack([planted(), np.full(300, 0.1)]) + [0.0, 1e6, 0.0, 0.0, 0.0]
-    made = standardized_kmeans(rows_around_mean(X), 3, np.random.RandomState(0))
+    made = standardized_kmeans(rows_around_mean(X))
     scaled = StandardScaler().fit_transform(X)
     labels = KMeans(3, n_init=1, random_state=0).fit_predict(scaled)
     assert adjusted_rand_score(made.argmax(axis=1), labels) == 1
@@ -286,7 +290,7 @@ def test_the_start_of_many_rows_is_that_of_a_sample(monkeypatch):
     X = np.concatenate([planted(), planted()])
     set_sizes(monkeypatch, sample_rows=200)
     rows = rows_around_mean(X)
-    function = standardized_kmeans(rows, 3, np.random.RandomState(0))
+    function = standardized_kmeans(rows)
     made = rows.each(lambda block: function(block).T, (3,))
     np.testing.assert_array_equal(made[:300], made[300:])
     scaled = StandardScaler().fit_transform(X)

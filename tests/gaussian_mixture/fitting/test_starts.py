@@ -8,15 +8,21 @@ from sklearn.metrics import pairwise_distances
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.fitting import starts
-from sklearn_lrvb.gaussian_mixture.fitting.starts import starting_responsibilities
+from sklearn_lrvb.gaussian_mixture.fitting.starts import (
+    STANDARDIZED_KMEANS,
+    StartKind,
+    kinds_of_starts,
+    starting_responsibilities,
+)
 from sklearn_lrvb.row_blocks import ArrayRows
 
 X = three_blobs()
 
 
-def start(init_params, seeds_alone=True, seed=0, weights=None):
+def start(kind, is_flat=False, seed=0, weights=None, X=X):
     rows = rows_around_mean(X, None, weights)
-    made = starting_responsibilities(rows, 3, init_params, np.random.RandomState(seed), seeds_alone)
+    kind = StartKind(kind) if isinstance(kind, str) else kind
+    made = starting_responsibilities(rows, 3, kind, np.random.RandomState(seed), is_flat)
     if callable(made):
         return rows.each(lambda block: made(block).T, (3,))
     return made.toarray() if issparse(made) else made
@@ -32,7 +38,7 @@ def test_every_row_is_assigned(init_params):
 
 @pytest.mark.parametrize("init_params", ["k-means++", "random_from_data"])
 def test_seeds_alone_or_with_their_neighbourhoods(init_params):
-    alone, filled = start(init_params), start(init_params, seeds_alone=False)
+    alone, filled = start(init_params), start(init_params, is_flat=True)
     np.testing.assert_array_equal(alone.sum(axis=0), 1)
     seeds = alone.argmax(axis=0)
     assert len(set(seeds)) == 3
@@ -55,6 +61,32 @@ def test_a_warm_start_needs_no_start():
     assert estimator.fit(more).converged_
     with pytest.raises(ValueError, match=r"init_params must have one row for every row of X.*\(290, 2\)"):
         estimator.set_params(warm_start=False).fit(more)
+
+
+# The kinds of further starts.
+
+KINDS = kinds_of_starts("kmeans", 3, 5)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:], ids=str)
+def test_further_starts_do_not_depend_on_units(kind):
+    expected = start(kind)
+    np.testing.assert_array_equal(start(kind, X=X * [1e6, 1e-3, 1.0] + [1e8, 2.0, 0.0]), expected)
+    np.testing.assert_array_equal(start(kind, X=np.column_stack([X, np.full(300, 0.1)])), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_every_kind_starts_from_a_sample_of_many_rows(kind, is_flat, monkeypatch):
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, size=300)
+    whole = start(kind, is_flat, weights=weights)
+    set_sizes(monkeypatch, sample_rows=200)
+    sampled = start(kind, is_flat, weights=weights)
+    for made in (whole, sampled):
+        is_alone = kind.init_params != "kmeans" and kind.seeds_alone and not is_flat
+        counts = weights @ made if is_alone else made.sum(axis=1)
+        np.testing.assert_allclose(counts, 1.0, rtol=1e-14)
+        assert (weights @ made).min() > 0
 
 
 # Many rows: k-means of a sample.
@@ -112,7 +144,7 @@ def test_a_row_of_nearly_all_the_weight_does_not_starve_the_sample(monkeypatch):
     weights[7] = 1e9
     assert start("kmeans", weights=weights).sum(axis=0).min() > 0
     rows = rows_around_mean(overlapping(300), sample_weight=weights)
-    made = starts.standardized_kmeans(rows, 3, np.random.RandomState(0))
+    made = starting_responsibilities(rows, 3, STANDARDIZED_KMEANS, np.random.RandomState(0), False)
     assert rows.total(lambda block: made(block).sum(axis=0)).min() > 0
 
 
