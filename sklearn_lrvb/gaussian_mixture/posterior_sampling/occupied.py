@@ -128,8 +128,10 @@ def prior_slopes(parameters):
     return (np.transpose(moved) - log_prior(parameters)[:, None]) / _STEP
 
 
-# Chains of a run, their sweeps, those at the start that are left out, and from one kept draw to the next.
-N_RUNS, _SWEEPS, _FIRST_SWEEPS, _SWEEPS_KEPT = 32, 120, 40, 4
+# Chains of a run, and their sweeps: more of few rows, which take little time, and need them most. The first
+# third is left out, and of the others some twenty sweeps are kept.
+N_RUNS, _LEAST_SWEEPS, _MOST_SWEEPS, _ROWS_IN_ALL = 32, 120, 240, 60_000
+_KEPT_OF_ALL = 30
 
 
 def run(posterior, origin, rows, starts, seed, tracked=untracked):
@@ -147,27 +149,33 @@ def run(posterior, origin, rows, starts, seed, tracked=untracked):
     Returns
     -------
     counts : int array (sweeps, chains), of components that hold rows
-    parameters : DrawnParameters, of every fourth sweep
+    parameters : DrawnParameters, of some twenty sweeps
     n_occupied : int array (n,), the counts of these draws
     """
     starts = [draws_at(posterior, padded(start, posterior.prior)) for start in starts]
     draws, generator = ParameterDraws.concatenated(starts), np.random.default_rng(seed)
-    counts, kept = [], []
-    for number in tracked(range(_SWEEPS), _SWEEPS):
+    n_sweeps, counts, kept = n_sweeps_of(rows.n_samples), [], []
+    first, stride = n_sweeps // 3, n_sweeps // _KEPT_OF_ALL
+    for number in tracked(range(n_sweeps), n_sweeps):
         parameters = DrawnParameters(posterior, origin, draws)
         sums = moments_of_random_assignments(rows, parameters, int(generator.integers(2**63)))
         draws = conditional_draws(posterior, complete_moments(posterior, sums), generator)
         counts.append((sums[:, :, 0] > 0).sum(axis=1))
-        if number >= _FIRST_SWEEPS and not number % _SWEEPS_KEPT:
+        if number >= first and not (number - first) % stride:
             kept.append(draws)
-    counts = np.array(counts[_FIRST_SWEEPS:])
+    counts = np.array(counts[first:])
     parameters = DrawnParameters(posterior, origin, ParameterDraws.concatenated(kept))
-    return counts, parameters, counts[::_SWEEPS_KEPT].ravel()
+    return counts, parameters, counts[::stride].ravel()
+
+
+def n_sweeps_of(n_rows):
+    """Number of sweeps of a run over so many rows."""
+    return int(np.clip(_ROWS_IN_ALL // n_rows, _LEAST_SWEEPS, _MOST_SWEEPS))
 
 
 def products_of_runs(structure, n_rows):
     """About how many products `run` takes for every component, float."""
-    return 4.0 * N_RUNS * _SWEEPS * structure.n_component_features * n_rows
+    return 4.0 * N_RUNS * n_sweeps_of(n_rows) * structure.n_component_features * n_rows
 
 
 def padded(posterior, prior):
