@@ -78,7 +78,7 @@ ax.set(
     ylabel="score beyond that of K = 3, nats a wine",
     xticks=numbers[1:],
 )
-ax.set_title("In sample, six are best; left out, three")
+ax.set_title("In sample, four are best; left out, three")
 ax.legend(loc="lower right")
 plt.show()
 
