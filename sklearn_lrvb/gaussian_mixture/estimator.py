@@ -97,9 +97,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Largest number of steps.
 
     n_init : int, default=1
-        Number of starts; the fit with the highest lower bound is kept. Use 12 where the best fit matters. The
-        first start is that of ``n_init=1``. By default the others differ in kind (theory page "Fitting"); with
-        another `init_params` than 'kmeans' all are of that kind.
+        Number of starts; the fit with the highest lower bound is kept. Use 12 where that matters. Those after
+        the first differ in kind (theory page "Fitting"), unless `init_params` names another than 'kmeans'.
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'
