@@ -32,8 +32,9 @@ SMALLER = {
     },
     "plot_mnist_pca_pipeline.py": {"\nn_draws = 3000  #": "\nn_draws = 300  #"},
     "plot_model_choice.py": {
-        "KFold(5, ": "KFold(2, ",
-        "posterior_check(X, n_draws=4000, ": "posterior_check(X, n_draws=1000, ",
+        "\nnumbers = range(1, 7)\n": "\nnumbers = range(1, 4)\n",
+        "X, n_components=numbers, ": "X, n_components=numbers, n_init=3, n_draws=200, ",
+        "faithful, n_components=numbers, ": "faithful, n_components=numbers, n_init=3, n_draws=200, ",
     },
     "plot_rows_on_a_cluster.py": {
         "\nN_ROWS = 2_000_000\n": "\nN_ROWS = 30_000\n",
