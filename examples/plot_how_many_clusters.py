@@ -118,6 +118,7 @@ for n in (50, 200):
 # deviations apart are mostly one for 50 rows each and two for 200, and with many rows a
 # group that is not Gaussian takes several components.
 #
-# Read on: :ref:`sphx_glr_gallery_plot_model_choice.py` compares models by the same
-# lower bound, and :ref:`sphx_glr_gallery_plot_leave_one_out.py` by how well they
+# One fit has one number, and no probability:
+# :ref:`sphx_glr_gallery_plot_model_choice.py` asks how probable every number is.
+# :ref:`sphx_glr_gallery_plot_leave_one_out.py` compares mixtures by how well they
 # predict.
