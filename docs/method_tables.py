@@ -67,9 +67,10 @@ ROOMS = (
     "sklearn_lrvb.linear_response",
     "sklearn_lrvb.gaussian_mixture.posterior_check",
     "sklearn_lrvb.gaussian_mixture.deciding_rows",
+    "sklearn_lrvb.gaussian_mixture.number_of_clusters",
 )
 # The classes of rooms that list no public names of their own.
-RESULTS = ["PosteriorCheck", "DecidingRows"]
+RESULTS = ["PosteriorCheck", "DecidingRows", "NumberOfClusters"]
 
 
 def public_classes():
