@@ -183,7 +183,7 @@ else:
 # the species, but for five penguins; the fourth is one odd penguin. With other values of
 # the mixture's ``random_state`` three have 0.63 to 0.87: if no start finds that fourth
 # cluster, its evidence is missing, and the standard error does not know of it. So ask
-# with two values. With ``n_init=100`` it is always found, and three have 0.49 to 0.63.
+# with two values. With ``n_init=100`` all find it, and three have 0.49 to 0.65.
 
 # %%
 # What others answer
