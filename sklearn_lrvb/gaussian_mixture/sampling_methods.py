@@ -15,6 +15,12 @@ from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.answers import Bootstrap, Exact, IndependentRows, LinearResponse, Sandwich
 from sklearn_lrvb.gaussian_mixture.arguments import checked_method, checked_number
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
+from sklearn_lrvb.gaussian_mixture.partitions import (
+    PartitionPosterior,
+    check_sizes,
+    note_of_number,
+    partition_posterior,
+)
 from sklearn_lrvb.gaussian_mixture.posterior_check import LEAST_DRAWS, PosteriorCheck, checked_posterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import ExactPosterior, seconds_of_exact
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
@@ -140,8 +146,13 @@ class SamplingMethods(FittedAttributes):
         """
         if method in OF_SAMPLES or are_given(groups):
             return self._answer_of_samples(method, X, sample_weight, random_state, groups)
-        method, uncertainty = checked_method(method, *OF_SAMPLES), self._uncertainty
-        rows = self._training_rows(X, sample_weight, uncertainty.fitted)
+        method = checked_method(method, *OF_SAMPLES)
+        rows = self._training_rows(X, sample_weight, self._uncertainty.fitted)
+        return self._answer_of_posterior(method, rows, random_state)
+
+    def _answer_of_posterior(self, method, rows, random_state):
+        """What answers a question about the posterior, given the training rows that count or None: Answer."""
+        uncertainty = self._uncertainty
         if rows is not None:
             uncertainty.source.check_training_rows(rows)
         if method == "lrvb":
@@ -315,6 +326,113 @@ class SamplingMethods(FittedAttributes):
                 f"{LEAST_DRAWS} or more. (a) Ask for 4000. (b) n_draws=0 checks without."
             )
         return self._check(sampler, rows, int(n_draws), check_random_state(random_state))
+
+    def partition_posterior(
+        self,
+        X: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        n_draws: int = 400,
+        method: str = "auto",
+        max_rows: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> PartitionPosterior:
+        """Which rows belong together, and how sure that is: the posterior of their partition into clusters.
+
+        `predict` says which component is the most probable for each row, with parameters held at their
+        estimates. Here these vary too, as the posterior does; and rows are compared with one another, so that
+        nothing depends on how components are numbered.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
+            The training rows.
+
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+            The weights of X in the fit, where there were any. A row that counts w times is w rows of the
+            partition; with weights that are no whole numbers, rows are sampled in proportion to them. Rows of
+            weight zero are placed in the clusters of the others.
+
+        n_draws : int, default=400
+            Number of draws, at least two.
+
+        method : {'auto', 'lrvb', 'exact'}, default='auto'
+            How parameters are drawn, as in :meth:`sample_posterior`.
+
+        max_rows : int, default=1000
+            Most rows from which clusters are found: an evenly spaced sample, if there are more. All others
+            are placed in these clusters, by a pass.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws and of the search, not the estimator's own.
+
+        Returns
+        -------
+        partition : PartitionPosterior
+            Displayed as a sentence and numbers; its attributes are described there. Among them are the
+            `labels` of one partition that stands for the posterior, the `certainty` of every row and the
+            `stability` of every cluster. Of rows on Dask, what has a value for every row is lazy.
+
+        Raises
+        ------
+        ValueError
+            Bad arguments; X is missing or not what was fitted; fitted arrays were changed since the fit; the
+            fit is no strict local optimum, or there is no exact posterior (:meth:`posterior_check`).
+        MemoryError
+            The draws, or the system, are too large; the message names the size and the way out.
+
+        See Also
+        --------
+        predict : The most probable component of each row.
+        predict_proba : Probabilities of the components, at the estimates.
+        sample_posterior : The draws of the parameters.
+
+        Notes
+        -----
+        The partition has the smallest mean *variation of information* to the draws that a search finds. The
+        number of components is that of the fit: how sure it is, is another question. (Theory page
+        "Partitions".)
+
+        Examples
+        --------
+        Which of the waits for a geyser are short? Of the wait of 65 minutes that is hard to tell:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> found = mixture.partition_posterior(X, random_state=0)
+        >>> found.labels
+        """
+        n_draws, max_rows = checked_number(n_draws), checked_number(max_rows, "max_rows", "row")
+        if n_draws < 2:
+            raise ValueError("n_draws=1 says nothing about how partitions vary: pass 2 or more, such as 400.")
+        method, uncertainty = checked_method(method), self._uncertainty
+        if X is None:
+            raise ValueError("partition_posterior needs the training rows: pass X.")
+        given = given_rows(self, X, sample_weight, uncertainty.fitted.origin)
+        rows = given.counted()
+        check_sizes(uncertainty.fitted.structure, n_draws, max_rows, rows.total_weight)
+        answer, generator = (
+            self._answer_of_posterior(method, rows, random_state),
+            check_random_state(random_state),
+        )
+        sources = [answer.parameters(n_draws, generator)]
+
+        def question(tracked):
+            return partition_posterior(
+                sources,
+                given,
+                rows,
+                max_rows,
+                generator,
+                answer.note,
+                note_of_number(uncertainty.fitted),
+                tracked,
+            )
+
+        with uncertainty.source.threads():
+            return self._tracked("partition_posterior", question)
 
     def to_arviz(
         self,

@@ -288,7 +288,9 @@ class DaskRows(PartedRows):
         axes = string.ascii_lowercase[1 : 1 + len(shape)]
         weights = [] if self._sample_weight is None else [self._sample_weight, "a"]
         lengths = np.array(self.X.chunks[0], dtype=float)
-        # Of chunks of unknown length, rows are counted within the chunk.
+        if np.isnan(lengths).any() and "survey" in vars(self):
+            lengths = self.survey.lengths
+        # Before a survey, rows of chunks of unknown length are counted within the chunk.
         first = np.nan_to_num(np.cumsum(lengths) - lengths).astype(np.intp)
         return da.blockwise(
             _each_of_chunk,

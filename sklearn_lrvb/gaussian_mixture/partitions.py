@@ -1,0 +1,424 @@
+"""Which clusters, and how sure: the answer of `partition_posterior`, the posterior of the rows' partition.
+
+Parameters are drawn, and given each draw a label for every row. What the drawn partitions have in common is
+computed from labels of a sample of the rows, as far as there are more than `max_rows`: the partition closest
+to them (`partition_search`), and how far they are from it. All other rows are placed in its clusters by a
+pass, in which labels are drawn within a block and thrown away. So memory is that of the results.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_lrvb.gaussian_mixture.partition_search import (
+    DrawnPartitions,
+    closest_partition,
+    improved_partition,
+)
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.row_labels import RandomLabels, label_draws
+from sklearn_lrvb.reports.sentence import SentenceAndNumbers
+from sklearn_lrvb.row_blocks import untracked
+
+UNSURE = 0.8  # Certainty below which a row is called unsure of its cluster.
+_LEVEL = 0.95  # Probability of the credible ball.
+_MOST_LISTED = 8  # Clusters that the display lists.
+
+# Memory that labels and parameters of the draws may take, and bytes for the label of a row: its place as an
+# integer, and the entry of a sparse matrix there.
+_MOST_BYTES, _BYTES_PER_LABEL = 2**32, 24
+
+_ROWS_PER_COMPONENT = 10  # Least number of rows in the search for each component, where it leaves rows out.
+
+
+@dataclass(frozen=True, repr=False)
+class PartitionPosterior(SentenceAndNumbers):
+    """Which rows belong together, and how sure that is (the result of ``partition_posterior``).
+
+    Attributes
+    ----------
+    labels : ndarray or Dask array of int of shape (n_samples,)
+        Cluster of every row, in the one partition that stands for the posterior. Clusters are numbered from
+        zero by size, the largest first: they are not the components of the mixture.
+    certainty : ndarray or Dask array of shape (n_samples,)
+        Mean posterior probability that the row belongs together with another row of its cluster; of a row
+        that is a cluster by itself, the probability that it is one.
+    affinity : ndarray or Dask array of shape (n_samples, n_clusters)
+        The same for all clusters.
+    stability : ndarray of shape (n_clusters,)
+        How well the draws reproduce a cluster, between 0 and 1: the mean of the Jaccard index (rows in both
+        over rows in either) with the most similar cluster of the draw.
+    expected_vi : float
+        Mean variation of information between this partition and the draws, in nats. It is the information
+        that two partitions do not share: 0 where they are the same, and at most the logarithm of the number
+        of rows. No partition that the search has found has a smaller mean.
+    number_known_vi : float
+        What it would be on average if the number of clusters were known, and a partition chosen for it.
+    n_clusters_draws : ndarray of int of shape (n_draws,)
+        Number of clusters among the sampled rows in every draw.
+    vi_draws : ndarray of shape (n_draws,)
+        Variation of information between this partition and every draw, in nats.
+    ball_radius : float
+        The 95 % of draws that are closest are up to so far away, in nats: the credible ball.
+    ball_bounds : dict of int
+        Numbers of the draws at the ends of the credible ball: "horizontal", the farthest; "upper", the
+        farthest with the fewest clusters; "lower", the farthest with the most (Wade and Ghahramani, 2018).
+    label_draws : ndarray of int of shape (n_draws, n_sampled)
+        Components of the sampled rows in every draw. Those of different draws need not go by the same order.
+    sampled_rows : ndarray of int of shape (n_sampled,)
+        Numbers of the rows of X that the search has seen, ascending: all that count, or an evenly spaced
+        sample of them. A row that counts w times is there w times.
+    sampled_labels, sampled_certainty : ndarray of shape (n_sampled,)
+        Their clusters and certainties.
+    n_rows : int
+        How many rows count.
+    note : str
+        What the draws are, and how good.
+    number_note : str
+        What has decided the number of clusters.
+
+    See Also
+    --------
+    sklearn_lrvb.LRVBGaussianMixture.partition_posterior : Makes it.
+    sklearn_lrvb.displays.PartitionDisplay : Draws it.
+
+    Examples
+    --------
+    Which irises belong together, by their petals?
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_lrvb import LRVBGaussianMixture
+    >>> X = load_iris().data[:, 2:]  # length and width of 150 petals
+    >>> mixture = LRVBGaussianMixture(n_components=3, random_state=0).fit(X)
+    >>> mixture.partition_posterior(X, random_state=0)
+    """
+
+    labels: Any
+    certainty: Any
+    affinity: Any
+    stability: NDArray[np.float64]
+    expected_vi: float
+    number_known_vi: float
+    n_clusters_draws: NDArray[np.intp]
+    vi_draws: NDArray[np.float64]
+    ball_radius: float
+    ball_bounds: dict[str, int]
+    label_draws: NDArray[np.integer]
+    sampled_rows: NDArray[np.intp]
+    sampled_labels: NDArray[np.intp]
+    sampled_certainty: NDArray[np.float64]
+    n_rows: int
+    note: str
+    number_note: str
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters of the partition."""
+        return len(self.stability)
+
+    @property
+    def cluster_sizes(self) -> NDArray[np.intp]:
+        """Number of sampled rows in every cluster, of shape (n_clusters,)."""
+        return np.bincount(self.sampled_labels)
+
+    @property
+    def n_clusters_frequencies(self) -> dict[int, float]:
+        """Share of the draws that have so many clusters, by the number."""
+        numbers, counts = np.unique(self.n_clusters_draws, return_counts=True)
+        return dict(zip(numbers.tolist(), (counts / counts.sum()).tolist(), strict=True))
+
+    def coclustering(self, rows) -> NDArray[np.float64]:
+        """Posterior probabilities that rows belong together.
+
+        Parameters
+        ----------
+        rows : array-like of int of shape (n,)
+            Numbers of rows of X, among `sampled_rows`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, n)
+
+        Raises
+        ------
+        ValueError
+            A row was not in the sample.
+        """
+        rows = np.asarray(rows)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise ValueError(f"rows must be a list of numbers of rows, got {rows!r}.")
+        places = np.searchsorted(self.sampled_rows, rows)
+        found = self.sampled_rows.take(places, mode="clip") == rows
+        if not found.all():
+            raise ValueError(
+                f"Row {rows[~found][0]} is not among the {len(self.sampled_rows)} rows with draws, "
+                "`sampled_rows`. (a) Choose from these. (b) Raise max_rows. (c) Of any row, affinity tells "
+                "how it goes with the clusters."
+            )
+        return together(self.label_draws[:, places])
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in a few sentences."""
+        unsure = _counted(int(np.sum(self.sampled_certainty < UNSURE)), "row")
+        of_all = f"of {len(self.sampled_rows)} sampled" if self.is_sample else f"of {self.n_rows}"
+        belong = "belongs" if unsure == "1 row" else "belong"
+        found = f"{_counted(self.n_clusters, 'cluster')}: {unsure} {of_all} {belong} to theirs with a "
+        found += f"certainty below {UNSURE}"
+        if self.n_clusters > 1:
+            least = int(self.stability.argmin())
+            found += f"; least stable is cluster {least} ({self.stability[least]:.2f})"
+        said, frequencies = [f"{found}."], self.n_clusters_frequencies
+        most = max(frequencies, key=frequencies.__getitem__)
+        if most > self.n_clusters:
+            rest = "that all rows are one" if self.n_clusters == 1 else f"these {self.n_clusters} alone"
+            said.append(f"Most draws have {most} clusters, but what they agree on is {rest}.")
+        if len(frequencies) > 1:
+            share = 100.0 * (1.0 - self.number_known_vi / self.expected_vi)
+            said.append(f"{share:.0f} % of the uncertainty is about how many clusters there are.")
+        return " ".join([*said, self.number_note]).rstrip()
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the search has seen some of the rows only."""
+        return len(np.unique(self.sampled_rows)) < self.n_rows
+
+    def _lines(self):
+        numbers = ", ".join(
+            f"{number} in {100 * share:.0f} %" for number, share in self.n_clusters_frequencies.items()
+        )
+        return [
+            ("sampled rows in each" if self.is_sample else "rows in each", _listed(self.cluster_sizes, "d")),
+            ("stability of each", _listed(self.stability, ".2f")),
+            ("clusters in the draws", numbers),
+            ("mean distance to draws", f"{self.expected_vi:.3g} nats (variation of information)"),
+            ("95 % of draws within", f"{self.ball_radius:.3g} nats, with {self._numbers_in_ball()} clusters"),
+            ("draws", f"{len(self.label_draws)}. {self.note}"),
+        ]
+
+    def _numbers_in_ball(self):
+        least, most = (int(self.n_clusters_draws[self.ball_bounds[end]]) for end in ("upper", "lower"))
+        return f"{least}" if least == most else f"{least} to {most}"
+
+
+def _counted(number, noun):
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def _listed(values, form):
+    """The first of some numbers, in a line."""
+    shown = ", ".join(format(value, form) for value in values[:_MOST_LISTED])
+    return shown + ", ..." * (len(values) > _MOST_LISTED)
+
+
+def together(labels):
+    """Shares of the draws in which rows have the same label: int (S, n) -> (n, n)."""
+    return np.stack([(labels == own[:, None]).mean(axis=0) for own in labels.T])
+
+
+def check_sizes(structure, n_draws, max_rows, total_weight):
+    """Raise an error where draws take too much memory, or the search gets too few of the rows.
+
+    Parameters
+    ----------
+    structure : CovarianceStructure
+    n_draws, max_rows : int
+    total_weight : float, how many rows there are
+    """
+    least = _ROWS_PER_COMPONENT * structure.n_components
+    if max_rows < min(least, total_weight):
+        raise ValueError(
+            f"max_rows={max_rows} rows are too few to search for the clusters of {structure.n_components} "
+            f"components: pass at least {least}. The default is 1000."
+        )
+    of_rows = _BYTES_PER_LABEL * min(max_rows, total_weight)
+    of_parameters = 4 * 8 * structure.n_coefficients
+    size = n_draws * (of_rows + of_parameters)
+    if size > _MOST_BYTES:
+        n_possible = int(_MOST_BYTES // (of_rows + of_parameters))
+        raise MemoryError(
+            f"{n_draws} draws, with labels of up to {max_rows} rows each, take {size / 2**30:.1f} GiB; up to "
+            f"{_MOST_BYTES / 2**30:g} GiB are taken. (a) Ask for fewer draws: n_draws={n_possible}; 400 are "
+            "enough as a rule. (b) Lower max_rows."
+        )
+
+
+def note_of_number(fitted):
+    """What decides how many clusters the draws of one mixture have, a sentence.
+
+    Parameters
+    ----------
+    fitted : FittedMixture
+    """
+    posterior = fitted.posterior
+    n_components, n_held = posterior.n_components, int(occupied(posterior.counts).sum())
+    if n_components == 1:
+        return "One component makes one cluster: n_components=1 decides that, not the rows."
+    if n_held == n_components:
+        return (
+            f"That there are at most {n_components} was given by n_components, not found in the rows: "
+            "number_of_clusters says how sure the number is."
+        )
+    return (
+        f"Of {n_components} components {n_held} hold rows in the fit. How often draws have more clusters "
+        "depends on the prior of the weights (weight_concentration_prior) more than on the rows: "
+        "number_of_clusters compares numbers."
+    )
+
+
+class Placement:
+    """Places rows in the clusters of a partition of some of them: a function of a block.
+
+    The results, (2 + L, n), are the cluster, the certainty and the affinities. Rows of the search keep theirs.
+
+    Parameters
+    ----------
+    random_labels : RandomLabels
+    tables : list of (K, S, 2 L), of every source what a label adds to the costs and the affinities
+    slopes : (L,), dh of the clusters' sizes
+    sampled_rows : int array (n,), ascending, numbers of the rows of the search
+    of_sampled : (2 + L, n), their results
+    """
+
+    def __init__(self, random_labels, tables, slopes, sampled_rows, of_sampled):
+        self._random_labels, self._tables, self._slopes = random_labels, tables, slopes
+        self._sampled_rows, self._of_sampled = sampled_rows, of_sampled
+        self.workload = random_labels.workload
+
+    def __call__(self, block):
+        n_clusters = len(self._slopes)
+        sums = np.zeros((2 * n_clusters, block.n_rows))
+        for number, batch, assigned in self._random_labels.assigned(block):
+            table = self._tables[number][:, batch].reshape(-1, 2 * n_clusters)
+            sums += table.T @ assigned.reshape(len(table), -1)
+        costs, affinity = self._slopes[:, None] + sums[:n_clusters], sums[n_clusters:]
+        labels = costs.argmin(axis=0)
+        results = np.concatenate([[labels, affinity[labels, np.arange(block.n_rows)]], affinity])
+        places = np.searchsorted(self._sampled_rows, block.numbers)
+        is_sampled = self._sampled_rows.take(places, mode="clip") == block.numbers
+        results[:, is_sampled] = self._of_sampled[:, places[is_sampled]]
+        return results
+
+
+def partition_posterior(sources, given, rows, max_rows, random_state, note, number_note, tracked=untracked):
+    """The posterior of the partition of some rows: PartitionPosterior.
+
+    Parameters
+    ----------
+    sources : list of DrawnParameters
+        Draws of the parameters given the rows, all measured from the origin of the rows; those of different
+        sources may have different numbers of components.
+    given, rows : Rows, all rows, and those that count
+    max_rows : int, most rows in the search
+    random_state : numpy.random.RandomState
+    note, number_note : str
+    tracked : Tracked, through which the search goes, or the pass over more rows than it has seen
+    """
+    seed = int(random_state.randint(2**63, dtype=np.uint64))
+    # Whole rows where all fit; with weights that are no whole numbers, as often as in proportion to these.
+    n_all = max(rows.n_samples, int(rows.total_weight))
+    n_sampled, goes_on = min(max_rows, n_all), n_all > max_rows
+    index, sample = rows.at(rows.total_weight / n_sampled * (np.arange(n_sampled) + 0.5))
+    if rows.n_samples < given.n_given:
+        index = np.flatnonzero(given.which_count())[index]
+    labels = label_draws(sample, sources, seed)
+    drawn = DrawnPartitions(labels)
+    clusters = closest_partition(drawn, random_state, untracked if goes_on else tracked)
+    distances, numbers = drawn.distances(clusters), drawn.numbers
+    overlaps = drawn.overlaps(clusters)
+    affinity = _affinities(drawn, clusters, overlaps)
+    certainty = affinity[np.arange(n_sampled), clusters]
+    placement = Placement(
+        RandomLabels(sources, seed, repetition=1),
+        _tables(drawn, sources, overlaps, clusters),
+        drawn.slopes.take(np.bincount(clusters), mode="clip"),
+        index,
+        np.vstack([clusters, certainty, affinity.T]),
+    )
+    placed = given.each(
+        placement,
+        (2 + affinity.shape[1],),
+        workload=placement.workload,
+        tracked=tracked if goes_on else untracked,
+    )
+    closest = np.argsort(distances, kind="stable")[: math.ceil(_LEVEL * drawn.n_draws)]
+    return PartitionPosterior(
+        labels=placed[:, 0].astype(np.intp),
+        certainty=placed[:, 1],
+        affinity=placed[:, 2:],
+        stability=_stability(drawn, clusters, overlaps),
+        expected_vi=float(distances.mean()),
+        number_known_vi=_number_known(drawn, clusters, random_state),
+        n_clusters_draws=numbers,
+        vi_draws=distances,
+        ball_radius=float(distances[closest[-1]]),
+        ball_bounds=_bounds(closest, numbers),
+        label_draws=labels,
+        sampled_rows=index,
+        sampled_labels=clusters,
+        sampled_certainty=certainty,
+        n_rows=rows.n_samples,
+        note=note,
+        number_note=number_note,
+    )
+
+
+def _affinities(drawn, clusters, overlaps):
+    """Mean probabilities of being together with the other rows of every cluster, (N, L)."""
+    sizes, own = np.bincount(clusters), (np.arange(drawn.n_rows), clusters)
+    shared = drawn.means(overlaps.reshape(-1, len(sizes)).astype(np.float64))
+    affinity = shared / sizes
+    alone = drawn.means((drawn.sizes.ravel() == 1).astype(np.float64))
+    others = sizes[clusters] - 1
+    affinity[own] = np.where(others > 0, (shared[own] - 1.0) / np.maximum(others, 1), alone)
+    return np.clip(affinity, 0.0, 1.0)
+
+
+def _tables(drawn, sources, overlaps, clusters):
+    """What a label adds to the cost of each cluster and to the affinity, by source: list of (K, S, 2 L)."""
+    scale = np.concatenate(
+        [-2.0 * drawn.slopes.take(overlaps, mode="clip"), overlaps / np.bincount(clusters)], axis=2
+    )
+    tables, start = [], 0
+    for source in sources:
+        stop, n_components = start + len(source.draws), source.posterior.n_components
+        own = np.zeros((n_components, stop - start, scale.shape[2]))
+        seen = scale[start:stop, :n_components].swapaxes(0, 1)
+        own[: len(seen)] = seen / drawn.n_draws
+        tables.append(own)
+        start = stop
+    return tables
+
+
+def _stability(drawn, clusters, overlaps):
+    """Mean of the largest Jaccard index of each cluster with those of a draw, (L,)."""
+    either = np.bincount(clusters) + drawn.sizes[:, :, None] - overlaps
+    return (overlaps / either).max(axis=1).mean(axis=0)
+
+
+def _bounds(closest, numbers):
+    """The draws at the ends of a credible ball: dict.
+
+    Parameters
+    ----------
+    closest : int array, the draws in the ball, the closest first
+    numbers : int array (S,), numbers of clusters of all draws
+    """
+    inside = numbers[closest]
+    return {
+        "horizontal": int(closest[-1]),
+        "upper": int(closest[inside == inside.min()][-1]),
+        "lower": int(closest[inside == inside.max()][-1]),
+    }
+
+
+def _number_known(drawn, clusters, random_state):
+    """The mean distance of the draws from a partition for each number of clusters, a float."""
+    total = 0.0
+    for number in np.unique(drawn.numbers):
+        some = DrawnPartitions(drawn.labels[drawn.numbers == number])
+        total += some.distances(improved_partition(some, clusters, random_state)).sum()
+    return float(total / drawn.n_draws)
