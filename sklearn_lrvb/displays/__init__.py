@@ -9,6 +9,7 @@ from sklearn_lrvb.displays.components import ComponentDisplay
 from sklearn_lrvb.displays.deciding_rows import DecidingRowsDisplay
 from sklearn_lrvb.displays.influence import InfluenceDisplay
 from sklearn_lrvb.displays.model_choice import ModelChoiceDisplay
+from sklearn_lrvb.displays.partition import PartitionDisplay
 from sklearn_lrvb.displays.posterior_interval import PosteriorIntervalDisplay
 from sklearn_lrvb.displays.posterior_std import PosteriorStdDisplay
 
@@ -17,6 +18,7 @@ __all__ = [
     "DecidingRowsDisplay",
     "InfluenceDisplay",
     "ModelChoiceDisplay",
+    "PartitionDisplay",
     "PosteriorIntervalDisplay",
     "PosteriorStdDisplay",
 ]

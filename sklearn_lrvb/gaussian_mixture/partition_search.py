@@ -13,7 +13,8 @@ n_lk of all draws tells for O(L S) where a row fits best.
 
 The search is that of Dahl, Johnson and Mueller, "Search algorithms and loss functions for Bayesian
 clustering" (2022): rows are placed one after another in random order, then moved as long as that helps; then
-clusters are destroyed in turn and their rows placed anew. All of this from several random orders.
+clusters are destroyed in turn and their rows placed anew. All of this from several random orders, each of
+which may start with a number of clusters up to a limit: from one to the largest number of the draws.
 
 *Conventions.* S draws, N rows, K labels at most in a draw, L clusters of the partition.
 """
@@ -26,8 +27,9 @@ from scipy.special import xlogy
 
 from sklearn_lrvb.row_blocks import untracked
 
-# Random orders from which a search starts. On draws of iris, geyser, penguins and galaxies the best of 8 was
-# that of 64.
+# Random orders from which a search starts. On draws of mixtures of real tables one was enough. On 120 sets of
+# draws that differ a lot, eight found the best that is known in 118, and ended less than 0.005 nats above it
+# in two. Without limits on the first clusters they sometimes missed that one cluster is best.
 _N_ORDERS = 8
 
 _LEAST_GAIN = 1e-9  # What counts as better, in nats times rows: more than the rounding of the sums.
@@ -132,10 +134,12 @@ class GrowingPartition:
             wider = (0, 0), (0, self._counts.shape[1])
             self._counts, self._slopes = np.pad(self._counts, wider), np.pad(self._slopes, wider)
 
-    def place(self, row):
-        """Put a row that is in no cluster where it fits best."""
+    def place(self, row, most=np.inf):
+        """Put a row that is in no cluster where it fits best; no new cluster where there are so many."""
         sums = self._slopes.take(self._drawn.places[row], axis=0).sum(axis=0)
         costs = self._drawn.slopes.take(self.sizes, mode="clip") - 2.0 * sums / self._drawn.n_draws
+        if np.count_nonzero(self.sizes) >= most:
+            costs[self.sizes == 0] = np.inf
         self.put(row, int(costs.argmin()))
 
     def gains(self):
@@ -177,11 +181,11 @@ def closest_partition(drawn, random_state, tracked=untracked):
     random_state : numpy.random.RandomState
     tracked : Tracked, through which the random orders are gone
     """
-    best = None
-    for _ in tracked(range(_N_ORDERS), _N_ORDERS):
+    best, limits = None, np.linspace(1, drawn.numbers.max(), _N_ORDERS).round()
+    for limit in tracked(limits, _N_ORDERS):
         partition = GrowingPartition(drawn)
         for row in random_state.permutation(drawn.n_rows):
-            partition.place(row)
+            partition.place(row, limit)
         partition.settle()
         partition = _shaken(partition, random_state)
         if best is None or partition.loss < best.loss - _LEAST_GAIN:

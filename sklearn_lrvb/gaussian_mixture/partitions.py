@@ -163,22 +163,21 @@ class PartitionPosterior(SentenceAndNumbers):
     @property
     def verdict(self) -> str:
         """What was found, in a few sentences."""
-        unsure = _counted(int(np.sum(self.sampled_certainty < UNSURE)), "row")
-        of_all = f"of {len(self.sampled_rows)} sampled" if self.is_sample else f"of {self.n_rows}"
-        belong = "belongs" if unsure == "1 row" else "belong"
-        found = f"{_counted(self.n_clusters, 'cluster')}: {unsure} {of_all} {belong} to theirs with a "
-        found += f"certainty below {UNSURE}"
+        rows = f"{len(self.sampled_rows)} sampled rows" if self.is_sample else f"{self.n_rows} rows"
+        n_unsure = np.sum(self.sampled_certainty < UNSURE)
+        said = [f"{self.n_clusters} cluster{'s' * (self.n_clusters > 1)}."]
+        said.append(f"The certainty of {n_unsure} of {rows} is below {UNSURE}.")
         if self.n_clusters > 1:
             least = int(self.stability.argmin())
-            found += f"; least stable is cluster {least} ({self.stability[least]:.2f})"
-        said, frequencies = [f"{found}."], self.n_clusters_frequencies
+            said.append(f"Least stable is cluster {least} (stability {self.stability[least]:.2f}).")
+        frequencies = self.n_clusters_frequencies
         most = max(frequencies, key=frequencies.__getitem__)
         if most > self.n_clusters:
-            rest = "that all rows are one" if self.n_clusters == 1 else f"these {self.n_clusters} alone"
-            said.append(f"Most draws have {most} clusters, but what they agree on is {rest}.")
+            agree = "do not agree on any" if self.n_clusters == 1 else "agree on these alone"
+            said.append(f"Most draws have {most} clusters, but {agree}.")
         if len(frequencies) > 1:
-            share = 100.0 * (1.0 - self.number_known_vi / self.expected_vi)
-            said.append(f"{share:.0f} % of the uncertainty is about how many clusters there are.")
+            share = 100.0 * max(1.0 - self.number_known_vi / self.expected_vi, 0.0)
+            said.append(f"If their number were known, the mean distance would be {share:.0f} % smaller.")
         return " ".join([*said, self.number_note]).rstrip()
 
     @property
@@ -202,10 +201,6 @@ class PartitionPosterior(SentenceAndNumbers):
     def _numbers_in_ball(self):
         least, most = (int(self.n_clusters_draws[self.ball_bounds[end]]) for end in ("upper", "lower"))
         return f"{least}" if least == most else f"{least} to {most}"
-
-
-def _counted(number, noun):
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _listed(values, form):
@@ -263,16 +258,16 @@ def note_of_number(fitted):
             "number_of_clusters says how sure the number is."
         )
     return (
-        f"Of {n_components} components {n_held} hold rows in the fit. How often draws have more clusters "
-        "depends on the prior of the weights (weight_concentration_prior) more than on the rows: "
-        "number_of_clusters compares numbers."
+        f"Components without rows in the fit: {n_components - n_held} of {n_components}. How often they get "
+        "some in the draws depends on the prior of the weights (weight_concentration_prior) more than on the rows: "
+        "number_of_clusters says how sure the number is."
     )
 
 
 class Placement:
     """Places rows in the clusters of a partition of some of them: a function of a block.
 
-    The results, (2 + L, n), are the cluster, the certainty and the affinities. Rows of the search keep theirs.
+    The results, (2 + L, n), are the cluster, certainty and affinities. Rows of the search keep theirs.
 
     Parameters
     ----------
@@ -344,7 +339,7 @@ def partition_posterior(sources, given, rows, max_rows, random_state, note, numb
         workload=placement.workload,
         tracked=tracked if goes_on else untracked,
     )
-    closest = np.argsort(distances, kind="stable")[: math.ceil(_LEVEL * drawn.n_draws)]
+    ball_radius, ball_bounds = credible_ball(distances, numbers)
     return PartitionPosterior(
         labels=placed[:, 0].astype(np.intp),
         certainty=placed[:, 1],
@@ -354,8 +349,8 @@ def partition_posterior(sources, given, rows, max_rows, random_state, note, numb
         number_known_vi=_number_known(drawn, clusters, random_state),
         n_clusters_draws=numbers,
         vi_draws=distances,
-        ball_radius=float(distances[closest[-1]]),
-        ball_bounds=_bounds(closest, numbers),
+        ball_radius=ball_radius,
+        ball_bounds=ball_bounds,
         label_draws=labels,
         sampled_rows=index,
         sampled_labels=clusters,
@@ -399,20 +394,27 @@ def _stability(drawn, clusters, overlaps):
     return (overlaps / either).max(axis=1).mean(axis=0)
 
 
-def _bounds(closest, numbers):
-    """The draws at the ends of a credible ball: dict.
+def credible_ball(distances, numbers):
+    """The draws that are closest to a partition, and those at the ends of this ball.
 
     Parameters
     ----------
-    closest : int array, the draws in the ball, the closest first
-    numbers : int array (S,), numbers of clusters of all draws
+    distances : (S,), of the draws from the partition
+    numbers : int array (S,), numbers of clusters of the draws
+
+    Returns
+    -------
+    radius : float
+    bounds : dict of int, numbers of the draws that are the "horizontal", "upper" and "lower" bound
     """
+    closest = np.argsort(distances, kind="stable")[: math.ceil(_LEVEL * len(distances))]
     inside = numbers[closest]
-    return {
+    bounds = {
         "horizontal": int(closest[-1]),
         "upper": int(closest[inside == inside.min()][-1]),
         "lower": int(closest[inside == inside.max()][-1]),
     }
+    return float(distances[closest[-1]]), bounds
 
 
 def _number_known(drawn, clusters, random_state):
