@@ -18,6 +18,8 @@ FETCHED_LINKS = {"stylesheet", "preload", "icon", "modulepreload"}
 FIRST_FOUND = {
     "number of clusters": "guide/how_many_clusters",
     "how many clusters": "guide/how_many_clusters",
+    "which clusters": "guide/which_clusters",
+    "cluster stability": "guide/which_clusters",
     "confidence interval": "guide/how_sure",
     "credible interval": "guide/how_sure",
     "standard error": "guide/how_sure",

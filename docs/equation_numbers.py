@@ -12,6 +12,7 @@ PAGE_LETTERS = {
     "theory/mixture": "M",
     "theory/mixture_covariance": "C",
     "theory/exact_posterior": "P",
+    "theory/partitions": "PA",
     "theory/missing_values": "V",
     "theory/fitting": "F",
     "theory/influence": "I",

@@ -39,6 +39,10 @@ QUESTIONS = {
             "log_evidence_ loo_score_samples posterior_check",
             "how_many_clusters",
         ),
+        "Which clusters, and how sure?": (
+            "partition_posterior predict predict_proba",
+            "which_clusters",
+        ),
         "What if values are missing?": (
             "missing_information impute sample_imputations",
             "rows_with_holes",
@@ -68,9 +72,10 @@ ROOMS = (
     "sklearn_lrvb.gaussian_mixture.posterior_check",
     "sklearn_lrvb.gaussian_mixture.deciding_rows",
     "sklearn_lrvb.gaussian_mixture.number_of_clusters",
+    "sklearn_lrvb.gaussian_mixture.partitions",
 )
 # The classes of rooms that list no public names of their own.
-RESULTS = ["PosteriorCheck", "DecidingRows", "NumberOfClusters"]
+RESULTS = ["PosteriorCheck", "DecidingRows", "NumberOfClusters", "PartitionPosterior"]
 
 
 def public_classes():

@@ -68,6 +68,7 @@ class PartitionDisplay:
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> display = PartitionDisplay.from_estimator(mixture, X, random_state=0)
     >>> display.result.cluster_sizes
+    array([100,  50])
     """
 
     def __init__(self, *, result: PartitionPosterior) -> None:

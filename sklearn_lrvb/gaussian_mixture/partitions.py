@@ -87,13 +87,22 @@ class PartitionPosterior(SentenceAndNumbers):
 
     Examples
     --------
-    Which irises belong together, by their petals?
+    Which irises belong together, by linear response?
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn_lrvb import LRVBGaussianMixture
-    >>> X = load_iris().data[:, 2:]  # length and width of 150 petals
-    >>> mixture = LRVBGaussianMixture(n_components=3, random_state=0).fit(X)
-    >>> mixture.partition_posterior(X, random_state=0)
+    >>> X = load_iris().data
+    >>> mixture = LRVBGaussianMixture(n_components=3, covariance_type="tied", random_state=0).fit(X)
+    >>> mixture.partition_posterior(X, method="lrvb", random_state=0)
+    PartitionPosterior: 3 clusters. The certainty of 17 of 150 rows is below 0.8. Least
+      stable is cluster 2 (stability 0.83). That there are at most 3 was given by
+      n_components, not found in the rows: number_of_clusters says how sure the number is.
+      rows in each            65, 50, 35
+      stability of each       0.91, 1.00, 0.83
+      clusters in the draws   3 in 100 %
+      mean distance to draws  0.29 nats (variation of information)
+      95 % of draws within    0.425 nats, with 3 clusters
+      draws                   400. Linear response; posterior_check says how good it is.
     """
 
     labels: Any
@@ -259,8 +268,8 @@ def note_of_number(fitted):
         )
     return (
         f"Components without rows in the fit: {n_components - n_held} of {n_components}. How often they get "
-        "some in the draws depends on the prior of the weights (weight_concentration_prior) more than on the rows: "
-        "number_of_clusters says how sure the number is."
+        "some in the draws depends on the prior of the weights (weight_concentration_prior) more than on "
+        "the rows: number_of_clusters says how sure the number is."
     )
 
 

@@ -394,15 +394,18 @@ class SamplingMethods(FittedAttributes):
 
         Examples
         --------
-        Which of the waits for a geyser are short? Of the wait of 65 minutes that is hard to tell:
+        Which of the waits for a geyser belong together? It is least certain where that of 74 minutes does:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
         >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> found = mixture.partition_posterior(X, random_state=0)
+        >>> found = mixture.partition_posterior(X, method="lrvb", random_state=0)
         >>> found.labels
+        array([0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 0])
+        >>> X[found.certainty.argmin()], found.certainty.min().round(1).item()
+        (array([74]), 0.8)
         """
         n_draws, max_rows = checked_number(n_draws), checked_number(max_rows, "max_rows", "row")
         if n_draws < 2:

@@ -19,6 +19,7 @@ from sklearn_lrvb.displays import (
     DecidingRowsDisplay,
     InfluenceDisplay,
     ModelChoiceDisplay,
+    PartitionDisplay,
     PosteriorIntervalDisplay,
     PosteriorStdDisplay,
 )
@@ -29,6 +30,7 @@ ONE_PANEL = {
     DecidingRowsDisplay: {"conclusion": "weight[0]", "threshold": 0.5},
     InfluenceDisplay: {},
     ModelChoiceDisplay: {"n_components": [1, 2], "criteria": ["lower_bound"]},
+    PartitionDisplay: {"n_draws": 20, "method": "lrvb", "random_state": 0},
     PosteriorIntervalDisplay: {"target": "weights"},
     PosteriorStdDisplay: {},
 }
@@ -235,6 +237,7 @@ def test_columns_of_data_frames_list_features(display, options, listed):
         (InfluenceDisplay, {"along": 1, "feature": 1, "kind": "points"}, 3),
         (InfluenceDisplay, {"features": [0], "kind": "points"}, 2),
         (ModelChoiceDisplay, {"n_components": [1, 2], "criteria": ["leave_one_out"]}, 0),
+        (PartitionDisplay, {"n_draws": 20, "method": "lrvb"}, 0),
         (PosteriorIntervalDisplay, {}, 3),
         (PosteriorIntervalDisplay, {"target": "means", "features": [0]}, 1),
         (PosteriorIntervalDisplay, {"target": "covariances"}, 6),
