@@ -118,6 +118,7 @@ WIDE = {
     "PosteriorCheck": 21,
     "deciding_rows": 8,
     "DecidingRows": 19,
+    "PartitionPosterior": 17,
     "get_posterior_covariance": 9,
     "posterior_summary": 11,
     "sample_posterior": 8,

@@ -307,20 +307,21 @@ class Placement:
         return results
 
 
-def partition_posterior(sources, given, rows, max_rows, random_state, note, number_note, tracked=untracked):
+def partition_posterior(sources, given, max_rows, random_state, notes, tracked=untracked):
     """The posterior of the partition of some rows: PartitionPosterior.
 
     Parameters
     ----------
     sources : list of DrawnParameters
         Draws of the parameters given the rows, all measured from the origin of the rows; those of different
-        sources may have different numbers of components.
-    given, rows : Rows, all rows, and those that count
+        sources may have different numbers of components. A draw counts as much as any other.
+    given : Rows, all rows, also those that do not count
     max_rows : int, most rows in the search
     random_state : numpy.random.RandomState
-    note, number_note : str
+    notes : pair of str, on the draws and on their numbers of clusters
     tracked : Tracked, through which the search goes, or the pass over more rows than it has seen
     """
+    rows = given.counted()
     seed = int(random_state.randint(2**63, dtype=np.uint64))
     # Whole rows where all fit; with weights that are no whole numbers, as often as in proportion to these.
     n_all = max(rows.n_samples, int(rows.total_weight))
@@ -365,8 +366,8 @@ def partition_posterior(sources, given, rows, max_rows, random_state, note, numb
         sampled_labels=clusters,
         sampled_certainty=certainty,
         n_rows=rows.n_samples,
-        note=note,
-        number_note=number_note,
+        note=notes[0],
+        number_note=notes[1],
     )
 
 

@@ -416,26 +416,15 @@ class SamplingMethods(FittedAttributes):
         given = given_rows(self, X, sample_weight, uncertainty.fitted.origin)
         rows = given.counted()
         check_sizes(uncertainty.fitted.structure, n_draws, max_rows, rows.total_weight)
-        answer, generator = (
-            self._answer_of_posterior(method, rows, random_state),
-            check_random_state(random_state),
-        )
+        answer = self._answer_of_posterior(method, rows, random_state)
+        generator = check_random_state(random_state)
         sources = [answer.parameters(n_draws, generator)]
-
-        def question(tracked):
-            return partition_posterior(
-                sources,
-                given,
-                rows,
-                max_rows,
-                generator,
-                answer.note,
-                note_of_number(uncertainty.fitted),
-                tracked,
-            )
-
+        notes = answer.note, note_of_number(uncertainty.fitted)
         with uncertainty.source.threads():
-            return self._tracked("partition_posterior", question)
+            return self._tracked(
+                "partition_posterior",
+                lambda tracked: partition_posterior(sources, given, max_rows, generator, notes, tracked),
+            )
 
     def to_arviz(
         self,

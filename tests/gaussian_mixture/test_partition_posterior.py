@@ -195,7 +195,7 @@ def test_draws_of_several_mixtures_go_together():
     sources = [drawn_by(one, n) for one, n in zip(mixtures, (10, 40, 30), strict=True)]
 
     def of(some):
-        return partition_posterior(some, rows, rows, 1000, np.random.RandomState(0), "", "")
+        return partition_posterior(some, rows, 1000, np.random.RandomState(0), ("", ""))
 
     result = of(sources)
     assert len(result.label_draws) == 80
@@ -207,7 +207,7 @@ def test_draws_of_several_mixtures_go_together():
     # A source may be divided, and labels renumbered, as the draws of the others are.
     assert_same(of(sources[:1]), of([drawn_by(mixtures[0], 4), drawn_by(mixtures[0], 6)]))
     # Rows beyond the sample are placed by all sources.
-    placed = partition_posterior(sources, rows, rows, 120, np.random.RandomState(0), "", "")
+    placed = partition_posterior(sources, rows, 120, np.random.RandomState(0), ("", ""))
     assert np.mean(placed.labels == result.labels) > 0.9
     assert np.abs(placed.affinity - result.affinity).max() < 0.4
 
