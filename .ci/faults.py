@@ -183,6 +183,15 @@ gm/number_of_clusters.py : gm/test_number_of_clusters.py
 gm/model_choice.py : gm/test_number_of_clusters.py
   reached -= posterior.prior.weights.log_evidence(posterior.counts) => reached -= 0.0
   mean_precision_prior=_ANOTHER * fit.mean_precision_prior_, => mean_precision_prior=fit.mean_precision_prior_,
+gm/partition_search.py : gm/test_partition_search.py
+  costs[self.sizes == 0] = np.inf => pass
+  drawn.means(drawn.slopes[self._counts - 1])[rows, own] => drawn.means(self._slopes)[rows, own]
+gm/partitions.py : gm/test_partition_posterior.py
+  (shared[own] - 1.0) / np.maximum(others, 1) => shared[own] / np.maximum(others, 1)
+  drawn.sizes[:, :, None] - overlaps => drawn.sizes[:, :, None]
+  np.flatnonzero(given.which_count())[index] => index
+gm/posterior_sampling/row_labels.py : gm/posterior_sampling/test_row_labels.py
+  UniformStream(self._seed + number, batch.start) => UniformStream(self._seed, batch.start)
 """  # noqa: E501
 WIDE = "gaussian_mixture linear_response row_blocks"
 AT_ONCE = 2  # Processes; the tests of one fault run in one.

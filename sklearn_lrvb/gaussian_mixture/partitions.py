@@ -31,7 +31,7 @@ _MOST_LISTED = 8  # Clusters that the display lists.
 # integer, and the entry of a sparse matrix there.
 _MOST_BYTES, _BYTES_PER_LABEL = 2**32, 24
 
-_ROWS_PER_COMPONENT = 10  # Least number of rows in the search for each component, where it leaves rows out.
+_ROWS_PER_COMPONENT = 5  # Least number of rows in the search for each component, where it leaves rows out.
 
 
 @dataclass(frozen=True, repr=False)

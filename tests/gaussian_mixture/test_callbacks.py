@@ -290,6 +290,9 @@ QUESTIONS = {
     "deciding_rows": lambda estimator: (
         estimator.deciding_rows(overlapping(), "weight[0]", estimator.weights_[0] - 0.02).rows
     ),
+    "partition_posterior": lambda estimator: (
+        estimator.partition_posterior(overlapping(), None, 20, "lrvb", random_state=0).affinity
+    ),
 }
 
 
@@ -313,7 +316,8 @@ def test_short_questions_are_not_reported():
         "loo_score_samples",
         "bootstrap",
         "deciding_rows",
-    }:  # They refit, one by one.
+        "partition_posterior",
+    }:  # They refit, one by one, or search from several orders.
         QUESTIONS[name](estimator)
     assert recorder.events == []
 

@@ -337,6 +337,7 @@ ASKED = {
     "leverage": lambda m: m.leverage(X[:3]),
     "loo_score_samples": lambda m: m.loo_score_samples(X),
     "deciding_rows": lambda m: m.deciding_rows(X, "weight[0]", threshold=2.0, max_share=0.01),
+    "partition_posterior": lambda m: m.partition_posterior(X, n_draws=5, method="lrvb"),
     "prior_sensitivity": lambda m: m.prior_sensitivity(),
 }
 

@@ -156,6 +156,9 @@ QUESTIONS = {
     "deciding_rows": lambda estimator: (
         estimator.deciding_rows(overlapping(200), "weight[0]", estimator.weights_[0] - 0.02).confirmed
     ),
+    "partition_posterior": lambda estimator: (
+        estimator.partition_posterior(overlapping(200), None, 5, "lrvb", random_state=0).affinity
+    ),
     "pickle": lambda estimator: pickle.loads(pickle.dumps(estimator)).means_std_,
 }
 

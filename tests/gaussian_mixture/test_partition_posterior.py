@@ -237,7 +237,7 @@ def test_bad_arguments_are_refused():
         ({"n_draws": 1}, "n_draws=1 says nothing"),
         ({"n_draws": 2.5}, "'n_draws': 2.5"),
         ({"max_rows": 0}, "'max_rows': 0"),
-        ({"max_rows": 19}, r"max_rows=19 rows are too few .* 2 components: pass at least 20"),
+        ({"max_rows": 9}, r"max_rows=9 rows are too few .* 2 components: pass at least 10"),
         ({"method": "bootstrap"}, "method must be 'auto', 'lrvb' or 'exact', got 'bootstrap'"),
         ({"sample_weight": np.ones(3)}, "sample_weight"),
     ]:

@@ -105,6 +105,15 @@ def test_results_for_rows_stay_on_the_workers(client, method):
     np.testing.assert_allclose(on_workers.compute(), expected, rtol=1e-10, atol=1e-10)
 
 
+def test_clusters_of_rows_stay_on_the_workers(client):
+    X, options = persisted(three_clusters()), {"n_draws": 20, "method": "lrvb", "random_state": 0}
+    mixture = fitted_to(X)
+    found, expected = (mixture.partition_posterior(rows, **options) for rows in (X, X.compute()))
+    assert found.labels.chunks[0] == found.affinity.chunks[0] == X.chunks[0]
+    np.testing.assert_array_equal(persisted(found.labels).compute(), expected.labels)
+    np.testing.assert_allclose(found.affinity.compute(), expected.affinity, atol=1e-10)
+
+
 def test_a_killed_worker_costs_time_only(client, after_pass):
     X = persisted(three_clusters())
     expected = fitted_to(X)
