@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.gaussian_mixture.partition_search import (
     DrawnPartitions,
@@ -74,7 +74,7 @@ class PartitionPosterior(SentenceAndNumbers):
     sampled_labels, sampled_certainty : ndarray of shape (n_sampled,)
         Their clusters and certainties.
     n_rows : int
-        How many rows count.
+        How many rows count, one of weight w as w rows.
     note : str
         What the draws are, and how good.
     number_note : str
@@ -97,7 +97,7 @@ class PartitionPosterior(SentenceAndNumbers):
     PartitionPosterior: 3 clusters. The certainty of 17 of 150 rows is below 0.8. Least
       stable is cluster 2 (stability 0.83). That there are at most 3 was given by
       n_components, not found in the rows: number_of_clusters says how sure the number is.
-      rows in each            65, 50, 35
+      rows of each            65, 50, 35
       stability of each       0.91, 1.00, 0.83
       clusters in the draws   3 in 100 %
       mean distance to draws  0.29 nats (variation of information)
@@ -139,7 +139,7 @@ class PartitionPosterior(SentenceAndNumbers):
         numbers, counts = np.unique(self.n_clusters_draws, return_counts=True)
         return dict(zip(numbers.tolist(), (counts / counts.sum()).tolist(), strict=True))
 
-    def coclustering(self, rows) -> NDArray[np.float64]:
+    def coclustering(self, rows: ArrayLike) -> NDArray[np.float64]:
         """Posterior probabilities that rows belong together.
 
         Parameters
@@ -172,7 +172,7 @@ class PartitionPosterior(SentenceAndNumbers):
     @property
     def verdict(self) -> str:
         """What was found, in a few sentences."""
-        rows = f"{len(self.sampled_rows)} sampled rows" if self.is_sample else f"{self.n_rows} rows"
+        rows = f"{len(self.sampled_rows)}{' sampled' * self.is_sample} rows"
         n_unsure = np.sum(self.sampled_certainty < UNSURE)
         said = [f"{self.n_clusters} cluster{'s' * (self.n_clusters > 1)}."]
         said.append(f"The certainty of {n_unsure} of {rows} is below {UNSURE}.")
@@ -186,20 +186,20 @@ class PartitionPosterior(SentenceAndNumbers):
             said.append(f"Most draws have {most} clusters, but {agree}.")
         if len(frequencies) > 1:
             share = 100.0 * max(1.0 - self.number_known_vi / self.expected_vi, 0.0)
-            said.append(f"If their number were known, the mean distance would be {share:.0f} % smaller.")
+            said.append(f"If their number were known, draws would be {share:.0f} % closer on average.")
         return " ".join([*said, self.number_note]).rstrip()
 
     @property
     def is_sample(self) -> bool:
         """Whether the search has seen some of the rows only."""
-        return len(np.unique(self.sampled_rows)) < self.n_rows
+        return len(self.sampled_rows) < self.n_rows
 
     def _lines(self):
         numbers = ", ".join(
             f"{number} in {100 * share:.0f} %" for number, share in self.n_clusters_frequencies.items()
         )
         return [
-            ("sampled rows in each" if self.is_sample else "rows in each", _listed(self.cluster_sizes, "d")),
+            ("sampled rows of each" if self.is_sample else "rows of each", _listed(self.cluster_sizes, "d")),
             ("stability of each", _listed(self.stability, ".2f")),
             ("clusters in the draws", numbers),
             ("mean distance to draws", f"{self.expected_vi:.3g} nats (variation of information)"),
@@ -235,7 +235,7 @@ def check_sizes(structure, n_draws, max_rows, total_weight):
     least = _ROWS_PER_COMPONENT * structure.n_components
     if max_rows < min(least, total_weight):
         raise ValueError(
-            f"max_rows={max_rows} rows are too few to search for the clusters of {structure.n_components} "
+            f"max_rows={max_rows} is too few to search for the clusters of {structure.n_components} "
             f"components: pass at least {least}. The default is 1000."
         )
     of_rows = _BYTES_PER_LABEL * min(max_rows, total_weight)
@@ -365,7 +365,7 @@ def partition_posterior(sources, given, max_rows, random_state, notes, tracked=u
         sampled_rows=index,
         sampled_labels=clusters,
         sampled_certainty=certainty,
-        n_rows=rows.n_samples,
+        n_rows=n_all,
         note=notes[0],
         number_note=notes[1],
     )
