@@ -18,6 +18,7 @@ __all__ = [
     "PROPER",
     "THETA",
     "Problem",
+    "labels_and_probabilities",
     "log_evidence",
     "mean_of_the_mixture",
     "model_id",
@@ -113,6 +114,13 @@ def mean_of_the_mixture(estimator, X):
     """Exact posterior mean of sum_k pi_k mu_k, by the same sum; weights need not sum to one."""
     log_densities, means = _assignments(estimator, X)
     return np.exp(log_densities - logsumexp(log_densities)) @ means
+
+
+def labels_and_probabilities(estimator, X):
+    """All assignments of the rows of one dimension, (K^N, N), and their posterior probabilities, (K^N,)."""
+    log_densities = _assignments(estimator, X)[0]
+    labels = itertools.product(range(posterior_of(estimator).n_components), repeat=len(X))
+    return np.array(list(labels)), np.exp(log_densities - logsumexp(log_densities))
 
 
 def _assignments(estimator, X):

@@ -25,7 +25,8 @@ from sklearn_lrvb.row_blocks import untracked
 
 UNSURE = 0.8  # Certainty below which a row is called unsure of its cluster.
 _LEVEL = 0.95  # Probability of the credible ball.
-_MOST_LISTED = 8  # Clusters that the display lists.
+# Clusters that the display lists, and the least share of the draws with a number of clusters that it lists.
+_MOST_LISTED, _LEAST_LISTED = 8, 0.01
 
 # Memory that labels and parameters of the draws may take, and bytes for the label of a row: its place as an
 # integer, and the entry of a sparse matrix there.
@@ -179,12 +180,10 @@ class PartitionPosterior(SentenceAndNumbers):
         if self.n_clusters > 1:
             least = int(self.stability.argmin())
             said.append(f"Least stable is cluster {least} (stability {self.stability[least]:.2f}).")
-        frequencies = self.n_clusters_frequencies
-        most = max(frequencies, key=frequencies.__getitem__)
-        if most > self.n_clusters:
+        if np.median(self.n_clusters_draws) > self.n_clusters:
             agree = "do not agree on any" if self.n_clusters == 1 else "agree on these alone"
-            said.append(f"Most draws have {most} clusters, but {agree}.")
-        if len(frequencies) > 1:
+            said.append(f"Most draws have more clusters, but {agree}.")
+        if len(self.n_clusters_frequencies) > 1:
             share = 100.0 * max(1.0 - self.number_known_vi / self.expected_vi, 0.0)
             said.append(f"If their number were known, draws would be {share:.0f} % closer on average.")
         return " ".join([*said, self.number_note]).rstrip()
@@ -196,7 +195,9 @@ class PartitionPosterior(SentenceAndNumbers):
 
     def _lines(self):
         numbers = ", ".join(
-            f"{number} in {100 * share:.0f} %" for number, share in self.n_clusters_frequencies.items()
+            f"{number} in {100 * share:.0f} %"
+            for number, share in self.n_clusters_frequencies.items()
+            if share >= _LEAST_LISTED
         )
         return [
             ("sampled rows of each" if self.is_sample else "rows of each", _listed(self.cluster_sizes, "d")),

@@ -10,6 +10,7 @@ import pytest
 from catalogue import fitted, mixture, overlapping, peak_memory, posterior_of, rows_of, set_sizes
 from holed_rows import fitted as fitted_to_holes
 from holed_rows import holed
+from sampling_problems import labels_and_probabilities
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -65,6 +66,21 @@ def test_summaries_are_those_of_pairs_of_rows():
     assert np.mean(result.vi_draws <= result.ball_radius) >= 0.95
     assert result.number_known_vi <= result.expected_vi + 1e-12
     assert f" {np.sum(result.certainty < 0.8)} of 240 rows " in result.verdict
+
+
+def test_exact_draws_say_what_the_sum_over_all_assignments_says():
+    rng = np.random.default_rng(1)
+    rows = np.append(rng.normal(size=5), 3.0 + rng.normal(size=4))[:, None]
+    prior = {"weight_concentration_prior_type": "dirichlet_distribution", "weight_concentration_prior": 1.0}
+    estimator = mixture(prior, 3).fit(rows)
+    assignments, probabilities = labels_and_probabilities(estimator, rows)
+    expected = np.einsum("s,sij->ij", probabilities, assignments[:, :, None] == assignments[:, None])
+    result = estimator.partition_posterior(rows, n_draws=2000, method="exact", random_state=0)
+    assert np.abs(result.coclustering(np.arange(9)) - expected).max() < 0.05
+    numbers = np.array([len(np.unique(own)) for own in assignments])
+    for number in (1, 2, 3):
+        frequency = result.n_clusters_frequencies[number]
+        assert abs(frequency - probabilities[numbers == number].sum()) < 0.05
 
 
 def test_a_row_on_its_own_is_as_certain_as_it_is_alone():
