@@ -823,6 +823,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         See Also
         --------
         predict_proba : How sure the labels are.
+        partition_posterior : Clusters of the training rows, where parameters are uncertain too.
 
         Examples
         --------
