@@ -13,9 +13,7 @@ import argparse
 import datetime
 import json
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,39 +31,54 @@ _DRAWN = [f"prior, {seed}" for seed in range(N_TABLES)]
 
 @dataclass(frozen=True)
 class RealTable:
-    """A table that people cluster, and how long it is sampled: until errors of P(K) are about 0.01.
+    """A table that people cluster, its prior, and how long it is sampled: to errors of P(K) below 0.01.
 
     Attributes
     ----------
-    read : callable, folder -> X
-    n_chains, n_sweeps : int
+    table : str
+    n_sweeps : int, of every chain
+    covariance, mean_precision : float, factors of C0 and b0 of the default prior
     """
 
-    read: Callable
-    n_chains: int
+    table: str
     n_sweeps: int
+    covariance: float = 1.0
+    mean_precision: float = 1.0
 
-    def prior(self, X, part=""):
-        """The default prior, or that with a tenth of a number: part "C0/10" or "b0/10"."""
-        prior = ConjugatePrior.default(X)
-        if part == "C0/10":
-            return replace(prior, covariance=prior.covariance / 10)
-        return replace(prior, mean_precision=prior.mean_precision / 10) if part == "b0/10" else prior
+    @property
+    def is_installed(self):
+        """Whether the rows come with scikit-learn, and not from a folder."""
+        return self.table == "iris"
 
+    def read(self, folder):
+        """The rows, (N, P)."""
+        if self.is_installed:
+            return load_iris().data
+        return np.loadtxt(Path(folder) / f"{self.table}.csv", delimiter=",", skiprows=1, ndmin=2)
 
-def _read(name, folder):
-    if folder is None:
-        raise ValueError(f"The rows of {name} are not in this package: give their folder by --data.")
-    return np.loadtxt(Path(folder) / f"{name}.csv", delimiter=",", skiprows=1, ndmin=2)
+    def prior(self, X):
+        """The ConjugatePrior of these rows."""
+        default = ConjugatePrior.default(X)
+        return replace(
+            default,
+            covariance=self.covariance * default.covariance,
+            mean_precision=self.mean_precision * default.mean_precision,
+        )
 
 
 REAL = {
-    "galaxies": RealTable(partial(_read, "galaxies"), 256, 4000),
-    "faithful": RealTable(partial(_read, "faithful"), 256, 4000),
-    "iris": RealTable(lambda folder: load_iris().data, 256, 6000),
-    "penguins": RealTable(partial(_read, "penguins"), 256, 2000),
+    "galaxies": RealTable("galaxies", 4000),
+    "galaxies, C0/10": RealTable("galaxies", 4000, covariance=0.1),
+    "galaxies, b0/10": RealTable("galaxies", 4000, mean_precision=0.1),
+    "faithful": RealTable("faithful", 2000),
+    "faithful, C0/10": RealTable("faithful", 2000, covariance=0.1),
+    "iris": RealTable("iris", 2500),
+    "iris, C0/10": RealTable("iris", 2500, covariance=0.1),
+    "penguins": RealTable("penguins", 1000),
+    "penguins, C0/10": RealTable("penguins", 1000, covariance=0.1),
 }
-_PARTS = ("", "C0/10", "b0/10")
+NAMES = [*_DRAWN, *REAL]
+_N_CHAINS, _N_CHAINS_DRAWN = 256, 32  # of a real table, and of each of those drawn from the prior
 
 
 @dataclass(frozen=True)
@@ -74,8 +87,7 @@ class NumberReference:
 
     Attributes
     ----------
-    name : str, of the table: "prior, SEED", or one of `REAL`, with ", C0/10" or ", b0/10" where the prior
-        has a tenth of the default's covariance or mean precision
+    name : str, one of `NAMES`
     n_samples : int
     checksum : float, sum of X
     concentration : float, alpha
@@ -163,13 +175,11 @@ def _all_sampled(wanted, folder):
     """References of the wanted names."""
     if any(name in wanted for name in _DRAWN):
         X = np.array([prior_table(seed)[0] for seed in range(N_TABLES)])
-        yield from sampled(_DRAWN, X, PRIOR, n_chains=32, n_sweeps=4000)
-    for name, table in REAL.items():
-        for part in _PARTS:
-            full_name = f"{name}, {part}".removesuffix(", ")
-            if full_name in wanted and (folder is not None or name == "iris"):
-                X = table.read(folder)
-                yield from sampled([full_name], X[None], table.prior(X, part), table.n_chains, table.n_sweeps)
+        yield from sampled(_DRAWN, X, PRIOR, _N_CHAINS_DRAWN, n_sweeps=4000)
+    for name in wanted:
+        if name in REAL:
+            X = REAL[name].read(folder)
+            yield from sampled([name], X[None], REAL[name].prior(X), _N_CHAINS, REAL[name].n_sweeps)
 
 
 def stored(path=STORED):
@@ -184,18 +194,22 @@ def stored(path=STORED):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = _DRAWN + [f"{name}, {part}".removesuffix(", ") for name in REAL for part in _PARTS]
     parser.add_argument("names", nargs="*", help="which tables; those that are not stored by default")
     parser.add_argument("--data", type=Path, help="folder of galaxies.csv, faithful.csv and penguins.csv")
     parser.add_argument("--output", type=Path, default=STORED)
     arguments = parser.parse_args()
-    unknown = set(arguments.names) - set(names)
+    unknown = set(arguments.names) - set(NAMES)
     if unknown:
-        parser.error(f"there are no tables {', '.join(unknown)}; there are {', '.join(names)}")
-    wanted = arguments.names or [name for name in names if name not in stored(arguments.output)]
+        parser.error(f"there are no tables {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    wanted = arguments.names or [name for name in NAMES if name not in stored(arguments.output)]
+    if arguments.data is None:
+        unread = [name for name in wanted if name in REAL and not REAL[name].is_installed]
+        if arguments.names and unread:
+            parser.error(f"the rows of {', '.join(unread)} are not in this package: give a folder by --data")
+        wanted = [name for name in wanted if name not in unread]
     for reference in _all_sampled(wanted, arguments.data):
         references = stored(arguments.output) | {reference.name: reference}
-        lines = [json.dumps(asdict(references[name])) for name in names if name in references]
+        lines = [json.dumps(asdict(references[name])) for name in NAMES if name in references]
         arguments.output.write_text("\n".join(lines) + "\n", encoding="utf8")
         print(
             f"{reference.name}: P(K) {reference.probabilities().round(3)}, halves differ by "
