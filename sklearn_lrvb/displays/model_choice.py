@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sklearn_lrvb.displays.axes import COLORS, draw_legend, panel_grid, styled, write_beside
+from sklearn_lrvb.displays.axes import COLORS, draw_legend, panel_grid, panel_width, styled, write_beside
 from sklearn_lrvb.gaussian_mixture.model_choice import number_of_clusters
 from sklearn_lrvb.gaussian_mixture.number_of_clusters import CRITERIA
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_DIFFERENCES = 12  # Differences from the best are written at the points of up to this many fits.
 _MOST_TICKS = 16
+_WIDE = 5.0  # Inches of a panel from which on its legend has two columns.
 
 # How bars and lines are drawn. Marker and hatching say which is which in print.
 _BARS: dict[str, Any] = {"color": COLORS[0], "ecolor": "0.3", "capsize": 2.0, "label": "the prior in use"}
@@ -317,7 +318,8 @@ class ModelChoiceDisplay:
         marks += [("not converged", _HOLLOW)] * (not self.result.converged.all())
         marks += [("no strict optimum", _CROSS)] * (not self.result.strict_optimum.all())
         handles += [Line2D([], [], linestyle="none", label=label, **style) for label, style in marks]
-        return draw_legend(self.axes_[0, 0], "above", 2, handles=handles, fontsize="small")
+        n_columns = 2 if panel_width(self.axes_[0, 0]) > _WIDE else 1
+        return draw_legend(self.axes_[0, 0], "above", n_columns, handles=handles, fontsize="small")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}: {self.result.verdict}"

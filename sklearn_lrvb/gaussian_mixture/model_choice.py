@@ -1,14 +1,17 @@
 """Fits of several numbers of components, and how probable each number is: `number_of_clusters`.
 
-For every K there are fits from many starts. Those that end in different optima are all kept, since each adds
-its part to the evidence (`posterior_sampling.occupied`). Fits are without moves, so that K stays K, and under
-one prior for all K.
+For every K there are fits from many starts, and from splits of the best fit of K - 1. Those that end in
+different optima are all kept, since each adds its part to the evidence (`posterior_sampling.occupied`). Fits
+are without moves, so that K stays K, and under one prior for all K.
 """
 
+import contextlib
+import itertools
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from numbers import Integral
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.arguments import checked_number
 from sklearn_lrvb.gaussian_mixture.conclusions import Optimum
+from sklearn_lrvb.gaussian_mixture.fitting.refit import with_one_more
 from sklearn_lrvb.gaussian_mixture.number_evidence import NumberEvidence
 from sklearn_lrvb.gaussian_mixture.number_of_clusters import CRITERIA, NumberOfClusters
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
@@ -180,37 +184,45 @@ def _compared(estimator, numbers, common):
 
     def steps():
         nonlocal evidence
-        found = Parallel(n_jobs=common.n_jobs, return_as="generator")(
-            delayed(_fit)(_candidate(estimator, k, common), common) for k in fitted.tolist()
-        )
-        for k, fit in zip(fitted.tolist(), found, strict=True):
-            fits[k] = fit
+        candidates = [_candidate(estimator, k, common) for k in fitted.tolist()]
+        for fit in _in_processes(_fit, [(candidate, common) for candidate in candidates], common):
+            fits[fit.estimator.n_components] = fit
             yield
         failed = [fit.error for fit in fits.values() if fit.error is not None]
         if len(failed) == len(fits) or (has_probability and fits[1].error is not None):
             raise failed[0]
+        whole = {k: fit for k, fit in fits.items() if fit.error is None}
+        if has_probability:
+            for smaller, fit in itertools.pairwise(whole.values()):
+                _add_splits(fit, smaller, common)
+        for fit in _in_processes(_scored, [(fit, common) for fit in whole.values()], common):
+            fits[fit.estimator.n_components] = fit
+            yield
         if has_probability:
             evidence = NumberEvidence(fits)
             yield from evidence.runs(common.seed)
 
     def run_through(tracked):
-        for _ in tracked(steps(), len(fitted) + has_probability * (len(fitted) - 1)):
+        for _ in tracked(steps(), 2 * len(fitted) + has_probability * (len(fitted) - 1)):
             pass
 
     estimator._tracked("number_of_clusters", run_through)
     told = {k: fits[k] for k in numbers.tolist()}
     _warn_of(told)
     loo_scores, std_errors = _leave_one_out([*told.values()])
-    scores = {"lower_bound": np.array([fit.bound for fit in told.values()]), "leave_one_out": loo_scores}
+    scores = {
+        "lower_bound": np.array([fit.told("lower_bound_", np.nan) for fit in told.values()]),
+        "leave_one_out": loo_scores,
+    }
     leaves_out = "leave_one_out" in common.criteria
     if not leaves_out:
         scores.pop("leave_one_out")
     found = {
         "n_components": numbers,
         "criteria": common.criteria,
-        "n_optima": np.array([len(fit.optima) for fit in told.values()]),
-        "n_occupied": np.array([fit.n_occupied for fit in told.values()]),
-        "converged": np.array([fit.converged for fit in told.values()]),
+        "n_optima": np.array([len(fit.ends) for fit in told.values()]),
+        "n_occupied": np.array([fit.told("n_occupied_", 0) for fit in told.values()]),
+        "converged": np.array([fit.told("converged_", False) for fit in told.values()]),
         "strict_optimum": np.array([fit.strict_optimum for fit in told.values()]),
         "missed": _missed(fits, numbers),
         "notes": {k: fit.notes for k, fit in told.items() if fit.notes},
@@ -289,12 +301,11 @@ class _Fit:
     ----------
     estimator : LRVBGaussianMixture, the best one
     error : ValueError or None, why there is no fit
-    n_occupied : int, components that hold rows
-    bound : float, `lower_bound_`, or NaN
-    converged, strict_optimum : bool
-    optima : list of VariationalPosterior, the different optima all of whose components hold rows
+    strict_optimum : bool
+    ends : list of Fit, the different optima, the best one first
+    optima : list of VariationalPosterior, those all of whose components hold rows, and that have an evidence
     evidences : list of OptimumEvidence, of these
-    rows : Rows, the training rows; None where no evidence was asked for
+    rows : Rows, the training rows; None where there is no fit, or no evidence was asked for
     row_scores : (n_rows,) leave-one-out scores of the rows that count, or NaN
     weights : (n_rows,) how often they count, or the number 1
     notes, warned : list of str, all messages, and those that the user is warned of
@@ -302,10 +313,8 @@ class _Fit:
 
     estimator: BaseEstimator
     error: ValueError | None = None
-    n_occupied: int = 0
-    bound: float = np.nan
-    converged: bool = False
     strict_optimum: bool = False
+    ends: list = field(default_factory=list)
     optima: list = field(default_factory=list)
     evidences: list[OptimumEvidence] = field(default_factory=list)
     rows: Any = None
@@ -314,21 +323,76 @@ class _Fit:
     notes: list[str] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
 
+    def told(self, name, otherwise):
+        """An attribute of the best fit, or another value where there is no fit."""
+        return otherwise if self.error is not None else getattr(self.estimator, name)
+
+    @contextlib.contextmanager
+    def warnings_kept(self):
+        """Context in which warnings go to the notes."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        messages = [str(warning.message) for warning in caught]
+        self.notes += messages
+        self.warned += messages if self.told("converged_", False) else []
+
+
+def _in_processes(function, arguments, common):
+    """Yield the results of a function of several arguments, in as many processes as were asked for."""
+    return Parallel(n_jobs=common.n_jobs, return_as="generator")(delayed(function)(*own) for own in arguments)
+
 
 def _fit(estimator, common):
-    """Fit an estimator from all starts, and compute what the criteria need: _Fit. Warnings are kept."""
+    """Fit an estimator from all starts: _Fit."""
     fit, ends = _Fit(estimator), []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with fit.warnings_kept():
         try:
             estimator._validate_params()
             estimator._fit(common.X, common.sample_weight, ends=ends)
         except ValueError as error:
             fit.error = error
             fit.notes.append(str(error))
-            return fit
-        fit.n_occupied, fit.bound = estimator.n_occupied_, estimator.lower_bound_
-        fit.converged, fit.strict_optimum = bool(estimator.converged_), True
+    fit.ends = _different(ends)
+    return fit
+
+
+def _different(ends):
+    """The ends that are different optima, the best one first, without those that are far below it."""
+    found = []
+    for end in sorted(ends, key=attrgetter("lower_bound"), reverse=True):
+        counts = np.sort(end.posterior.counts)
+        near = _SAME_COUNTS * np.sqrt(counts.sum())
+        is_known = any(
+            abs(end.lower_bound - other.lower_bound) < _SAME_BOUND
+            and np.abs(counts - np.sort(other.posterior.counts)).max() < near
+            for other in found
+        )
+        is_near = not found or end.lower_bound > found[0].lower_bound - _FAR_BELOW
+        if end.converged and not is_known and is_near:
+            found.append(end)
+    return found
+
+
+def _add_splits(fit, smaller, common):
+    """Add the ends of climbs from splits of the best fit with fewer components; a better one is the best."""
+    estimator = fit.estimator
+    if not smaller.ends:
+        return
+    fitted = estimator._uncertainty.fitted
+    rows = estimator._training_rows(common.X, common.sample_weight, fitted)
+    with fit.warnings_kept():
+        more = with_one_more(rows, smaller.ends[0].posterior, fitted.posterior.prior)
+        fit.ends = _different([*fit.ends, *more])
+        best = fit.ends[0] if fit.ends else None
+        if best is not None and best.lower_bound > estimator.lower_bound_ + _SAME_BOUND:
+            fit.estimator = Optimum(estimator, rows, best, rows).as_estimator()
+
+
+def _scored(fit, common):
+    """The fits with what the criteria need: leave-one-out scores, and evidences."""
+    estimator, fit.strict_optimum = fit.estimator, True
+    with fit.warnings_kept():
         try:
             if "leave_one_out" in common.criteria:
                 rows, weights = _counted(common.X, common.sample_weight)
@@ -338,40 +402,17 @@ def _fit(estimator, common):
         except (ValueError, MemoryError) as error:
             fit.strict_optimum = isinstance(error, MemoryError)
             fit.notes.append(str(error))
-        different = _different(ends)
         if "probability" in common.criteria:
-            _add_evidences(fit, different, common)
-        else:
-            fit.optima = [end.posterior for end in different]
-    messages = [str(warning.message) for warning in caught]
-    fit.notes += messages
-    fit.warned = messages if fit.converged else []
+            _add_evidences(fit, common)
     return fit
 
 
-def _different(ends):
-    """The ends that are different optima, the best one first, without those that are far below it."""
-    found = []
-    for end in ends:
-        counts = np.sort(end.posterior.counts)
-        near = _SAME_COUNTS * np.sqrt(counts.sum())
-        is_known = any(
-            abs(end.lower_bound - other.lower_bound) < _SAME_BOUND
-            and np.abs(counts - np.sort(other.posterior.counts)).max() < near
-            for other in found
-        )
-        if end.converged and not is_known and end.lower_bound > ends[0].lower_bound - _FAR_BELOW:
-            found.append(end)
-    return found
-
-
-def _add_evidences(fit, ends, common):
-    """Add the optima all of whose components hold rows, and their evidences, to the fits of a number."""
+def _add_evidences(fit, common):
+    """Add the evidences of the optima all of whose components hold rows."""
     estimator = fit.estimator
     rows = estimator._training_rows(common.X, common.sample_weight, estimator._uncertainty.fitted)
-    fit.rows = rows
-    ends = [end for end in ends if occupied(end.posterior.counts).all()]
-    is_whole = not rows.total(distance_from_whole)
+    fit.rows, is_whole = rows, not rows.total(distance_from_whole)
+    ends = [end for end in fit.ends if occupied(end.posterior.counts).all()]
     posteriors = [end.posterior for end in ends]
     for number, end in enumerate(ends):
         twin = Optimum(estimator, rows, end, rows).as_estimator()
@@ -382,7 +423,7 @@ def _add_evidences(fit, ends, common):
             found = optimum_evidence(
                 sampler, sampler.checked_rows(rows), others, common.n_draws, random_state, is_whole
             )
-        except IndefiniteInformationError:  # A saddle, or an unfinished start.
+        except IndefiniteInformationError:  # A saddle.
             continue
         except MemoryError as error:
             raise MemoryError(
@@ -398,15 +439,17 @@ def _missed(fits, numbers):
     missed = {}
     for k in numbers.tolist():
         smaller, own = fits.get(k - 1), fits[k]
-        if smaller is None or np.isnan(smaller.bound) or np.isnan(own.bound):
+        if smaller is None or smaller.error is not None or own.error is not None:
             continue
         posterior, prior = smaller.estimator._fitted.posterior, own.estimator._fitted.posterior.prior
         if prior.flat:
             continue
-        reached = smaller.bound + prior.weights.log_evidence(np.append(posterior.counts, 0.0))
+        reached = smaller.estimator.lower_bound_ + prior.weights.log_evidence(
+            np.append(posterior.counts, 0.0)
+        )
         reached -= posterior.prior.weights.log_evidence(posterior.counts)
-        if own.bound < reached - _SAME_BOUND:
-            missed[k] = float(reached - own.bound)
+        if own.estimator.lower_bound_ < reached - _SAME_BOUND:
+            missed[k] = float(reached - own.estimator.lower_bound_)
     return missed
 
 

@@ -96,7 +96,7 @@ class NumberEvidence:
             chosen = generator.choice(len(optima), N_RUNS, p=probable / probable.sum())
             fitted, starts = fit.estimator._uncertainty.fitted, [optima[i] for i in chosen]
             counts, parameters, n_occupied = run(fitted.posterior, fitted.origin, fit.rows, starts, seed + k)
-            self._visits[k] = Visits.of(counts, k)
+            self._visits[k] = Visits.of(counts)
             self._chains[k] = parameters, n_occupied
             yield
 

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 CRITERIA = {"probability": "P(K | X)", "lower_bound": "lower bound", "leave_one_out": "leave-one-out"}
 _ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
 _LEAST_TOLD = 0.02  # Probabilities below this are not in the sentence.
+_PROBABLE = 0.1  # Probability of the largest number from which on larger ones are worth asking for.
 _LARGEST_FACTOR = 20.0  # Of a number of the prior that the sentence speaks of.
+_TINY = 0.05  # Relative change of such a number that is called none.
 _WIDTH = 88  # Columns of the display.
 # How cells of the HTML table are set.
 _NUMBER = 'style="text-align: right; padding: 0.1em 0.7em"'
@@ -119,10 +121,7 @@ class NumberOfClusters:
     @property
     def verdict(self) -> str:
         """What was found, in sentences."""
-        parts = [self._answer(), self._doubt(), self._flip(), self._otherwise()]
-        largest = self.n_components[-1]
-        if self.best == largest:
-            parts.append(f"{largest} is the largest number asked for: ask for more.")
+        parts = [self._answer(), self._doubt(), self._flip(), self._otherwise(), self._range()]
         # P(K | X) counts the better fit among those of fewer clusters.
         told = [k for k in self.missed if k == self.best or "probability" not in self.scores]
         if told:
@@ -167,8 +166,18 @@ class NumberOfClusters:
             return (
                 f"No factor below {_LARGEST_FACTOR:g} of a number of the prior changes that, to first order."
             )
-        factor = f"{np.exp(change):.2g} times what it is"
+        factor = f"{np.exp(change):.2g} times what it is" if size > _TINY else "next to no different"
         return f"To first order, {other} would be as probable if {name} were {factor}."
+
+    def _range(self):
+        """Whether larger numbers may be better than all that were asked for."""
+        largest, other = int(self.n_components[-1]), self.another_prior
+        is_best = self.best == largest
+        is_probable = any(
+            found is not None and found.probabilities.get(largest, 0.0) >= _PROBABLE
+            for found in (self, other)
+        )
+        return f"{largest} was the largest number asked for: ask for more." if is_best or is_probable else ""
 
     def _otherwise(self):
         other = self.another_prior

@@ -314,7 +314,7 @@ def test_the_sentence_says_which_number_of_the_prior_decides():
 
 def test_the_largest_number_asked_for_is_no_answer():
     rows = np.concatenate([X, X + 40.0])
-    assert "2 is the largest number asked for: ask for more" in compared(rows, n_components=[1, 2]).verdict
+    assert "2 was the largest number asked for: ask for more." in compared(rows, n_components=[1, 2]).verdict
 
 
 def test_warnings_of_converged_fits_are_gathered_into_one():

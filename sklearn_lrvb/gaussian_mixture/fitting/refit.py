@@ -1,9 +1,16 @@
-"""The optimum for other weights of the same rows, from the optimum that is there, under the same prior.
+"""Optima from the optimum that is there: of the rows with other weights, and of one component more.
 
 Questions about rows that are left out, or drawn again, start here: few steps lead from one to the other.
 """
 
+import contextlib
+
+import numpy as np
+
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
+from sklearn_lrvb.gaussian_mixture.fitting.search import Search
+from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 
 # Largest number of steps, and lower bound in nats that may be left to gain: a refit is compared with others.
 _MOST_STEPS, _TOLERANCE = 1000, 1e-6
@@ -24,3 +31,26 @@ def refitted(rows, posterior):
     """
     ascent = Ascent(rows, _TOLERANCE, _MOST_STEPS)
     return ascent.newton(ascent.start_at(posterior))
+
+
+def with_one_more(rows, posterior, prior):
+    """Yield the optima that an optimum leads to with one component more: empty, or half of another one.
+
+    Parameters
+    ----------
+    rows : Rows, the training rows
+    posterior : VariationalPosterior, the optimum, measured from the origin of the rows
+    prior : MixturePrior of one component more
+
+    Yields
+    ------
+    Fit
+    """
+    ascent = Ascent(rows, _TOLERANCE, _MOST_STEPS)
+    padded = ascent.start_at(posterior.padded(prior))
+    yield ascent.newton(padded)
+    search = Search(rows, padded)
+    empty = np.flatnonzero(~occupied(padded.next_posterior.counts))[:1]
+    for split in search.candidates():
+        with contextlib.suppress(DegenerateComponentError):
+            yield ascent.newton(ascent.start_at(search.after([split], empty).posterior))

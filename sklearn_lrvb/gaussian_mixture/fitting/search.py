@@ -78,13 +78,7 @@ class Search:
         best split alone. Where there are none, the best combination of a split with a merge of two other
         components is yielded.
         """
-        posterior = self._posterior
-        if self.is_of_a_sample:  # Evenly spaced rows of the same total weight.
-            weights = np.full(SAMPLE_ROWS, self._rows.total_weight / SAMPLE_ROWS)
-            rows = replace(self._rows.thinned(SAMPLE_ROWS), sample_weight=weights)
-        else:
-            rows = self._rows.in_memory()
-        candidates = splits(RowsOfComponents(rows, self._fit.posterior), posterior, self._occupied)
+        posterior, candidates = self._posterior, self.candidates()
         empty = np.flatnonzero(~occupied(posterior.counts))
         if not len(empty):
             gains = np.array([self.gains_of_swaps(split) for split in candidates])
@@ -101,6 +95,15 @@ class Search:
             yield self.after(gaining[: len(empty)], empty)
         if gaining:
             yield self.after(gaining[:1], empty)
+
+    def candidates(self):
+        """A split of every component that can be split, whether it gains or not: list of Split."""
+        if self.is_of_a_sample:  # Evenly spaced rows of the same total weight.
+            weights = np.full(SAMPLE_ROWS, self._rows.total_weight / SAMPLE_ROWS)
+            rows = replace(self._rows.thinned(SAMPLE_ROWS), sample_weight=weights)
+        else:
+            rows = self._rows.in_memory()
+        return splits(RowsOfComponents(rows, self._fit.posterior), self._posterior, self._occupied)
 
     def trial_merges(self):
         """Yield merges that lower the bound only a little, the best first."""

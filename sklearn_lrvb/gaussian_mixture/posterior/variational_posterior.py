@@ -321,6 +321,21 @@ class VariationalPosterior:
         first = of_rows.first + self.prior.mean_precision * self.whitened_prior_mean
         return Moments(of_rows.counts, first, of_rows.second + self.second_moments_of_prior)
 
+    def padded(self, prior):
+        """The same components, and empty ones after them: as many as a prior has in all.
+
+        Parameters
+        ----------
+        prior : MixturePrior of as many components or more
+        """
+        n_empty = prior.structure.n_components - self.n_components
+        factors = self.covariance_cholesky
+        if prior.structure.has_own_precisions:
+            of_prior = prior.covariance_cholesky / np.sqrt(prior.degrees_of_freedom)
+            factors = np.concatenate([factors, np.repeat(of_prior, n_empty, axis=0)])
+        means = np.concatenate([self.centred_means, np.tile(prior.mean, (n_empty, 1))])
+        return VariationalPosterior(prior, np.append(self.counts, np.zeros(n_empty)), means, factors)
+
     def m_step(self, moments):
         """The posterior whose complete moments (prior included) in the frames of this one are given.
 

@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.chains import conditional_draws
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters, ParameterDraws, draws_at
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import closest_orders, evidence_of_all_copies
@@ -148,11 +147,11 @@ def run(posterior, origin, rows, starts, seed, tracked=untracked):
 
     Returns
     -------
-    counts : int array (sweeps, chains), of components that hold rows
+    counts : (sweeps, chains, K), how many rows the components hold
     parameters : DrawnParameters, of some twenty sweeps
-    n_occupied : int array (n,), the counts of these draws
+    n_occupied : int array (n,), components that hold rows in these draws
     """
-    starts = [draws_at(posterior, padded(start, posterior.prior)) for start in starts]
+    starts = [draws_at(posterior, start.padded(posterior.prior)) for start in starts]
     draws, generator = ParameterDraws.concatenated(starts), np.random.default_rng(seed)
     n_sweeps, counts, kept = n_sweeps_of(rows.n_samples), [], []
     first, stride = n_sweeps // 3, n_sweeps // _KEPT_OF_ALL
@@ -160,12 +159,12 @@ def run(posterior, origin, rows, starts, seed, tracked=untracked):
         parameters = DrawnParameters(posterior, origin, draws)
         sums = moments_of_random_assignments(rows, parameters, int(generator.integers(2**63)))
         draws = conditional_draws(posterior, complete_moments(posterior, sums), generator)
-        counts.append((sums[:, :, 0] > 0).sum(axis=1))
+        counts.append(sums[:, :, 0])
         if number >= first and not (number - first) % stride:
             kept.append(draws)
     counts = np.array(counts[first:])
     parameters = DrawnParameters(posterior, origin, ParameterDraws.concatenated(kept))
-    return counts, parameters, counts[::stride].ravel()
+    return counts, parameters, (counts[::stride] > 0).sum(axis=2).ravel()
 
 
 def n_sweeps_of(n_rows):
@@ -178,21 +177,6 @@ def products_of_runs(structure, n_rows):
     return 4.0 * N_RUNS * n_sweeps_of(n_rows) * structure.n_component_features * n_rows
 
 
-def padded(posterior, prior):
-    """A posterior with empty components at its end, for as many as the prior has."""
-    n_empty = prior.structure.n_components - posterior.n_components
-    means, factors = posterior.centred_means, posterior.covariance_cholesky
-    if n_empty and prior.structure.has_own_precisions:
-        empty = np.repeat(prior.covariance_cholesky / np.sqrt(prior.degrees_of_freedom), n_empty, axis=0)
-        factors = np.concatenate([factors, empty])
-    return VariationalPosterior(
-        prior,
-        np.append(posterior.counts, np.zeros(n_empty)),
-        np.concatenate([means, np.tile(prior.mean, (n_empty, 1))]),
-        factors,
-    )
-
-
 @dataclass(frozen=True)
 class Visits:
     """Numbers of occupied components along chains of K components.
@@ -200,20 +184,29 @@ class Visits:
     Attributes
     ----------
     shares : (K,), how often 1, 2, ..., K of them held rows
-    n_effective : float, independent numbers that those of the chains are worth
+    n_effective : float
+        Independent numbers that those of the chains are worth. Where chains stay in different modes, it is
+        small, although they may change their numbers often.
     """
 
     shares: np.ndarray
     n_effective: float
 
     @classmethod
-    def of(cls, counts, n_components):
-        """From the numbers along chains, int array (sweeps, chains)."""
-        shares = np.bincount(counts.ravel(), minlength=n_components + 1)[1:] / counts.size
-        between = counts.mean(axis=0).var()
-        n_chains = counts.shape[1]
-        n_effective = min(n_chains * counts.var() / between, counts.size) if between > 0 else 1.0
-        return cls(shares, float(n_effective))
+    def of(cls, counts):
+        """From how many rows the components hold along chains, (sweeps, chains, K)."""
+        numbers = (counts > 0).sum(axis=2)
+        shares = np.bincount(numbers.ravel(), minlength=counts.shape[2] + 1)[1:] / numbers.size
+        if not numbers.var():
+            return cls(shares, 1.0)
+        sizes = np.square(counts).sum(axis=2)  # They do not depend on the order of the components.
+        return cls(shares, min(_n_effective(numbers), _n_effective(sizes)))
+
+
+def _n_effective(values):
+    """Independent values that those along chains (sweeps, chains) are worth."""
+    between = values.mean(axis=0).var()
+    return float(min(values.shape[1] * values.var() / between, values.size)) if between > 0 else values.size
 
 
 def joined(anchors, errors, visits, concentration, n_rows):

@@ -79,10 +79,10 @@ def test_chains_visit_as_often_as_partitions_are_probable():
     by_occupied, numbers = log_evidence_by_occupied(rows, prior, 3), np.arange(1, 4)
     parts = by_occupied - log_ways(numbers, numbers, prior.concentration, 9)
     exact = parts + log_ways(3, numbers, prior.concentration, 9)
-    visits = Visits.of(counts, 3)
+    visits = Visits.of(counts)
     np.testing.assert_allclose(visits.shares, np.exp(exact - logsumexp(exact)), atol=0.05)
     assert len(parameters.draws) == len(n_occupied)
-    assert 32 < visits.n_effective <= counts.size
+    assert 32 < visits.n_effective <= counts[..., 0].size
 
 
 def test_exact_visits_give_the_parts_back():
@@ -106,6 +106,11 @@ def test_without_visits_the_anchors_stand():
 
 
 def test_chains_that_never_change_tell_little():
-    stuck = Visits.of(np.full((80, 32), 2), 3)
+    counts = np.tile([5.0, 4.0, 0.0], (80, 32, 1))
+    stuck = Visits.of(counts)
     assert stuck.n_effective == 1.0
     assert stuck.shares.tolist() == [0.0, 1.0, 0.0]
+    # Nor do chains that change, but stay in different modes: half of them have a cluster of eight.
+    counts[:, ::2] = [8.0, 1.0, 0.0]
+    counts[np.random.default_rng(0).random((80, 32)) < 0.5, 1:] = [[0.5, 0.5]]
+    assert Visits.of(counts).n_effective < 40
