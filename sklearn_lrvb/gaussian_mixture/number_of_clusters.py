@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from sklearn_lrvb.gaussian_mixture.partitions import PartitionPosterior
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters
 
 CRITERIA = {"probability": "P(K | X)", "lower_bound": "lower bound", "leave_one_out": "leave-one-out"}
 _ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
@@ -187,6 +190,65 @@ class NumberOfClusters:
         return (
             "With a tenth of covariance_prior and mean_precision_prior: "
             f"{best} with probability {_probability(other.probabilities[best])}."
+        )
+
+    def partition_posterior(
+        self,
+        X: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        n_draws: int = 400,
+        max_rows: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> PartitionPosterior:
+        """Which rows belong together, averaged over all numbers of clusters by their probabilities.
+
+        Parameters
+        ----------
+        X, sample_weight
+            The same rows and weights as were compared.
+
+        n_draws, max_rows, random_state
+            As in :meth:`LRVBGaussianMixture.partition_posterior`.
+
+        Returns
+        -------
+        partition : PartitionPosterior
+
+        Raises
+        ------
+        ValueError
+            X is not what was compared, P(K | X) was not asked for, or another argument is bad.
+        """
+        if not self._draws:
+            raise ValueError(
+                "There are no probabilities to average by: (a) compare by criteria=['probability']; (b) ask one "
+                "of estimators_ for its partition_posterior."
+            )
+        estimator = self.estimators_[self.best]
+        return estimator._partition_posterior(X, sample_weight, n_draws, max_rows, random_state, self._drawn)
+
+    def _drawn(self, rows, n_draws, random_state):
+        """Draws of all numbers of components in proportion to P(K | X): sources, and two notes."""
+        known = {k: draws for k, draws in self._draws.items() if draws[0] is not None}
+        weights = np.concatenate([self.probabilities[k] * own for k, (_, own) in known.items()])
+        places = (np.arange(n_draws) + random_state.random_sample()) / n_draws * weights.sum()
+        chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
+        sources, first = [], 0
+        for parameters, own in known.values():
+            index = chosen[(chosen >= first) & (chosen < first + len(own))] - first
+            if len(index):
+                sources.append(
+                    DrawnParameters(parameters.posterior, parameters.origin, parameters.draws[index])
+                )
+            first += len(own)
+        numbers = ", ".join(f"{k}: {share:.2f}" for k, share in self.probabilities.items() if share >= 0.005)
+        of_number = (
+            f"The most probable number of components is {self.best} ({self.probabilities[self.best]:.2f})."
+        )
+        return (
+            sources,
+            f"Of all numbers of components, by P(K | X) ({numbers}).",
+            f"{of_number} {self._flip()}",
         )
 
     # The table.

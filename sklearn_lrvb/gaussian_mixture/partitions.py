@@ -185,7 +185,8 @@ class PartitionPosterior(SentenceAndNumbers):
             said.append(f"Most draws have more clusters, but {agree}.")
         if len(self.n_clusters_frequencies) > 1:
             share = 100.0 * max(1.0 - self.number_known_vi / self.expected_vi, 0.0)
-            said.append(f"If their number were known, draws would be {share:.0f} % closer on average.")
+            closer = f"be {share:.0f} % closer on average" if share >= 0.5 else "not be closer"
+            said.append(f"If their number were known, draws would {closer}.")
         return " ".join([*said, self.number_note]).rstrip()
 
     @property

@@ -407,19 +407,35 @@ class SamplingMethods(FittedAttributes):
         >>> X[found.certainty.argmin()], found.certainty.min().round(1).item()
         (array([74]), 0.8)
         """
+        method = checked_method(method)
+
+        def drawn(rows, n_draws, generator):
+            answer = self._answer_of_posterior(method, rows, random_state)
+            note = note_of_number(self._uncertainty.fitted)
+            return [answer.parameters(n_draws, generator)], answer.note, note
+
+        return self._partition_posterior(X, sample_weight, n_draws, max_rows, random_state, drawn)
+
+    def _partition_posterior(self, X, sample_weight, n_draws, max_rows, random_state, drawn):
+        """The posterior of the partition: PartitionPosterior.
+
+        Parameters
+        ----------
+        drawn : callable (Rows, int, RandomState) -> list of DrawnParameters, and two notes on them
+            Makes the draws. It is called once everything else is known to be right.
+        """
         n_draws, max_rows = checked_number(n_draws), checked_number(max_rows, "max_rows", "row")
         if n_draws < 2:
             raise ValueError("n_draws=1 says nothing about how partitions vary: pass 2 or more, such as 400.")
-        method, uncertainty = checked_method(method), self._uncertainty
+        uncertainty = self._uncertainty
         if X is None:
             raise ValueError("partition_posterior needs the training rows: pass X.")
         given = given_rows(self, X, sample_weight, uncertainty.fitted.origin)
         rows = given.counted()
+        uncertainty.source.check_training_rows(rows)
         check_sizes(uncertainty.fitted.structure, n_draws, max_rows, rows.total_weight)
-        answer = self._answer_of_posterior(method, rows, random_state)
         generator = check_random_state(random_state)
-        sources = [answer.parameters(n_draws, generator)]
-        notes = answer.note, note_of_number(uncertainty.fitted)
+        sources, *notes = drawn(rows, n_draws, generator)
         with uncertainty.source.threads():
             return self._tracked(
                 "partition_posterior",

@@ -390,3 +390,30 @@ def test_evidences_of_the_numbers_add_up_from_those_of_occupied_ones():
     parts = by_occupied - log_ways(numbers, numbers, prior.concentration, 7)
     added = logsumexp(parts + log_ways(numbers[:, None], numbers, prior.concentration, 7), axis=1)
     np.testing.assert_allclose(added, log_evidence_by_number(rows, prior, 4), rtol=1e-10)
+
+
+# Which rows are together, averaged over the numbers of clusters.
+
+
+def test_partitions_are_averaged_by_the_probabilities(found):
+    partition = found.partition_posterior(X, n_draws=300, random_state=0)
+    numbers = partition.n_clusters_frequencies
+    for t, share in enumerate(found.occupied, 1):
+        assert numbers.get(t, 0.0) == pytest.approx(share, abs=0.08)
+    assert f"The most probable number of components is {found.best}" in partition.verdict
+    # Rows of clusters far apart are never together, whatever the number of clusters.
+    far = np.concatenate([X, X + 60.0])
+    result = compared(far)
+    together = result.partition_posterior([far[:70], far[70:]], random_state=0).coclustering([0, 1, 60, 61])
+    assert np.all(together[:2, 2:] < 0.01)
+    again = pickle.loads(pickle.dumps(result)).partition_posterior(far, random_state=0)
+    np.testing.assert_array_equal(again.coclustering([0, 1, 60, 61]), together)
+
+
+def test_partitions_are_of_the_rows_that_were_compared(found, by_scores):
+    with pytest.raises(ValueError, match="not the"):
+        found.partition_posterior(X + 1.0)
+    with pytest.raises(ValueError, match="There are no probabilities to average by"):
+        by_scores[2].partition_posterior(X)
+    with pytest.raises(ValueError, match="pass X"):
+        found.partition_posterior(None)
