@@ -160,7 +160,7 @@ def section(found):
         def shown(item):
             rows = item[1]
             share = np.mean([row[f"{way}_found"] for row in rows])
-            return f"{share:.0%}, {max(row[f'{way}_worst'] for row in rows):.2g}"
+            return f"{share:.0%}, {max(row[f'{way}_worst'] for row in rows):.2f}"
 
         return shown
 
