@@ -76,7 +76,7 @@ STANDARDIZED_KMEANS = StartKind("kmeans", is_standardized=True)
 # the cost.
 _IN_TURN = (
     StartKind("k-means++", is_standardized=True),
-    StartKind("random_from_data"),
+    StartKind("random_from_data", is_standardized=True),
     StartKind("random_from_data", is_standardized=True, seeds_alone=False),
 )
 

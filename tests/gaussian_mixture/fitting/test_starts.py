@@ -69,10 +69,12 @@ KINDS = kinds_of_starts("kmeans", 3, 5)
 
 
 @pytest.mark.parametrize("kind", KINDS[1:], ids=str)
-def test_further_starts_do_not_depend_on_units(kind):
-    expected = start(kind)
-    np.testing.assert_array_equal(start(kind, X=X * [1e6, 1e-3, 1.0] + [1e8, 2.0, 0.0]), expected)
-    np.testing.assert_array_equal(start(kind, X=np.column_stack([X, np.full(300, 0.1)])), expected)
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_further_starts_do_not_depend_on_units(kind, is_flat):
+    expected = start(kind, is_flat)
+    in_units, widened = X * [1e6, 1e-3, 1.0] + [1e8, 2.0, 0.0], np.column_stack([X, np.full(300, 0.1)])
+    np.testing.assert_array_equal(start(kind, is_flat, X=in_units), expected)
+    np.testing.assert_array_equal(start(kind, is_flat, X=widened), expected)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
