@@ -118,6 +118,8 @@ WIDE = {
     "PosteriorCheck": 21,
     "deciding_rows": 8,
     "DecidingRows": 19,
+    "NumberOfClusters": 19,
+    "number_of_clusters": 10,
     "PartitionPosterior": 17,
     "get_posterior_covariance": 9,
     "posterior_summary": 11,

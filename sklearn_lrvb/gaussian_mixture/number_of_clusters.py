@@ -221,8 +221,8 @@ class NumberOfClusters:
         """
         if not self._draws:
             raise ValueError(
-                "There are no probabilities to average by: (a) compare by criteria=['probability']; (b) ask one "
-                "of estimators_ for its partition_posterior."
+                "There are no probabilities to average by: (a) compare by criteria=['probability']; (b) ask "
+                "one of estimators_ for its partition_posterior."
             )
         estimator = self.estimators_[self.best]
         return estimator._partition_posterior(X, sample_weight, n_draws, max_rows, random_state, self._drawn)

@@ -411,7 +411,7 @@ def test_partitions_are_averaged_by_the_probabilities(found):
 
 
 def test_partitions_are_of_the_rows_that_were_compared(found, by_scores):
-    with pytest.raises(ValueError, match="not the"):
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
         found.partition_posterior(X + 1.0)
     with pytest.raises(ValueError, match="There are no probabilities to average by"):
         by_scores[2].partition_posterior(X)
