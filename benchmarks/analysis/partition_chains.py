@@ -77,9 +77,8 @@ class PartitionChains:
         self._log_norm += 0.5 * n_features * np.log(precision / (precision + 1))
 
     def _start(self, rows):
-        """Labels by the nearest of two or more random rows, so that chains begin far from each other."""
-        n_sets = self._rng.integers(2, self._n_components, endpoint=True)
-        centers = rows[self._rng.choice(len(rows), n_sets, replace=False)]
+        """Labels by the nearest of K random rows: large sets merge much sooner than they split."""
+        centers = rows[self._rng.choice(len(rows), self._n_components, replace=False)]
         gaps = (rows[:, None] - centers) / rows.std(axis=0)
         return np.square(gaps).sum(axis=2).argmin(axis=1)
 

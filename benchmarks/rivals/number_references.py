@@ -71,11 +71,9 @@ REAL = {
     "galaxies, C0/10": RealTable("galaxies", 4000, covariance=0.1),
     "galaxies, b0/10": RealTable("galaxies", 4000, mean_precision=0.1),
     "faithful": RealTable("faithful", 2000),
-    "faithful, C0/10": RealTable("faithful", 2000, covariance=0.1),
     "iris": RealTable("iris", 2500),
     "iris, C0/10": RealTable("iris", 2500, covariance=0.1),
     "penguins": RealTable("penguins", 1000),
-    "penguins, C0/10": RealTable("penguins", 1000, covariance=0.1),
 }
 NAMES = [*_DRAWN, *REAL]
 _N_CHAINS, _N_CHAINS_DRAWN = 256, 32  # of a real table, and of each of those drawn from the prior
