@@ -4,7 +4,6 @@ import copy
 import functools
 from dataclasses import replace
 from numbers import Integral, Real
-from operator import attrgetter
 from typing import Self
 
 import numpy as np
@@ -481,7 +480,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         X, sample_weight, y : as in `fit`
         initial_posterior : callable (rows, prior) -> VariationalPosterior, or None
         reset : bool, whether the number and names of the features are taken from X
-        ends : list or None, to which the ends of all starts are added, Fit, the best one first
+        ends : list or None, to which the ends of all starts are added, Fit
         """
         warn_of_weights_as_y(y, sample_weight)
         moves = resolve_moves(self) if initial_posterior is None else None
@@ -513,8 +512,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                 best, noise = self._best_fit(race, starts, once_more, rows)
                 attributes = attributes_of(best)
                 if ends is not None:
-                    climbed = sorted(race.ends.values(), key=attrgetter("lower_bound"), reverse=True)
-                    ends.extend(map(ascent.ended, climbed))
+                    ends.extend(map(ascent.ended, race.ends.values()))
                 if not rows.is_in_memory:  # They may be in files that are closed, or hold a cluster's memory.
                     attributes["_last_uncertainty"].source.release_rows(best.e_step_result)
                 kept = {name: value for name, value in vars(self).items() if name not in _FEATURES}

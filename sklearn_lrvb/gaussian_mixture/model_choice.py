@@ -360,7 +360,9 @@ def _fit(estimator, common):
 def _different(ends):
     """The ends that are different optima, the best one first, without those that are far below it."""
     found = []
-    for end in sorted(ends, key=attrgetter("lower_bound"), reverse=True):
+    for (
+        end
+    ) in ends:  # Of those that end in the same optimum the first is kept, not that which round-off favours.
         counts = np.sort(end.posterior.counts)
         near = _SAME_COUNTS * np.sqrt(counts.sum())
         is_known = any(
@@ -368,10 +370,10 @@ def _different(ends):
             and np.abs(counts - np.sort(other.posterior.counts)).max() < near
             for other in found
         )
-        is_near = not found or end.lower_bound > found[0].lower_bound - _FAR_BELOW
-        if end.converged and not is_known and is_near:
+        if end.converged and not is_known:
             found.append(end)
-    return found
+    found.sort(key=attrgetter("lower_bound"), reverse=True)
+    return [end for end in found if end.lower_bound > found[0].lower_bound - _FAR_BELOW]
 
 
 def _add_splits(fit, smaller, common):
