@@ -21,12 +21,12 @@ LIBRARY = Path(sklearn_lrvb.__file__).parent
 
 # Files, functions, changes of file, depth.
 LIMITS = {
-    "fit": (35, 277, 850, 18),
+    "fit": (35, 281, 850, 18),
     "posterior_covariance_": (13, 65, 36, 14),
     "influence": (20, 93, 66, 12),
     "predict": (10, 35, 19, 10),
 }
-MOST_FILES, MOST_LINES = 133, 17_650
+MOST_FILES, MOST_LINES = 141, 18_950
 # Steps of the fit that is traced: the changes of file grow with them.
 STEPS = 8
 

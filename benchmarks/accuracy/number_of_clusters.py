@@ -14,7 +14,6 @@ from scipy.special import softmax
 
 from benchmarks.harness.tables import table
 from benchmarks.problems.prior_tables import MOST_COMPONENTS, PRIOR, prior_table
-from benchmarks.rivals.number_references import stored
 
 TITLE = "The number of clusters, and its probability"
 METHODS = {
@@ -31,6 +30,8 @@ _BINS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0 + 1e-9)
 
 def measure(settings):
     """A row for every table and method."""
+    from benchmarks.rivals.number_references import stored
+
     references = stored()
     for seed in range(_QUICK_TABLES if settings.quick else _TABLES):
         X, n_clusters = prior_table(seed)
