@@ -129,7 +129,7 @@ def prior_slopes(parameters):
 
 # Chains of a run, and their sweeps: more of few rows, which take little time, and need them most. The first
 # third is left out, and of the others some twenty sweeps are kept.
-N_RUNS, _LEAST_SWEEPS, _MOST_SWEEPS, _ROWS_IN_ALL = 32, 120, 240, 60_000
+N_RUNS, _LEAST_SWEEPS, _MOST_SWEEPS, _ROWS_IN_ALL = 32, 120, 240, 120_000
 _KEPT_OF_ALL = 30
 
 
