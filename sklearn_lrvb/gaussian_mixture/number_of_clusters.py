@@ -16,7 +16,7 @@ _ROUGH = 0.1  # Standard error of a probability from which on the sentence calls
 _LEAST_TOLD = 0.02  # Probabilities below this are not in the sentence.
 _PROBABLE = 0.1  # Probability of the largest number from which on larger ones are worth asking for.
 _LARGEST_FACTOR = 20.0  # Of a number of the prior that the sentence speaks of.
-_TINY = 0.05  # Relative change of such a number that is called none.
+_TINY = 0.05  # Relative change of such a number that is not told exactly.
 _WIDTH = 88  # Columns of the display.
 # How cells of the HTML table are set.
 _NUMBER = 'style="text-align: right; padding: 0.1em 0.7em"'
@@ -167,10 +167,10 @@ class NumberOfClusters:
         size, change, name, other = min(found)
         if not size < np.log(_LARGEST_FACTOR):
             return (
-                f"No factor below {_LARGEST_FACTOR:g} of a number of the prior changes that, to first order."
+                f"A number of the prior would have to change by a factor above {_LARGEST_FACTOR:g} to change that."
             )
-        factor = f"{np.exp(change):.2g} times what it is" if size > _TINY else "next to no different"
-        return f"To first order, {other} would be as probable if {name} were {factor}."
+        changed = f"{np.exp(change):.2g} times what it is" if size > _TINY else "changed by less than 5 %"
+        return f"{other} would be about as probable if {name} were {changed}."
 
     def _range(self):
         """Whether larger numbers may be better than all that were asked for."""
@@ -188,7 +188,7 @@ class NumberOfClusters:
             return ""
         best = other.best
         return (
-            "With a tenth of covariance_prior and mean_precision_prior: "
+            "Under another prior (a tenth of covariance_prior and of mean_precision_prior): "
             f"{best} with probability {_probability(other.probabilities[best])}."
         )
 

@@ -96,8 +96,8 @@ class PartitionPosterior(SentenceAndNumbers):
     >>> mixture = LRVBGaussianMixture(n_components=3, covariance_type="tied", random_state=0).fit(X)
     >>> mixture.partition_posterior(X, method="lrvb", random_state=0)
     PartitionPosterior: 3 clusters. The certainty of 17 of 150 rows is below 0.8. Least
-      stable is cluster 2 (stability 0.83). That there are at most 3 was given by
-      n_components, not found in the rows: number_of_clusters says how sure the number is.
+      stable is cluster 2 (stability 0.83). More than 3 were not possible
+      (n_components=3): number_of_clusters says how probable each number is.
       rows of each            65, 50, 35
       stability of each       0.91, 1.00, 0.83
       clusters in the draws   3 in 100 %
@@ -181,12 +181,12 @@ class PartitionPosterior(SentenceAndNumbers):
             least = int(self.stability.argmin())
             said.append(f"Least stable is cluster {least} (stability {self.stability[least]:.2f}).")
         if np.median(self.n_clusters_draws) > self.n_clusters:
-            agree = "do not agree on any" if self.n_clusters == 1 else "agree on these alone"
-            said.append(f"Most draws have more clusters, but {agree}.")
+            others = "any" if self.n_clusters == 1 else "the others"
+            said.append(f"Most draws have more clusters, but do not agree on {others}.")
         if len(self.n_clusters_frequencies) > 1:
             share = 100.0 * max(1.0 - self.number_known_vi / self.expected_vi, 0.0)
-            closer = f"be {share:.0f} % closer on average" if share >= 0.5 else "not be closer"
-            said.append(f"If their number were known, draws would {closer}.")
+            smaller = f"{share:.0f} % smaller" if share >= 0.5 else "no smaller"
+            said.append(f"If their number were known, the mean distance to the draws would be {smaller}.")
         return " ".join([*said, self.number_note]).rstrip()
 
     @property
@@ -265,13 +265,13 @@ def note_of_number(fitted):
         return "One component makes one cluster: n_components=1 decides that, not the rows."
     if n_held == n_components:
         return (
-            f"That there are at most {n_components} was given by n_components, not found in the rows: "
-            "number_of_clusters says how sure the number is."
+            f"More than {n_components} were not possible (n_components={n_components}): number_of_clusters "
+            "says how probable each number is."
         )
     return (
         f"Components without rows in the fit: {n_components - n_held} of {n_components}. How often they get "
         "some in the draws depends on the prior of the weights (weight_concentration_prior) more than on "
-        "the rows: number_of_clusters says how sure the number is."
+        "the rows: number_of_clusters says how probable each number is."
     )
 
 

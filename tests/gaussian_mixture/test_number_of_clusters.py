@@ -305,7 +305,7 @@ def test_the_sentence_says_which_number_of_the_prior_decides():
     gaps = result.log_evidence.max() - result.log_evidence
     best = result.log_evidence.argmax()
     name, factor, other = re.search(
-        r"To first order, (\d+) would be as probable if (\w+) were ([\d.]+) times", result.verdict
+        r"(\d+) would be about as probable if (\w+) were ([\d.]+) times", result.verdict
     ).group(2, 3, 1)
     other = int(other) - 1
     slopes = result.prior_slopes[name]
