@@ -3,12 +3,11 @@
 How many clusters are there, and is that certain?
 =================================================
 
-Some tables have an obvious number of clusters, and others do not, and a method that
-answers with one number cannot tell which is which. ``number_of_clusters`` answers with a
-probability for every number, and with what it depends on. Here it is asked about four
-tables that everyone uses, beside what R's mclust and scikit-learn's
-``BayesianGaussianMixture`` answer: the eruptions of a geyser, the velocities of
-galaxies, the irises, and three species of penguins.
+Some tables have an obvious number of clusters, and others do not. A method that answers
+with one number does not say which is the case. ``number_of_clusters`` gives a probability
+to every number, and says what the answer depends on. Here are four well-known tables: the
+eruptions of a geyser, the velocities of galaxies, irises, and penguins. At the end are the
+answers of R's mclust and of scikit-learn's ``BayesianGaussianMixture``.
 """
 
 # %%
@@ -78,12 +77,13 @@ def ask(table, X):
 ask("Old Faithful", faithful)
 
 # %%
-# The first sentence is the answer: two clusters with probability 0.76, and three with
-# 0.21. It is an answer under a prior, a guess of how wide clusters are and how far
-# apart, which by default is made from all rows. The second sentence says how little
-# of it would have to change for three to be as probable, and the third what the answer
-# is under a prior that expects smaller clusters, further apart: three. The bars show
-# both. So two is the better answer, and a fine one to work with, but not certain.
+# The first sentence is the answer: two clusters with probability 0.79, and three with
+# 0.19. It depends on the *prior*, which is what the model assumes before it sees the
+# rows: how wide clusters are, for example, and how far apart. By default the prior is
+# made from all rows. The second sentence says which change of it would make three as
+# probable as two. The third has the answer under another prior, one that expects smaller
+# clusters, further apart: three. So two is the better answer, but not a certain one. The
+# bars show both priors.
 fig, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4), width_ratios=(3, 4), layout="constrained"
 )
@@ -94,11 +94,11 @@ ModelChoiceDisplay.from_result(found["Old Faithful"], ax=right)
 plt.show()
 
 # %%
-# Galaxies: nobody knows
-# ----------------------
+# Galaxies: undecided
+# -------------------
 # How fast 82 galaxies move away from us, in 1,000 km/s (R's ``galaxies``, in MASS, with
 # its misprint: 26.69 should be 26.96). Galaxies of like velocity are about as far away.
-# Many papers on the number of clusters have used these rows, and they do not agree.
+# Many papers have asked how many clusters there are in these rows, and they do not agree.
 velocity = """
 9.172 9.35 9.483 9.558 9.775 10.227 10.406 16.084 16.17 18.419 18.552 18.6 18.927
 19.052 19.07 19.33 19.343 19.349 19.44 19.473 19.529 19.541 19.547 19.663 19.846 19.856
@@ -112,9 +112,9 @@ galaxies = np.array(velocity.split(), dtype=float)[:, None]
 ask("galaxies", galaxies)
 
 # %%
-# "Undecided": two, three and four clusters have similar probabilities, and six is in
-# front under the other prior. Lines are densities: of two clusters, and of six under the
-# other prior.
+# Two, three and four clusters have similar probabilities, and six is the most probable
+# under the other prior. The lines on the left are densities: of two clusters, and of six
+# under the other prior.
 fig, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4), width_ratios=(3, 4), layout="constrained"
 )
@@ -132,19 +132,20 @@ ModelChoiceDisplay.from_result(found["galaxies"], ax=right)
 plt.show()
 
 # %%
-# Which number of the prior decides? Each log evidence has a derivative in the logarithm
-# of each number of the prior, in ``prior_slopes``. Its difference between six clusters
-# and two, times the logarithm of a factor, is the change of the log odds, to first order.
+# Which argument of the prior decides? ``prior_slopes`` has the derivative of each log
+# evidence (the log probability of the rows, given K) in the logarithm of each argument.
+# The difference between six clusters and two, times the logarithm of a factor, is
+# roughly the change of their log odds, in nats: 1 nat is a factor of 2.7.
 slopes = found["galaxies"].prior_slopes
 print(f"change of the log odds of {numbers[-1]} clusters against 2 by half of")
 for name, slope in slopes.items():
     print(f"{name:<28}{-np.log(2) * (slope[numbers[-1] - 1] - slope[1]):+6.2f} nats")
 
 # %%
-# Half of the covariance speaks for many clusters, and half of the degrees of freedom (how
-# many rows the prior counts for) for few, by more than a nat each, which is a factor of
-# three or more. Nobody knows these numbers within a factor of two. A report can say: two
-# or more, and as many as five or six if clusters are narrower than the default expects.
+# Half of ``covariance_prior`` or of ``weight_concentration_prior`` makes six clusters more
+# probable, half of ``degrees_of_freedom_prior`` makes two more probable, each by more than
+# a factor of 2.7. Nobody knows these arguments within a factor of two. A report can say:
+# two or more, and as many as five or six if clusters are narrower than the default expects.
 
 # %%
 # Irises: three, or two
@@ -153,11 +154,11 @@ iris = load_iris().data
 ask("iris", iris)
 
 # %%
-# Three clusters are the most probable ones, though these are not the three species: one
-# is *Iris setosa*, and two lie across the other species, which are one long cloud.
-# Here the computation is uncertain too: the errors are about 0.1, because importance
-# sampling, which computes the evidence of three clusters, is not reliable (``k_hat`` above
-# 0.7), and chains, which help it, seldom change from two to three.
+# Three clusters are the most probable, but they are not the three species: one is *Iris
+# setosa*, and the other two lie across the other species, which are one long cloud.
+# Here the computation is uncertain, too: the errors are about 0.1. ``k_hat`` is above 0.7
+# for three clusters: *importance sampling*, which computes their evidence, is not
+# reliable. *Markov chains*, which help it, seldom change from two clusters to three.
 iris_names = load_iris().target_names
 for name, species in zip(iris_names, range(3), strict=True):
     labels = found["iris"].estimators_[3].predict(iris[load_iris().target == species])
@@ -178,21 +179,20 @@ else:
     ask("penguins", load_penguins()[columns].dropna().to_numpy())
 
 # %%
-# Seen elsewhere: three clusters have probability 0.50, four 0.45 and five 0.05, with
-# standard errors of up to 0.08, and under the other prior three have 0.65. The three are
-# the species, but for five penguins; the fourth is one odd penguin. With other values of
-# the mixture's ``random_state`` three have 0.63 to 0.87: if no start finds that fourth
-# cluster, its evidence is missing, and the standard error does not know of it. So ask
-# with two values. With ``n_init=100`` all find it, and three have 0.49 to 0.65.
+# Where they are installed, three clusters have probability 0.63, four 0.34 and five 0.03,
+# with standard errors of up to 0.05, and under the other prior three have 0.67. The three
+# are the species, but for five penguins; the fourth cluster is a single penguin. Five other
+# values of the mixture's ``random_state`` gave 0.61 to 0.71 to three.
 
 # %%
 # What others answer
 # ------------------
-# R's mclust (6.0.0) has BIC, a rough estimate of the evidence without a prior. One column
-# is its best model of all shapes, the next its best with free covariances, as they are
-# here, and the probability that differences of BIC stand for. scikit-learn's
-# ``BayesianGaussianMixture`` leaves some of six components empty; the column says how
-# many hold rows, by default priors, five starts and ``random_state`` from 0 to 4.
+# R's mclust (6.0.0) has BIC, a rough estimate of the evidence without a prior. The first
+# column is its best model of all shapes (such as EEE, one covariance for all clusters). The
+# second is its best with free covariances, as they are here, with the probability that
+# differences of BIC stand for. scikit-learn's ``BayesianGaussianMixture`` leaves some of
+# six components empty. Its column says how many hold rows, with default priors and five
+# starts, for ``random_state`` from 0 to 4.
 others = {
     "Old Faithful": ("3, EEE", "2 (above 0.99)", "2 2 2 2 2"),
     "galaxies": ("4, V", "4 (above 0.99)", "3 3 3 3 3"),
@@ -208,10 +208,9 @@ for table, (best, free, occupied) in others.items():
     print(f"{table:<14}{best:<10}{free:<17}{occupied:<15}{told}")
 
 # %%
-# BIC is certain everywhere, also where its own best models disagree (Old Faithful: three
-# with shared covariances, two with free ones), and where the answer is open. The number of
-# occupied components says nothing of how sure it is; that different starts end
-# with different numbers is a hint at best.
+# BIC is certain everywhere, also where its best models disagree (Old Faithful: three with
+# one covariance, two with free ones), and where the answer is open. The number of occupied
+# components does not say how sure it is.
 
 # %%
 # Which shape?
@@ -227,17 +226,17 @@ for kind in ("full", "tied", "diag", "spherical"):
     print(f"{kind:<14}" + "".join(f"{value:>10.1f}" for value in result.log_evidence))
 
 # %%
-# Clusters that share one covariance ("tied") are 7 nats ahead of free ones, a factor of
-# 1,000. mclust finds the same (EEE). And then three or four clusters are more probable
-# than two: two free ellipses cost more than three of one shape. How many clusters there
-# are depends on what a cluster is.
+# Clusters that share one covariance ("tied") are ahead of free ones by 7 nats, a factor of
+# 1,000, as in mclust (EEE). Then three or four are more probable than two: two free
+# ellipses cost more than three of one shape. How many clusters there are depends on what
+# a cluster is.
 
 # %%
-# **Answer.** Probably two kinds of eruptions (0.76 +- 0.03), if each kind may have a shape
-# of its own; three or four if they share one. The galaxies leave it open, from two to
-# five, and the prior decides. The irises are three clusters or two, and the penguins three or
-# four. A number alone, from whatever criterion, says none of this. Report probabilities,
-# also under another prior, and look at the clusters before you name them.
+# **Answer.** There are probably two kinds of eruptions (0.79 +- 0.04), if each kind may have
+# a shape of its own, and three or four if they share one. Of galaxies there are two to
+# five clusters, or more: the prior decides. The irises are three clusters or two, and the
+# penguins three or four. Report probabilities, also under another prior, and look at the
+# clusters before you name them.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_how_many_clusters.py` finds the number by one fit,
 # and :ref:`sphx_glr_gallery_plot_leave_one_out.py` asks which mixture predicts best.

@@ -18,9 +18,9 @@ def one_standard_error(
     """Index of the smallest number of components whose score is within one standard error of the best.
 
     To be passed as ``refit=one_standard_error`` to scikit-learn's ``GridSearchCV`` or
-    ``RandomizedSearchCV``. Scores of new rows hardly fall when a mixture has more components than clusters,
-    because a fit empties the rest, so that any number above the right one may have the best score. The rule
-    takes the first on the plateau.
+    ``RandomizedSearchCV``. A mixture with more components than clusters empties the rest, so that its score
+    of new rows is about the same, and any number above the right one may have the best score. The rule takes
+    the smallest number whose score is about as good.
 
     Parameters
     ----------
@@ -47,16 +47,15 @@ def one_standard_error(
 
     See Also
     --------
-    sklearn_lrvb.displays.ModelChoiceDisplay : Compares by the lower bound and leave-one-out, without folds.
+    sklearn_lrvb.number_of_clusters : How probable every number is, without folds.
 
     Notes
     -----
     The rule is that of Breiman, Friedman, Olshen and Stone, *Classification and Regression Trees* (1984),
     Section 3.4.3, but its error is that of the difference from the best candidate, fold by fold: what makes a
-    fold hard for both cancels. To it is added, as a square, a fifth of the error of the best score itself.
-    Otherwise differences that do not matter would count where they are the same in all folds, as those by
-    empty components are. Folds share rows to train on, so that the error is rough, and too small where folds
-    are repeated with other splits.
+    fold hard for both cancels. A fifth of the error of the best score itself is added, in squares, so that
+    tiny differences that are the same in all folds, as those by empty components, do not count. Folds share
+    rows to train on, so that the error is rough, and too small where folds are repeated with other splits.
 
     Examples
     --------

@@ -62,8 +62,8 @@ def number_of_clusters(
 ) -> NumberOfClusters:
     """How many clusters there are, and how probable every number is.
 
-    Mixtures of several numbers K of components are fitted from many starts. Their evidences, the probability
-    of X under each, become the posterior probabilities P(K | X): the number of clusters has an error bar too.
+    Mixtures of K = 1, 2, ... components are fitted from many starts. The probability of X under each, its
+    *evidence*, gives the posterior probability of K, P(K | X).
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ def number_of_clusters(
         The rows.
 
     n_components : iterable of int, default=range(1, 7)
-        The numbers K to compare, which are equally probable before.
+        The numbers K to compare. All are taken to be equally probable before X is seen.
 
     criteria : iterable of {'probability', 'lower_bound', 'leave_one_out'}, default=('probability',)
-        What to compare by. The other two serve any mixture: the lower bound of the evidence, and the sum of
-        :meth:`~LRVBGaussianMixture.loo_score_samples`, of rows in memory.
+        What to compare by: P(K | X), the lower bound of the log evidence, or the sum of
+        :meth:`~LRVBGaussianMixture.loo_score_samples` (rows in memory only). The last two serve any mixture.
 
     sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
         How often each row counts, as in :meth:`LRVBGaussianMixture.fit`.
@@ -98,12 +98,12 @@ def number_of_clusters(
         Seed of the draws; the starts have the estimator's.
 
     n_jobs : int or None, default=None
-        Numbers of components at a time, each in a process of its own; None is one, as in joblib.
+        How many K are fitted at a time, each in a process of its own; None is one, as in joblib.
 
     Returns
     -------
     found : NumberOfClusters
-        Its display is a sentence and a table. `estimators_` has the fits.
+        Its display is a few sentences and a table. `estimators_` has the fits.
 
     Raises
     ------
@@ -118,11 +118,12 @@ def number_of_clusters(
     See Also
     --------
     sklearn_lrvb.displays.ModelChoiceDisplay : Draws the result.
-    LRVBGaussianMixture.partition_posterior : Which rows are together.
+    LRVBGaussianMixture.partition_posterior : Which rows are together; the result has this method, too.
 
     Notes
     -----
-    P(K | X) depends on the prior more than error bars do. (Guide "How many clusters?"; theory.)
+    P(K | X) depends more on the prior than error bars do: see the guide, "How many clusters?". The formulas are
+    on the theory page "The exact posterior".
 
     Examples
     --------

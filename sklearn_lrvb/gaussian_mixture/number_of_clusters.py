@@ -15,8 +15,8 @@ CRITERIA = {"probability": "P(K | X)", "lower_bound": "lower bound", "leave_one_
 _ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
 _LEAST_TOLD = 0.02  # Probabilities below this are not in the sentence.
 _PROBABLE = 0.1  # Probability of the largest number from which on larger ones are worth asking for.
-_LARGEST_FACTOR = 20.0  # Of a number of the prior that the sentence speaks of.
-_TINY = 0.05  # Relative change of such a number that is not told exactly.
+_LARGEST_FACTOR = 20.0  # Of an argument of the prior that the sentence speaks of.
+_TINY = 0.05  # Relative change of such an argument that is not told exactly.
 _WIDTH = 88  # Columns of the display.
 # How cells of the HTML table are set.
 _NUMBER = 'style="text-align: right; padding: 0.1em 0.7em"'
@@ -27,7 +27,7 @@ _REMARK = 'style="text-align: left; padding: 0.1em 0.7em"'
 class NumberOfClusters:
     """How probable every number of clusters is (the result of ``number_of_clusters``).
 
-    Its display is a sentence and a table. What belongs to P(K | X) is None where that was not asked for.
+    Its display is a few sentences and a table. What belongs to P(K | X) is None where that was not asked for.
 
     Attributes
     ----------
@@ -38,19 +38,19 @@ class NumberOfClusters:
         probable before; 'lower_bound' is that of the best fit, and 'leave_one_out' its leave-one-out score,
         both in nats. NaN where a fit has none.
     criteria : tuple of str
-        Those that were asked for, the first of which decides what is `best`.
+        Those that were asked for. The first of them decides which number is `best`.
     log_evidence, log_evidence_error : ndarray of shape (n_fits,) or None
-        log p(X | K) in nats, and its standard error.
+        The evidence of K components, log p(X | K), in nats, and its standard error.
     probability_errors : ndarray of shape (n_fits,) or None
         Standard errors of P(K | X): what another `random_state` would change.
     occupied : ndarray of shape (max(n_components),) or None
         Probabilities that 1, 2, ... clusters hold rows, over all K. A mixture of K components may have fewer.
     k_hat : ndarray of shape (n_fits,) or None
-        Shape of the tail of the importance weights of K components that all hold rows; above 0.7 their
-        evidence counts little, and the chains decide. Infinite where no such optimum was found.
+        How heavy the tail of the importance weights of K components is. Above 0.7 importance sampling is
+        not reliable, and Markov chains decide. Infinite where no fit has rows in all K components.
     prior_slopes : dict of str to ndarray of shape (n_fits,) or None
-        Derivatives of `log_evidence` in the logarithm of a number of the prior, by the constructor's names;
-        of ``covariance_prior`` in that of a factor of all its entries.
+        Derivatives of `log_evidence` in the logarithm of an argument of the prior, by the constructor's
+        names; of ``covariance_prior`` in that of a factor of all its entries.
     another_prior : NumberOfClusters or None
         The same with a tenth of `covariance_prior` and of `mean_precision_prior`.
     n_optima : ndarray of int of shape (n_fits,)
@@ -62,8 +62,8 @@ class NumberOfClusters:
     converged, strict_optimum : ndarray of bool of shape (n_fits,)
         Whether the best fit converged, and whether it is a strict optimum, which has error bars.
     missed : dict of int to float
-        By how many nats the best fit of K components ends below the best of K - 1 with an empty one added.
-        Only numbers K are in it whose best optimum was missed in this way.
+        The numbers K whose best fit ends below that of K - 1 with an empty component added, and by how many
+        nats.
     notes : dict of int to list of str
         Warnings and errors of the fits, by K.
     estimators_ : dict of int to LRVBGaussianMixture
@@ -151,14 +151,14 @@ class NumberOfClusters:
         return f"These probabilities are rough, with standard errors of up to {error:.2f}."
 
     def _flip(self):
-        """What change of one number of the prior would, to first order, make another number as probable."""
+        """Which change of an argument of the prior would, to first order, make another number as probable."""
         if self.prior_slopes is None or len(self.n_components) < 2:
             return ""
         best = int(np.argmax(self.log_evidence))
         gaps = self.log_evidence[best] - self.log_evidence
         found = []
         for name, slopes in self.prior_slopes.items():
-            falls = slopes - slopes[best]  # Of the gaps, where the number of the prior rises.
+            falls = slopes - slopes[best]  # Of the gaps, where the argument of the prior rises.
             with np.errstate(divide="ignore", invalid="ignore"):
                 changes = np.where(gaps > 0, gaps / falls, np.inf)
             changes = np.where(np.isnan(changes), np.inf, changes)  # Of numbers without draws.
@@ -166,9 +166,7 @@ class NumberOfClusters:
             found.append((abs(changes[nearest]), changes[nearest], name, int(self.n_components[nearest])))
         size, change, name, other = min(found)
         if not size < np.log(_LARGEST_FACTOR):
-            return (
-                f"A number of the prior would have to change by a factor above {_LARGEST_FACTOR:g} to change that."
-            )
+            return f"No argument of the prior changes that by a factor below {_LARGEST_FACTOR:g}, roughly."
         changed = f"{np.exp(change):.2g} times what it is" if size > _TINY else "changed by less than 5 %"
         return f"{other} would be about as probable if {name} were {changed}."
 

@@ -42,8 +42,8 @@ class PartitionPosterior(SentenceAndNumbers):
     Attributes
     ----------
     labels : ndarray or Dask array of int of shape (n_samples,)
-        Cluster of every row, in the one partition that stands for the posterior. Clusters are numbered from
-        zero by size, the largest first: they are not the components of the mixture.
+        Cluster of every row, in the partition that is closest to the draws by `expected_vi`. Clusters are
+        numbered from zero by size, the largest first: they are not the components of the mixture.
     certainty : ndarray or Dask array of shape (n_samples,)
         Mean posterior probability that the row belongs together with another row of its cluster; of a row
         that is a cluster by itself, the probability that it is one.
@@ -55,20 +55,20 @@ class PartitionPosterior(SentenceAndNumbers):
     expected_vi : float
         Mean variation of information between this partition and the draws, in nats. It is the information
         that two partitions do not share: 0 where they are the same, and at most the logarithm of the number
-        of rows. No partition that the search has found has a smaller mean.
+        of rows. The search has found no partition with a smaller mean.
     number_known_vi : float
-        What it would be on average if the number of clusters were known, and a partition chosen for it.
+        The same mean if the number of clusters of each draw were known, with a partition for each number.
     n_clusters_draws : ndarray of int of shape (n_draws,)
         Number of clusters among the sampled rows in every draw.
     vi_draws : ndarray of shape (n_draws,)
         Variation of information between this partition and every draw, in nats.
     ball_radius : float
-        The 95 % of draws that are closest are up to so far away, in nats: the credible ball.
+        95 % of the draws are within this distance of the partition, in nats: the credible ball.
     ball_bounds : dict of int
         Numbers of the draws at the ends of the credible ball: "horizontal", the farthest; "upper", the
         farthest with the fewest clusters; "lower", the farthest with the most (Wade and Ghahramani, 2018).
     label_draws : ndarray of int of shape (n_draws, n_sampled)
-        Components of the sampled rows in every draw. Those of different draws need not go by the same order.
+        Components of the sampled rows in every draw. Their order may differ between draws.
     sampled_rows : ndarray of int of shape (n_sampled,)
         Numbers of the rows of X that the search has seen, ascending: all that count, or an evenly spaced
         sample of them. A row that counts w times is there w times.

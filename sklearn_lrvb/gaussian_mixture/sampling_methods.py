@@ -338,9 +338,9 @@ class SamplingMethods(FittedAttributes):
     ) -> PartitionPosterior:
         """Which rows belong together, and how sure that is: the posterior of their partition into clusters.
 
-        `predict` says which component is the most probable for each row, with parameters held at their
-        estimates. Here these vary too, as the posterior does; and rows are compared with one another, so that
-        nothing depends on how components are numbered.
+        `predict` says which component is the most probable for each row, as if the parameters were known. Here
+        they are drawn from their posterior, and all rows are assigned anew in each draw. What counts is which
+        rows are together, so that nothing depends on how components are numbered.
 
         Parameters
         ----------
@@ -389,12 +389,12 @@ class SamplingMethods(FittedAttributes):
         Notes
         -----
         The partition has the smallest mean *variation of information* to the draws that a search finds. The
-        number of components is that of the fit: how sure it is, is another question. (Theory page
-        "Partitions".)
+        number of components is that of the fit; `number_of_clusters` says how probable it is, and its result
+        has this method too, averaged over the numbers. (Theory page "Partitions".)
 
         Examples
         --------
-        Which of the waits for a geyser belong together? It is least certain where that of 74 minutes does:
+        Short and long waits for a geyser. Least certain is the cluster of the wait of 74 minutes:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
