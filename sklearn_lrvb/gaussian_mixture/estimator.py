@@ -96,9 +96,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Largest number of steps.
 
     n_init : int, default=1
-        Number of starts; the fit with the highest lower bound is kept. More starts, such as 12, find better
-        fits. Those after the first are of several kinds (theory page "Fitting"), unless `init_params` names
-        another than 'kmeans'.
+        Number of starts; the fit with the highest lower bound is kept. More (12, say) find better fits. If
+        `init_params` is 'kmeans', those after the first are of several kinds (theory page "Fitting").
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'

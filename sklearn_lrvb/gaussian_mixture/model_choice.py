@@ -122,8 +122,8 @@ def number_of_clusters(
 
     Notes
     -----
-    P(K | X) depends more on the prior than error bars do: see the guide, "How many clusters?". The formulas are
-    on the theory page "The exact posterior".
+    P(K | X) depends more on the prior than error bars do: see the guide, "How many clusters?". The theory
+    page "The exact posterior" has the formulas.
 
     Examples
     --------

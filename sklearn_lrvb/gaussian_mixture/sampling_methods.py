@@ -338,9 +338,9 @@ class SamplingMethods(FittedAttributes):
     ) -> PartitionPosterior:
         """Which rows belong together, and how sure that is: the posterior of their partition into clusters.
 
-        `predict` says which component is the most probable for each row, as if the parameters were known. Here
-        they are drawn from their posterior, and all rows are assigned anew in each draw. What counts is which
-        rows are together, so that nothing depends on how components are numbered.
+        `predict` says which component is the most probable for each row, as if the parameters were known.
+        Here they are drawn from their posterior, and all rows are assigned anew in each draw. What counts is
+        which rows are together, so that nothing depends on how components are numbered.
 
         Parameters
         ----------
