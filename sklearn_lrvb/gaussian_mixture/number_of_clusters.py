@@ -156,12 +156,15 @@ class NumberOfClusters:
             return ""
         best = int(np.argmax(self.log_evidence))
         gaps = self.log_evidence[best] - self.log_evidence
-        found = []
+        found, fit = [], next(iter(self.estimators_.values()))
+        # Degrees of freedom must be above the number of columns less one.
+        least = {"degrees_of_freedom_prior": (fit.n_features_in_ - 1) / fit.degrees_of_freedom_prior_}
         for name, slopes in self.prior_slopes.items():
             falls = slopes - slopes[best]  # Of the gaps, where the argument of the prior rises.
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 changes = np.where(gaps > 0, gaps / falls, np.inf)
-            changes = np.where(np.isnan(changes), np.inf, changes)  # Of numbers without draws.
+                is_possible = np.exp(changes) > least.get(name, 0.0)  # Nor is it where there are no draws.
+            changes = np.where(is_possible, changes, np.inf)
             nearest = int(np.abs(changes).argmin())
             found.append((abs(changes[nearest]), changes[nearest], name, int(self.n_components[nearest])))
         size, change, name, other = min(found)

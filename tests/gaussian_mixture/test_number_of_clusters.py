@@ -312,6 +312,14 @@ def test_the_sentence_says_which_number_of_the_prior_decides():
     assert gaps[other] == pytest.approx(np.log(float(factor)) * (slopes[other] - slopes[best]), rel=0.1)
 
 
+def test_the_sentence_does_not_name_a_prior_that_is_none(found):
+    """Degrees of freedom are 2 of two columns, and must be above 1: less than half of them are too few."""
+    others = np.where(found.n_components == found.best, 0.0, 1.0)
+    slopes = {"degrees_of_freedom_prior": -others, "mean_precision_prior": others / 2}
+    for gap, name in ((0.6, "degrees_of_freedom_prior"), (0.8, "mean_precision_prior")):
+        assert f"if {name} were" in replace(found, log_evidence=-gap * others, prior_slopes=slopes).verdict
+
+
 def test_the_largest_number_asked_for_is_no_answer():
     rows = np.concatenate([X, X + 40.0])
     assert "2 was the largest number asked for: ask for more." in compared(rows, n_components=[1, 2]).verdict
