@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.arguments import checked_number
 from sklearn_lrvb.gaussian_mixture.conclusions import Optimum
+from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.fitting.moves import divergence_of_emptied
 from sklearn_lrvb.gaussian_mixture.fitting.refit import with_one_more
 from sklearn_lrvb.gaussian_mixture.number_evidence import NumberEvidence
 from sklearn_lrvb.gaussian_mixture.number_of_clusters import CRITERIA, NumberOfClusters
@@ -32,9 +34,6 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import OptimumEvi
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.row_blocks import is_source, require_table
-
-if TYPE_CHECKING:
-    from sklearn_lrvb import LRVBGaussianMixture
 
 _MOST_STEPS = 1000  # Least `max_iter` of the fits: an unfinished one has neither error bars nor evidence.
 _LEAST_DRAWS = 100  # Of importance sampling; with fewer its diagnostics mean nothing.
@@ -48,7 +47,7 @@ _ANOTHER = 0.1  # Factor of the covariance and the mean precision of another pri
 
 
 def number_of_clusters(
-    estimator: "LRVBGaussianMixture",
+    estimator: LRVBGaussianMixture,
     X: ArrayLike,
     *,
     n_components: Iterable[int] = range(1, 7),
@@ -113,7 +112,7 @@ def number_of_clusters(
     Warns
     -----
     UserWarning
-        Once, where fits or their scores warn; all messages are in `notes`.
+        Once, where fits under the estimator's own prior or their scores warn; all messages are in `notes`.
 
     See Also
     --------
@@ -136,6 +135,9 @@ def number_of_clusters(
     >>> number_of_clusters(mixture, X, n_components=[1, 2, 3], random_state=0).best
     2
     """
+    if not isinstance(estimator, LRVBGaussianMixture):
+        raise ValueError(f"estimator must be an LRVBGaussianMixture, got {type(estimator).__name__}.")
+    estimator._validate_params()
     numbers, chosen = _checked_numbers(n_components, X), _checked_criteria(criteria, estimator)
     n_init, n_draws = checked_number(n_init, "n_init", "start"), checked_number(n_draws)
     if n_draws < _LEAST_DRAWS:
@@ -151,16 +153,16 @@ def number_of_clusters(
         require_table(X, "criteria=['leave_one_out']")
     seed = int(check_random_state(random_state).randint(2**31))
     common = _Common(X, sample_weight, chosen, n_init, n_draws, seed, n_jobs)
-    found = _compared(estimator, numbers, common)
+    found, fits = _compared(estimator, numbers, common)
     if another_prior and "probability" in chosen:
         fit = next(iter(found.estimators_.values()))
         other = clone(estimator).set_params(
             covariance_prior=_ANOTHER * fit.covariance_prior_,
             mean_precision_prior=_ANOTHER * fit.mean_precision_prior_,
         )
-        found = replace(
-            found, another_prior=_compared(other, numbers, replace(common, criteria=("probability",)))
-        )
+        other_prior, _ = _compared(other, numbers, replace(common, criteria=("probability",)))
+        found = replace(found, another_prior=other_prior)
+    _warn_of(fits)
     return found
 
 
@@ -178,7 +180,7 @@ class _Common:
 
 
 def _compared(estimator, numbers, common):
-    """The fits of some numbers of components, and how they compare: NumberOfClusters."""
+    """How the fits of some numbers of components compare, and these: NumberOfClusters, dict of _Fit."""
     has_probability = "probability" in common.criteria
     fitted = np.arange(1, numbers[-1] + 1) if has_probability else numbers
     fits, evidence = {}, None
@@ -209,7 +211,6 @@ def _compared(estimator, numbers, common):
 
     estimator._tracked("number_of_clusters", run_through)
     told = {k: fits[k] for k in numbers.tolist()}
-    _warn_of(told)
     loo_scores, std_errors = _leave_one_out([*told.values()])
     scores = {
         "lower_bound": np.array([fit.told("lower_bound_", np.nan) for fit in told.values()]),
@@ -234,7 +235,7 @@ def _compared(estimator, numbers, common):
         by_evidence = evidence.of(numbers)
         scores = {"probability": by_evidence.pop("probability"), **scores}
         found |= by_evidence
-    return NumberOfClusters(scores=scores, **found)
+    return NumberOfClusters(scores=scores, **found), told
 
 
 def _candidate(estimator, k, common):
@@ -259,9 +260,13 @@ def _checked_numbers(n_components, X):
         raise ValueError(
             f"n_components must list one or more positive integers, as range(1, 7), got {n_components!r}."
         )
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X) if hasattr(X, "__len__") else np.inf
-    if not is_source(X) and max(numbers) > n_rows:
-        raise ValueError(f"n_components goes up to {max(numbers)}, more than the {n_rows} rows of X.")
+    # Rows of sources and of Dask's frames are counted when they are read.
+    shape = () if is_source(X) else getattr(X, "shape", None) or np.shape(X)
+    if len(shape) == 2 and isinstance(shape[0], Integral) and 0 < shape[0] < max(numbers):
+        raise ValueError(
+            f"n_components goes up to {max(numbers)}, more than the {shape[0]} rows of X. Ask for "
+            f"{shape[0]} at most."
+        )
     return np.unique(numbers)
 
 
@@ -447,9 +452,8 @@ def _missed(fits, numbers):
         posterior, prior = smaller.estimator._fitted.posterior, own.estimator._fitted.posterior.prior
         if prior.flat:
             continue
-        reached = smaller.estimator.lower_bound_ + prior.weights.log_evidence(
-            np.append(posterior.counts, 0.0)
-        )
+        reached = smaller.estimator.lower_bound_ - divergence_of_emptied(posterior)
+        reached += prior.weights.log_evidence(np.append(posterior.counts, 0.0))
         reached -= posterior.prior.weights.log_evidence(posterior.counts)
         if own.estimator.lower_bound_ < reached - _SAME_BOUND:
             missed[k] = float(reached - own.estimator.lower_bound_)

@@ -3,7 +3,7 @@
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import distance_from_whole
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import (
@@ -17,10 +17,11 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import (
     run,
 )
 
-# Standard errors of log A_t beside Monte Carlo's: of importance sampling that is reliable, which misses small
-# optima and tails; of one that is not; and where no optimum was found. Then log A_t is taken to be by the
-# last number below log A_{t-1}, until chains say more.
+# Standard errors of log A_t beside Monte Carlo's: of importance sampling of two clusters or more that is
+# reliable, but misses small optima and tails; of one that is not; and where no optimum was found. Then log
+# A_t is taken to be by the last number below log A_{t-1}, until chains say more.
 _RELIABLE, _UNRELIABLE, _UNKNOWN, _FALL = 0.3, 1.0, 5.0, 2.3
+_ERROR_DRAWS = 1000  # Of log A_t, of which standard errors are taken where no chains were run.
 _LITTLE = 0.01  # Share of an optimum in the evidence below which it need not be reliable.
 
 # Chains are run where all their sweeps take less than about so many products, three minutes on one core.
@@ -61,7 +62,7 @@ class NumberEvidence:
             is_reliable = all(
                 own.is_reliable for own, share in zip(found, shares, strict=True) if share > _LITTLE
             )
-            least = 1e-6 if t == 1 else _RELIABLE if is_reliable else _UNRELIABLE
+            least = _UNRELIABLE if not is_reliable else 1e-6 if t == 1 else _RELIABLE
             anchors[place] = logsumexp([own.log_evidence for own in found])
             anchors[place] -= log_ways(t, t, self._concentration, self._n_rows)
             errors[place] = np.hypot(least, np.linalg.norm(shares * [own.error for own in found]))
@@ -105,27 +106,36 @@ class NumberEvidence:
 
         Parameters
         ----------
-        numbers : int array, rising
+        numbers : int array, rising; those whose fits failed have NaN
         """
+        is_fitted = np.isin(numbers, [*self._fits])
+        numbers = numbers[is_fitted]
         log_parts, covariance = self._joined
-        shares = np.zeros((len(numbers), len(self._clusters)))
-        log_evidence = np.empty(len(numbers))
-        for place, k in enumerate(numbers.tolist()):
-            shares[place, :k] = self._shares(k, self._joined[0])
-            ways = log_ways(k, self._clusters[:k], self._concentration, self._n_rows)
-            log_evidence[place] = logsumexp(log_parts[:k] + ways)
-        probability = np.exp(log_evidence - logsumexp(log_evidence))
-        slopes = probability[:, None] * (shares - probability @ shares)
+        ways = log_ways(numbers[:, None], self._clusters, self._concentration, self._n_rows)
+        log_evidence = logsumexp(log_parts + ways, axis=1)
+        shares = np.exp(log_parts + ways - log_evidence[:, None])
+        probability = softmax(log_evidence)
+        if self._visits:
+            evidence_errors = _deviations(shares, covariance)
+            errors = _deviations(probability[:, None] * (shares - probability @ shares), covariance)
+        else:  # Numbers without an optimum are known to some nats, too little for a first order.
+            noise = np.random.default_rng(0).standard_normal((_ERROR_DRAWS, 1, len(log_parts)))
+            drawn = logsumexp(log_parts + noise * self._errors + ways, axis=2)
+            evidence_errors = _root_mean_square(drawn - log_evidence)
+            errors = _root_mean_square(softmax(drawn, axis=1) - probability)
         draws = {k: self._weighted_draws(k) for k in numbers.tolist()}
         of_prior = np.array([_mean_slopes(*draws[k]) for k in numbers.tolist()])
-        return {
+        found = {
             "probability": probability,
-            "probability_errors": _deviations(slopes, covariance),
+            "probability_errors": errors,
             "log_evidence": log_evidence,
-            "log_evidence_error": _deviations(shares, covariance),
-            "occupied": probability @ shares,
+            "log_evidence_error": evidence_errors,
             "k_hat": np.array([self._k_hat(k) for k in numbers.tolist()]),
-            "prior_slopes": dict(zip(PRIOR_NUMBERS, of_prior.T, strict=True)),
+        }
+        return {
+            **{name: _placed(values, is_fitted) for name, values in found.items()},
+            "occupied": probability @ shares,
+            "prior_slopes": dict(zip(PRIOR_NUMBERS, _placed(of_prior, is_fitted).T, strict=True)),
             "_draws": draws,
         }
 
@@ -153,6 +163,17 @@ def _mean_slopes(parameters, weights):
     return np.full(len(PRIOR_NUMBERS), np.nan) if parameters is None else weights @ prior_slopes(parameters)
 
 
+def _placed(values, is_known):
+    """Values of some numbers in the places of all: NaN elsewhere."""
+    placed = np.full((len(is_known), *values.shape[1:]), np.nan)
+    placed[is_known] = values
+    return placed
+
+
 def _deviations(rows, covariance):
     """Standard deviations of linear combinations, (m, T) and (T, T) -> (m,)."""
     return np.sqrt(np.einsum("mt,ts,ms->m", rows, covariance, rows))
+
+
+def _root_mean_square(gaps):
+    return np.sqrt(np.mean(np.square(gaps), axis=0))

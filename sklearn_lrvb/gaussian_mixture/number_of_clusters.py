@@ -98,7 +98,10 @@ class NumberOfClusters:
     @property
     def best(self) -> int:
         """The number of clusters that is best by the first criterion: the most probable one."""
-        return int(self.n_components[np.nanargmax(self.scores[self.criteria[0]])])
+        criterion = self.criteria[0]
+        if criterion not in self.best_:
+            raise ValueError(f"No fit has a value of {CRITERIA[criterion]}: see notes.")
+        return self.best_[criterion]
 
     @property
     def best_(self) -> dict[str, int]:
@@ -119,22 +122,31 @@ class NumberOfClusters:
     def reliable(self) -> bool | None:
         """Whether all standard errors of P(K | X) are below 0.1; None where it was not asked for."""
         errors = self.probability_errors
-        return None if errors is None else bool(np.max(errors) < _ROUGH)
+        return None if errors is None else bool(np.nanmax(errors) < _ROUGH)
 
     @property
     def verdict(self) -> str:
         """What was found, in sentences."""
-        parts = [self._answer(), self._doubt(), self._flip(), self._otherwise(), self._range()]
+        if self.criteria[0] not in self.best_:
+            return f"No fit has a value of {CRITERIA[self.criteria[0]]}: see notes."
+        parts = [self._answer()]
+        if len(self.n_components) > 1:
+            parts += [self._doubt(), self._flip(), self._otherwise(), self._range()]
         # P(K | X) counts the better fit among those of fewer clusters.
         told = [k for k in self.missed if k == self.best or "probability" not in self.scores]
         if told:
             missed = ", ".join(f"K = {k} by {self.missed[k]:.1f} nats" for k in told)
             parts.append(f"Better fits were missed ({missed}): raise n_init.")
+        failed = [f"{k}" for k in self.n_components if k not in self.estimators_]
+        if failed:
+            parts.append(f"There is no fit of {' and '.join(failed)}: see notes.")
         return " ".join(filter(None, parts))
 
     def _answer(self):
         numbers, best = self.n_components.tolist(), self.best
         plural = "s" * (best != 1)
+        if len(numbers) == 1:
+            return f"{best} component{plural} and nothing to compare with: ask for several numbers."
         if "probability" not in self.scores:
             return f"{best} component{plural} by {CRITERIA[self.criteria[0]]}."
         shares = self.probabilities
@@ -147,16 +159,18 @@ class NumberOfClusters:
     def _doubt(self):
         if self.reliable in (None, True):
             return ""
-        error = self.probability_errors.max()
+        error = np.nanmax(self.probability_errors)
         return f"These probabilities are rough, with standard errors of up to {error:.2f}."
 
     def _flip(self):
         """Which change of an argument of the prior would, to first order, make another number as probable."""
-        if self.prior_slopes is None or len(self.n_components) < 2:
+        if self.prior_slopes is None:
             return ""
-        best = int(np.argmax(self.log_evidence))
+        best = int(np.nanargmax(self.log_evidence))
+        if not all(np.isfinite(slopes[best]) for slopes in self.prior_slopes.values()):
+            return ""  # There are no draws to tell it by.
+        fit, found = next(iter(self.estimators_.values())), []
         gaps = self.log_evidence[best] - self.log_evidence
-        found, fit = [], next(iter(self.estimators_.values()))
         # Degrees of freedom must be above the number of columns less one.
         least = {"degrees_of_freedom_prior": (fit.n_features_in_ - 1) / fit.degrees_of_freedom_prior_}
         for name, slopes in self.prior_slopes.items():
@@ -260,9 +274,9 @@ class NumberOfClusters:
         places = {}  # Of the columns of criteria.
         if "probability" in self.scores:
             places["probability"] = len(columns)
-            columns["P(K | X)"] = [f"{p:.3f}" for p in self.scores["probability"]]
+            columns["P(K | X)"] = _numbers(self.scores["probability"], ".3f")
             if self.another_prior is not None:
-                columns["other prior"] = [f"{p:.3f}" for p in self.another_prior.scores["probability"]]
+                columns["other prior"] = _numbers(self.another_prior.scores["probability"], ".3f")
             columns["log evidence"] = _with_errors(self.log_evidence, self.log_evidence_error, ".1f")
         places["lower_bound"] = len(columns)
         columns["lower bound"] = _numbers(self.scores["lower_bound"])
@@ -318,8 +332,8 @@ def _probability(share):
     return f"{share:.2f}" if share < 0.995 else "above 0.99"
 
 
-def _numbers(values):
-    return ["" if np.isnan(value) else f"{value:.1f}" for value in values]
+def _numbers(values, form=".1f"):
+    return ["" if np.isnan(value) else f"{value:{form}}" for value in values]
 
 
 def _with_errors(values, errors, form):

@@ -6,12 +6,14 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 from catalogue import mixture, overlapping
 from exact_evidence import Prior, clusters, log_evidence_by_number, log_evidence_by_occupied
 from scipy.special import logsumexp, softmax
+from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture, number_of_clusters
 
@@ -121,6 +123,30 @@ def test_rows_in_batches_and_on_dask_are_those_of_the_table(found):
         np.testing.assert_allclose(
             compared(rows).scores["probability"], found.scores["probability"], atol=1e-6
         )
+
+
+def test_the_number_of_rows_need_not_be_known_before():
+    quick = {"n_components": [1, 2], "criteria": ["lower_bound"], "n_init": 1}
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
+    bounds = [compared(rows, **quick).scores["lower_bound"] for rows in (X, frame)]
+    np.testing.assert_allclose(bounds[1], bounds[0], rtol=1e-9)
+
+
+def test_without_chains_the_errors_are_not_of_first_order():
+    rows = np.random.default_rng(0).normal(size=(40, 2)) + np.repeat([[4.0, 4.0], [0.0, 0.0]], 20, axis=0)
+    whole, broken = compared(rows), compared(rows, sample_weight=np.full(40, 1.000001))
+    assert np.isinf(broken.k_hat[2])  # There is no optimum of three.
+    gaps = np.abs(whole.scores["probability"] - broken.scores["probability"])
+    assert np.all(gaps < 2.0 * np.hypot(whole.probability_errors, broken.probability_errors))
+    assert gaps.max() > 0.1
+
+
+def test_unreliable_importance_sampling_of_one_cluster_has_a_large_error():
+    holed = X.copy()
+    holed[1:, 0] = np.nan
+    result = compared(holed, n_components=[1])
+    assert result.k_hat[0] > 0.7
+    assert result.log_evidence_error[0] >= 0.9
 
 
 def test_rows_that_count_twice_are_two_rows():
@@ -254,8 +280,32 @@ def test_a_fit_that_fails_is_missing_unless_all_do():
         assert np.isnan(result.scores["lower_bound"]).tolist() == [False, True, False]
         assert result.notes[2] == ["There is no start for two."]
         assert repr(result).count("failed") == 1
+    for name in ("probability_errors", "log_evidence", "k_hat"):
+        assert np.isnan(getattr(result, name)).tolist() == [False, True, False]
+    assert np.isnan(result.scores["probability"]).tolist() == [False, True, False]
+    assert np.nansum(result.scores["probability"]) == pytest.approx(1.0)
+    assert result.verdict.endswith("There is no fit of 2: see notes.")
+    assert result.reliable is not None
+    assert result.partition_posterior(X, n_draws=50, random_state=0).labels.shape == X.shape[:1]
     with pytest.raises(ValueError, match="There is no start for two"):
         compared(model=model, criteria=["lower_bound"], n_components=[2])
+
+
+def test_empty_components_with_independent_factors_are_no_missed_fits():
+    model = {**DIRICHLET, "factorization": "independent", "weight_concentration_prior": 1.0}
+    for covariance_type in ("full", "tied"):
+        own = {**model, "covariance_type": covariance_type}
+        result = compared(model=own, criteria=["lower_bound"], n_components=range(1, 6), n_init=1)
+        assert np.sum(result.n_occupied < result.n_components) > 1
+        assert result.missed == {}
+
+
+def test_fits_without_a_score_have_no_best_one():
+    model = {**DIRICHLET, "init_params": coincident, "solver": "coordinate_ascent", "max_iter": 2}
+    result = compared(model=model, criteria=["leave_one_out"], n_components=[2], n_init=1)
+    assert result.verdict == "No fit has a value of leave-one-out: see notes."
+    with pytest.raises(ValueError, match="No fit has a value of leave-one-out"):
+        _ = result.best
 
 
 def test_a_fit_that_ends_below_a_smaller_one_is_named():
@@ -320,6 +370,17 @@ def test_the_sentence_does_not_name_a_prior_that_is_none(found):
         assert f"if {name} were" in replace(found, log_evidence=-gap * others, prior_slopes=slopes).verdict
 
 
+def test_the_sentence_tells_nothing_about_the_prior_without_draws(found):
+    unknown = {name: np.full(3, np.nan) for name in found.prior_slopes}
+    verdict = replace(found, prior_slopes=unknown).verdict
+    assert "as probable if" not in verdict
+
+
+def test_one_number_has_no_probability_to_tell(found):
+    verdict = compared(n_components=[2]).verdict
+    assert verdict == "2 components and nothing to compare with: ask for several numbers."
+
+
 def test_the_largest_number_asked_for_is_no_answer():
     rows = np.concatenate([X, X + 40.0])
     assert "2 was the largest number asked for: ask for more." in compared(rows, n_components=[1, 2]).verdict
@@ -328,12 +389,9 @@ def test_the_largest_number_asked_for_is_no_answer():
 def test_warnings_of_converged_fits_are_gathered_into_one():
     with pytest.warns(UserWarning, match="n_components = 1, 2 warned") as caught:
         result = number_of_clusters(
-            LRVBGaussianMixture(random_state=0),
-            1e-4 * X,
-            n_components=[1, 2],
-            criteria=["lower_bound"],
-            n_init=1,
+            LRVBGaussianMixture(**DIRICHLET, random_state=0), 1e-4 * X, n_components=[1, 2], n_init=1
         )
+    assert result.another_prior.notes[1] == result.notes[1]
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert result.notes[1][0] in str(caught[0].message)
@@ -377,11 +435,20 @@ def test_rows_of_weight_zero_have_no_part(found):
         ),
         ({"rows": [X], "criteria": ["leave_one_out"]}, "takes rows in memory"),
         ({"sample_weight": np.ones(3)}, "sample_weight"),
+        ({"model": {**DIRICHLET, "max_iter": -1}}, "The 'max_iter' parameter of LRVBGaussianMixture"),
+        ({"model": {**DIRICHLET, "n_init": "3"}}, "The 'n_init' parameter of LRVBGaussianMixture"),
+        ({"rows": X[None]}, "Found array with dim 3"),
+        ({"rows": X[:0]}, "Found array with 0 sample"),
     ],
 )
 def test_bad_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         compared(**options)
+
+
+def test_other_estimators_are_refused():
+    with pytest.raises(ValueError, match="must be an LRVBGaussianMixture, got BayesianGaussianMixture"):
+        number_of_clusters(BayesianGaussianMixture(), X)
 
 
 def test_numbers_of_components_come_from_any_iterable():
