@@ -32,7 +32,7 @@ _OTHER_BARS: dict[str, Any] = {
     "hatch": "////",
     "ecolor": "0.3",
     "capsize": 2.0,
-    "label": "covariance_prior and mean_precision_prior a tenth",
+    "label": "covariance_prior and\nmean_precision_prior a tenth",
 }
 _LINES: dict[str, dict[str, Any]] = {
     "lower_bound": {"color": COLORS[0], "marker": "o"},
@@ -241,7 +241,10 @@ class ModelChoiceDisplay:
         shown, occupied = result.n_components[::every], result.n_occupied[::every]
         for panel in self.axes_[:-1, 0]:
             panel.set_xticks(shown, [])
-        labels = [f"{k}" if k == n else f"{k}\n({n})" for k, n in zip(shown, occupied, strict=True)]
+        held = [f"{n}" if n else "failed" for n in occupied]
+        labels = [
+            f"{k}" if k == n else f"{k}\n({own})" for k, n, own in zip(shown, occupied, held, strict=True)
+        ]
         self.axes_[-1, 0].set_xticks(shown, labels)
         holding = "\n(in brackets: those of the best fit that hold rows)" if np.any(occupied < shown) else ""
         self.axes_[-1, 0].set_xlabel(f"number of components K{holding}")
@@ -315,8 +318,9 @@ class ModelChoiceDisplay:
 
         handles = [] if self.other_bars_ is None else [self.bars_, self.other_bars_]
         marks = [("highest score", _RING)] * bool(self.lines_)
-        marks += [("not converged", _HOLLOW)] * (not self.result.converged.all())
-        marks += [("no strict optimum", _CROSS)] * (not self.result.strict_optimum.all())
+        if self.lines_:  # Bars have no marks.
+            marks += [("not converged", _HOLLOW)] * (not self.result.converged.all())
+            marks += [("no strict optimum", _CROSS)] * (not self.result.strict_optimum.all())
         handles += [Line2D([], [], linestyle="none", label=label, **style) for label, style in marks]
         n_columns = 2 if panel_width(self.axes_[0, 0]) > _WIDE else 1
         return draw_legend(self.axes_[0, 0], "above", n_columns, handles=handles, fontsize="small")

@@ -153,15 +153,19 @@ def number_of_clusters(
         require_table(X, "criteria=['leave_one_out']")
     seed = int(check_random_state(random_state).randint(2**31))
     common = _Common(X, sample_weight, chosen, n_init, n_draws, seed, n_jobs)
-    found, fits = _compared(estimator, numbers, common)
-    if another_prior and "probability" in chosen:
-        fit = next(iter(found.estimators_.values()))
-        other = clone(estimator).set_params(
-            covariance_prior=_ANOTHER * fit.covariance_prior_,
-            mean_precision_prior=_ANOTHER * fit.mean_precision_prior_,
-        )
-        other_prior, _ = _compared(other, numbers, replace(common, criteria=("probability",)))
-        found = replace(found, another_prior=other_prior)
+    has_another = bool(another_prior) and "probability" in chosen
+
+    def answer(tracked):
+        answers = []
+
+        def steps():
+            answers.append((yield from _both_priors(estimator, numbers, common, has_another)))
+
+        for _ in tracked(steps(), (1 + has_another) * _n_steps(numbers, common)):
+            pass
+        return answers[0]
+
+    found, fits = estimator._tracked("number_of_clusters", answer)
     _warn_of(fits)
     return found
 
@@ -179,37 +183,53 @@ class _Common:
     n_jobs: int | None
 
 
+def _both_priors(estimator, numbers, common, has_another):
+    """Steps, as `_compared`, with those under another prior if they are asked for."""
+    found, fits = yield from _compared(estimator, numbers, common)
+    if has_another:
+        fit = next(iter(found.estimators_.values()))
+        other = clone(estimator).set_params(
+            covariance_prior=_ANOTHER * fit.covariance_prior_,
+            mean_precision_prior=_ANOTHER * fit.mean_precision_prior_,
+        )
+        other_found, _ = yield from _compared(other, numbers, replace(common, criteria=("probability",)))
+        found = replace(found, another_prior=other_found)
+    return found, fits
+
+
+def _fitted_numbers(numbers, common):
+    """The numbers of components to fit: P(K | X) needs the smaller ones too."""
+    return np.arange(1, numbers[-1] + 1) if "probability" in common.criteria else numbers
+
+
+def _n_steps(numbers, common):
+    """Fits, their scores, and runs of all numbers but one."""
+    n_fits = len(_fitted_numbers(numbers, common))
+    return 2 * n_fits + ("probability" in common.criteria) * (n_fits - 1)
+
+
 def _compared(estimator, numbers, common):
-    """How the fits of some numbers of components compare, and these: NumberOfClusters, dict of _Fit."""
-    has_probability = "probability" in common.criteria
-    fitted = np.arange(1, numbers[-1] + 1) if has_probability else numbers
-    fits, evidence = {}, None
-
-    def steps():
-        nonlocal evidence
-        candidates = [_candidate(estimator, k, common) for k in fitted.tolist()]
-        for fit in _in_processes(_fit, [(candidate, common) for candidate in candidates], common):
-            fits[fit.estimator.n_components] = fit
-            yield
-        failed = [fit.error for fit in fits.values() if fit.error is not None]
-        if len(failed) == len(fits) or (has_probability and fits[1].error is not None):
-            raise failed[0]
-        whole = {k: fit for k, fit in fits.items() if fit.error is None}
-        if has_probability:
-            for smaller, fit in itertools.pairwise(whole.values()):
-                _add_splits(fit, smaller, common)
-        for fit in _in_processes(_scored, [(fit, common) for fit in whole.values()], common):
-            fits[fit.estimator.n_components] = fit
-            yield
-        if has_probability:
-            evidence = NumberEvidence(fits)
-            yield from evidence.runs(common.seed)
-
-    def run_through(tracked):
-        for _ in tracked(steps(), 2 * len(fitted) + has_probability * (len(fitted) - 1)):
-            pass
-
-    estimator._tracked("number_of_clusters", run_through)
+    """Steps; returns how fits of some numbers of components compare, and these: NumberOfClusters, dict."""
+    has_probability, fits = "probability" in common.criteria, {}
+    candidates = [_candidate(estimator, k, common) for k in _fitted_numbers(numbers, common).tolist()]
+    for fit in _in_processes(_fit, [(candidate, common) for candidate in candidates], common):
+        fits[fit.estimator.n_components] = fit
+        yield
+    failed = [fits[k].error for k in numbers.tolist() if fits[k].error is not None]
+    if has_probability and fits[1].error is not None:
+        raise fits[1].error
+    if len(failed) == len(numbers):
+        raise failed[0]
+    whole = {k: fit for k, fit in fits.items() if fit.error is None}
+    if has_probability:
+        for smaller, fit in itertools.pairwise(whole.values()):
+            _add_splits(fit, smaller, common)
+    for fit in _in_processes(_scored, [(fit, common) for fit in whole.values()], common):
+        fits[fit.estimator.n_components] = fit
+        yield
+    if has_probability:
+        evidence = NumberEvidence(fits)
+        yield from evidence.runs(common.seed)
     told = {k: fits[k] for k in numbers.tolist()}
     loo_scores, std_errors = _leave_one_out([*told.values()])
     scores = {

@@ -201,10 +201,11 @@ class NumberOfClusters:
         other = self.another_prior
         if other is None:
             return ""
-        best = other.best
+        share = other.probabilities[other.best]
+        undecided = "undecided, " if share < 0.5 else ""
         return (
-            "Under another prior (a tenth of covariance_prior and of mean_precision_prior): "
-            f"{best} with probability {_probability(other.probabilities[best])}."
+            f"Under another prior (a tenth of covariance_prior and of mean_precision_prior): {undecided}"
+            f"{other.best} with probability {_probability(share)}{'' if other.reliable else ' (rough)'}."
         )
 
     def partition_posterior(

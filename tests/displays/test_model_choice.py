@@ -1,5 +1,7 @@
 """The display of numbers of clusters: what it draws are the numbers of the result."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from catalogue import mixture, overlapping
@@ -95,3 +97,21 @@ def test_fits_in_trouble_are_marked():
         assert all(line.get_xdata().tolist() == [3] for line in hollow)
     legend = [text.get_text() for text in display.legend_.get_texts()]
     assert legend[-2:] == ["not converged", "no strict optimum"]
+
+
+def test_bars_have_no_marks_and_failed_fits_are_named(drawn):
+    result = drawn.result
+    failed = {k: fit for k, fit in result.estimators_.items() if k != 3}
+    fails = result.n_components == 3
+    display = ModelChoiceDisplay.from_result(
+        replace(
+            result,
+            criteria=("probability",),
+            estimators_=failed,
+            n_occupied=np.where(fails, 0, result.n_occupied),
+            converged=~fails,
+            strict_optimum=~fails,
+        )
+    )
+    assert display.axes_[0, 0].get_xticklabels()[2].get_text() == "3\n(failed)"
+    assert len(display.legend_.get_texts()) == 2  # Of the two priors.

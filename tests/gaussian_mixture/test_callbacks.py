@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from sklearn_lrvb import number_of_clusters
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 
@@ -363,3 +364,13 @@ def test_the_progress_bar_shows_fits_and_questions(small_blocks, capsys):
     shown = capsys.readouterr().out
     assert "LRVBGaussianMixture - initialization #0" in shown
     assert "LRVBGaussianMixture - loo_score_samples" in shown
+
+
+def test_a_comparison_of_numbers_of_clusters_is_one_task():
+    recorder = Recorder()
+    estimator = mixture({"weight_concentration_prior_type": "dirichlet_distribution"})
+    number_of_clusters(
+        estimator.set_callbacks(recorder), overlapping(30), n_components=[1, 2], n_init=1, n_draws=100
+    )
+    recorder.assert_balanced()
+    assert recorder.count("end", "block") == 2 * 5  # Under two priors: two fits, their scores, and one run.

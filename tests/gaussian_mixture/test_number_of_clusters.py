@@ -287,8 +287,9 @@ def test_a_fit_that_fails_is_missing_unless_all_do():
     assert result.verdict.endswith("There is no fit of 2: see notes.")
     assert result.reliable is not None
     assert result.partition_posterior(X, n_draws=50, random_state=0).labels.shape == X.shape[:1]
-    with pytest.raises(ValueError, match="There is no start for two"):
-        compared(model=model, criteria=["lower_bound"], n_components=[2])
+    for criteria in (["lower_bound"], ["probability"]):
+        with pytest.raises(ValueError, match="There is no start for two"):
+            compared(model=model, criteria=criteria, n_components=[2], n_init=1)
 
 
 def test_empty_components_with_independent_factors_are_no_missed_fits():
@@ -376,7 +377,18 @@ def test_the_sentence_tells_nothing_about_the_prior_without_draws(found):
     assert "as probable if" not in verdict
 
 
-def test_one_number_has_no_probability_to_tell(found):
+def test_the_sentence_tells_how_sure_the_other_prior_is(found):
+    for share, error, says in (
+        (0.9, 0.0, "2 with probability 0.90."),
+        (0.4, 0.2, "undecided, 2 with probability 0.40 (rough)."),
+    ):
+        shares = {"probability": np.array([0.5 * (1.0 - share), share, 0.5 * (1.0 - share)])}
+        other = replace(found, scores=shares, probability_errors=np.full(3, error))
+        verdict = replace(found, another_prior=other).verdict
+        assert f"With a tenth of covariance_prior and mean_precision_prior: {says}" in verdict
+
+
+def test_one_number_has_no_probability_to_tell():
     verdict = compared(n_components=[2]).verdict
     assert verdict == "2 components and nothing to compare with: ask for several numbers."
 
