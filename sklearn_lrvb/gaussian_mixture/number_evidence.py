@@ -18,8 +18,9 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import (
 )
 
 # Standard errors of log A_t beside Monte Carlo's: of importance sampling of two clusters or more that is
-# reliable, but misses small optima and tails; of one that is not; and where no optimum was found. Then log
-# A_t is taken to be by the last number below log A_{t-1}, until chains say more.
+# reliable, but misses small optima and tails; of one that is not; and where no optimum was found, or
+# unreliable ones that make up less than what is guessed then: that log A_t is by the last number below
+# log A_{t-1}. Chains say more.
 _RELIABLE, _UNRELIABLE, _UNKNOWN, _FALL = 0.3, 1.0, 5.0, 2.3
 _ERROR_DRAWS = 1000  # Of log A_t, of which standard errors are taken where no chains were run.
 _LITTLE = 0.01  # Share of an optimum in the evidence below which it need not be reliable.
@@ -56,16 +57,15 @@ class NumberEvidence:
         anchors, errors = np.empty((2, len(self._clusters)))
         for place, t in enumerate(self._clusters.tolist()):
             found, shares = self._evidences(t)
-            if not found:
-                anchors[place], errors[place] = anchors[place - 1] - _FALL, _UNKNOWN
-                continue
-            is_reliable = all(
+            is_reliable = len(found) > 0 and all(
                 own.is_reliable for own, share in zip(found, shares, strict=True) if share > _LITTLE
             )
             least = _UNRELIABLE if not is_reliable else 1e-6 if t == 1 else _RELIABLE
-            anchors[place] = logsumexp([own.log_evidence for own in found])
+            anchors[place] = logsumexp([own.log_evidence for own in found]) if found else -np.inf
             anchors[place] -= log_ways(t, t, self._concentration, self._n_rows)
             errors[place] = np.hypot(least, np.linalg.norm(shares * [own.error for own in found]))
+            if t > 1 and not is_reliable and anchors[place] < anchors[place - 1] - _FALL:
+                anchors[place], errors[place] = anchors[place - 1] - _FALL, _UNKNOWN
         return anchors, errors
 
     def _evidences(self, t):

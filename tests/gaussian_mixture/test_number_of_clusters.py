@@ -132,10 +132,11 @@ def test_the_number_of_rows_need_not_be_known_before():
     np.testing.assert_allclose(bounds[1], bounds[0], rtol=1e-9)
 
 
-def test_without_chains_the_errors_are_not_of_first_order():
-    rows = np.random.default_rng(0).normal(size=(40, 2)) + np.repeat([[4.0, 4.0], [0.0, 0.0]], 20, axis=0)
+@pytest.mark.parametrize(("seed", "distance"), [(0, 4.0), (2, 6.0)])  # Of three no optimum, and a small one.
+def test_without_chains_little_is_known_of_numbers_without_a_good_optimum(seed, distance):
+    rows = np.random.default_rng(seed).normal(size=(40, 2)) + np.repeat([[distance], [0.0]], 20, axis=0)
     whole, broken = compared(rows), compared(rows, sample_weight=np.full(40, 1.000001))
-    assert np.isinf(broken.k_hat[2])  # There is no optimum of three.
+    assert broken.k_hat[2] > 0.7
     gaps = np.abs(whole.scores["probability"] - broken.scores["probability"])
     assert np.all(gaps < 2.0 * np.hypot(whole.probability_errors, broken.probability_errors))
     assert gaps.max() > 0.1
