@@ -56,6 +56,8 @@ def one_standard_error(
     fold hard for both cancels. A fifth of the error of the best score itself is added, in squares, so that
     tiny differences that are the same in all folds, as those by empty components, do not count. Folds share
     rows to train on, so that the error is rough, and too small where folds are repeated with other splits.
+    ``HalvingGridSearchCV`` and ``HalvingRandomSearchCV`` accept a callable, but do not call it: they take the
+    best score.
 
     Examples
     --------

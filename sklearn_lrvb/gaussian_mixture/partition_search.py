@@ -19,8 +19,6 @@ which may start with a number of clusters up to a limit: from one to the largest
 *Conventions.* S draws, N rows, K labels at most in a draw, L clusters of the partition.
 """
 
-import copy
-
 import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
@@ -108,18 +106,23 @@ class GrowingPartition:
         self.sizes = np.zeros(n_clusters + 1, dtype=np.intp)
         self._counts = np.zeros((drawn.sizes.size, n_clusters + 1), dtype=np.int32)
         self._slopes = np.zeros(self._counts.shape)  # At the counts; the slope at zero is zero.
+        # Sums of each cluster: means of the slopes at the labels of a row, and of h at the counts. They are
+        # summed up anew, when asked for, where rows were put: `_summed`.
+        self._sums, self._overlap = np.zeros((drawn.n_rows, n_clusters + 1)), np.zeros(n_clusters + 1)
+        self._stale = np.zeros(n_clusters + 1, dtype=bool)
 
-    def __deepcopy__(self, memo):
-        twin = copy.copy(self)
-        for name in ("clusters", "sizes", "_counts", "_slopes"):
-            setattr(twin, name, getattr(self, name).copy())
-        return twin
+    def _summed(self):
+        """The sums of all clusters: (N, L) and (L,)."""
+        drawn, stale = self._drawn, np.flatnonzero(self._stale)
+        self._sums[:, stale] = drawn.means(self._slopes[:, stale])
+        self._overlap[stale] = drawn.h[self._counts[:, stale]].sum(axis=0) / drawn.n_draws
+        self._stale[stale] = False
+        return self._sums, self._overlap
 
     @property
     def loss(self):
         """N times the mean variation of information, up to what depends on the draws alone."""
-        h = self._drawn.h
-        return h[self.sizes].sum() - 2.0 * h[self._counts].sum() / self._drawn.n_draws
+        return self._drawn.h[self.sizes].sum() - 2.0 * self._summed()[1].sum()
 
     def put(self, row, cluster, sign=1):
         """Put a row into a cluster; with sign -1, take it out."""
@@ -129,10 +132,11 @@ class GrowingPartition:
         self._slopes[places, cluster] = self._drawn.slopes.take(counts, mode="clip")
         self.sizes[cluster] += sign
         self.clusters[row] = cluster if sign > 0 else -1
+        self._stale[cluster] = True
         if self.sizes.all():
-            self.sizes = np.pad(self.sizes, (0, len(self.sizes)))
-            wider = (0, 0), (0, self._counts.shape[1])
-            self._counts, self._slopes = np.pad(self._counts, wider), np.pad(self._slopes, wider)
+            for name in ("sizes", "_counts", "_slopes", "_sums", "_overlap", "_stale"):
+                table = getattr(self, name)
+                setattr(self, name, np.concatenate([table, np.zeros_like(table)], axis=-1))
 
     def place(self, row, most=np.inf):
         """Put a row that is in no cluster where it fits best; no new cluster where there are so many."""
@@ -144,12 +148,13 @@ class GrowingPartition:
 
     def gains(self):
         """What is gained by moving each row to where it fits best, at least zero, (N,)."""
-        drawn, rows, own = self._drawn, np.arange(self._drawn.n_rows), self.clusters
-        costs = drawn.slopes.take(self.sizes, mode="clip") - 2.0 * drawn.means(self._slopes)
-        # In its own cluster a row is not counted. (Where nothing is shared, the slope is not read.)
-        without = drawn.means(drawn.slopes[self._counts - 1])[rows, own]
-        costs[rows, own] = drawn.slopes[self.sizes[own] - 1] - 2.0 * without
-        return costs[rows, own] - costs.min(axis=1)
+        drawn, rows = self._drawn, np.arange(self._drawn.n_rows)
+        used, own = np.unique(self.clusters, return_inverse=True)
+        costs = drawn.slopes.take(self.sizes[used], mode="clip") - 2.0 * self._summed()[0][:, used]
+        # In its own cluster a row is not counted.
+        without = drawn.slopes[self._counts[drawn.places, self.clusters[:, None]] - 1].mean(axis=1)
+        costs[rows, own] = drawn.slopes[self.sizes[self.clusters] - 1] - 2.0 * without
+        return costs[rows, own] - np.minimum(costs.min(axis=1), 0.0)  # A new cluster costs nothing.
 
     def settle(self):
         """Move rows, those first that gain most, until no row gains by a move."""
@@ -158,16 +163,20 @@ class GrowingPartition:
                 self.put(row, self.clusters[row], -1)
                 self.place(row)
 
-    def without(self, cluster, random_state):
-        """A settled partition for which the rows of a cluster were placed anew, in random order."""
-        twin = copy.deepcopy(self)
-        rows = np.flatnonzero(self.clusters == cluster)
-        for row in rows:
-            twin.put(row, cluster, -1)
-        for row in random_state.permutation(rows):
-            twin.place(row)
-        twin.settle()
-        return twin
+    def shake(self, random_state):
+        """Destroy every cluster in turn, place its rows anew in random order and settle, where that helps."""
+        for cluster in random_state.permutation(np.flatnonzero(self.sizes)):
+            clusters, loss = self.clusters.copy(), self.loss
+            rows = np.flatnonzero(clusters == cluster)
+            for row in rows:
+                self.put(row, cluster, -1)
+            for row in random_state.permutation(rows):
+                self.place(row)
+            self.settle()
+            if self.loss >= loss - _LEAST_GAIN:
+                for row in np.flatnonzero(self.clusters != clusters):
+                    self.put(row, self.clusters[row], -1)
+                    self.put(row, clusters[row])
 
 
 def closest_partition(drawn, random_state, tracked=untracked):
@@ -187,7 +196,7 @@ def closest_partition(drawn, random_state, tracked=untracked):
         for row in random_state.permutation(drawn.n_rows):
             partition.place(row, limit)
         partition.settle()
-        partition = _shaken(partition, random_state)
+        partition.shake(random_state)
         if best is None or partition.loss < best.loss - _LEAST_GAIN:
             best = partition
     return numbered_by_size(best.clusters)
@@ -199,16 +208,8 @@ def improved_partition(drawn, clusters, random_state):
     for row, cluster in enumerate(clusters):
         partition.put(row, cluster)
     partition.settle()
-    return numbered_by_size(_shaken(partition, random_state).clusters)
-
-
-def _shaken(partition, random_state):
-    """The partition after every cluster was destroyed in turn, where that helps: GrowingPartition."""
-    for cluster in random_state.permutation(np.flatnonzero(partition.sizes)):
-        trial = partition.without(cluster, random_state)
-        if trial.loss < partition.loss - _LEAST_GAIN:
-            partition = trial
-    return partition
+    partition.shake(random_state)
+    return numbered_by_size(partition.clusters)
 
 
 def numbered_by_size(clusters):

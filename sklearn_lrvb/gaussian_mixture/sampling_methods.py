@@ -19,6 +19,7 @@ from sklearn_lrvb.gaussian_mixture.partitions import (
     PartitionPosterior,
     check_sizes,
     note_of_number,
+    number_of_rows,
     partition_posterior,
 )
 from sklearn_lrvb.gaussian_mixture.posterior_check import LEAST_DRAWS, PosteriorCheck, checked_posterior
@@ -433,7 +434,7 @@ class SamplingMethods(FittedAttributes):
         given = given_rows(self, X, sample_weight, uncertainty.fitted.origin)
         rows = given.counted()
         uncertainty.source.check_training_rows(rows)
-        check_sizes(uncertainty.fitted.structure, n_draws, max_rows, rows.total_weight)
+        check_sizes(uncertainty.fitted.structure, n_draws, max_rows, number_of_rows(rows))
         generator = check_random_state(random_state)
         sources, *notes = drawn(rows, n_draws, generator)
         with uncertainty.source.threads():

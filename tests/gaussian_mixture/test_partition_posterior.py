@@ -93,7 +93,8 @@ def test_a_row_on_its_own_is_as_certain_as_it_is_alone():
 
 def test_far_clusters_are_certain_and_one_component_is_one_cluster():
     far = np.concatenate([X[:80], X[:40] + 100.0])
-    result = found(mixture({}, 2).fit(far), far)
+    estimator = mixture({}, 2).fit(far)
+    result = found(estimator, far)
     assert result.expected_vi == result.ball_radius == result.number_known_vi == 0.0
     np.testing.assert_array_equal(result.labels, np.repeat([0, 1], [80, 40]))
     np.testing.assert_array_equal(result.certainty, 1.0)
@@ -102,7 +103,11 @@ def test_far_clusters_are_certain_and_one_component_is_one_cluster():
     assert "n_components" in result.verdict
     one = found(mixture({}, 1).fit(far), far)
     assert one.n_clusters == 1 and one.expected_vi == 0.0 and not one.labels.any()
-    assert one.number_note.startswith("One component")
+    assert one.number_note.startswith("One component") and "with 1 cluster\n" in repr(one)
+    # Rows that are placed have certainties as those of the search: none is above one by rounding.
+    placed = found(estimator, far, max_rows=11)
+    np.testing.assert_array_equal(placed.labels, result.labels)
+    assert placed.affinity.max() == 1.0 == placed.certainty.min().round(12)
 
 
 def test_where_components_are_empty_it_says_that_the_prior_decides():
@@ -208,20 +213,23 @@ def test_with_fractional_weights_rows_are_sampled_in_proportion():
 
 def test_draws_of_several_mixtures_go_together():
     mixtures, rows = [mixture({}, k).fit(X) for k in (1, 2, 3)], rows_of(fitted({}), X)
-    sources = [drawn_by(one, n) for one, n in zip(mixtures, (10, 40, 30), strict=True)]
+    sources = [drawn_by(one, n) for one, n in zip(mixtures, (20, 40, 30), strict=True)]
 
     def of(some):
         return partition_posterior(some, rows, 1000, np.random.RandomState(0), ("", ""))
 
     result = of(sources)
-    assert len(result.label_draws) == 80
-    assert [result.label_draws[part].max() for part in (slice(10), slice(10, 50), slice(50, 80))] == [0, 1, 2]
+    assert len(result.label_draws) == 90
+    assert [result.label_draws[part].max() for part in (slice(20), slice(20, 60), slice(60, 90))] == [0, 1, 2]
     assert result.n_clusters_draws.tolist() == [len(np.unique(own)) for own in result.label_draws]
-    assert result.n_clusters_frequencies[1] == 10 / 80
+    assert result.n_clusters_frequencies[1] == 20 / 90
     assert 0.0 < result.number_known_vi < 0.98 * result.expected_vi
     assert "If their number were known, the mean distance " in result.verdict
     # A source may be divided, and labels renumbered, as the draws of the others are.
-    assert_same(of(sources[:1]), of([drawn_by(mixtures[0], 4), drawn_by(mixtures[0], 6)]))
+    assert_same(of(sources[:1]), of([drawn_by(mixtures[0], 8), drawn_by(mixtures[0], 12)]))
+    # Partitions of their own would be close to few draws, whatever these have in common.
+    few = of([drawn_by(one, 2) for one in mixtures])
+    assert len(few.n_clusters_frequencies) > 1 and few.number_known_vi == few.expected_vi
     # Rows beyond the sample are placed by all sources.
     placed = partition_posterior(sources, rows, 120, np.random.RandomState(0), ("", ""))
     assert np.mean(placed.labels == result.labels) > 0.9
@@ -285,6 +293,8 @@ def test_many_components_have_wider_labels():
     posterior = posterior_of(estimator)
     source = DrawnParameters(posterior, estimator._fitted.origin, draws_at(posterior, posterior))
     labels = label_draws(rows_of(estimator, X), [source], 0)
+    with pytest.raises(MemoryError, match="7000 draws"):  # The tables of the search count.
+        found(estimator, X, n_draws=7000)
     assert labels.dtype == np.int16 and labels.min() >= 0 and labels.max() > 127
 
 
