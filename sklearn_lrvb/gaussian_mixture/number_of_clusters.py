@@ -190,6 +190,8 @@ class NumberOfClusters:
     def _range(self):
         """Whether larger numbers may be better than all that were asked for."""
         largest, other = int(self.n_components[-1]), self.another_prior
+        if len(self.n_components) == 1 and "probability" in self.scores:
+            return f"{largest} was the only number asked for: ask for others."
         is_best = self.best == largest
         is_probable = any(
             found is not None and found.probabilities.get(largest, 0.0) >= _PROBABLE
@@ -258,13 +260,12 @@ class NumberOfClusters:
                 )
             first += len(own)
         numbers = ", ".join(f"{k}: {share:.2f}" for k, share in self.probabilities.items() if share >= 0.005)
-        of_number = (
-            f"The most probable number of components is {self.best} ({self.probabilities[self.best]:.2f})."
-        )
+        share = _probability(self.probabilities[self.best])
+        of_number = f"The most probable number of components is {self.best} ({share})."
         return (
             sources,
             f"Of all numbers of components, by P(K | X) ({numbers}).",
-            f"{of_number} {self._flip()}",
+            " ".join(filter(None, [of_number, self._flip(), self._range()])),
         )
 
     # The table.

@@ -183,8 +183,8 @@ class PartitionPosterior(SentenceAndNumbers):
         n_unsure = np.sum(self.sampled_certainty < UNSURE)
         said = [f"{_clusters(self.n_clusters)}."]
         said.append(f"The certainty of {n_unsure} of {rows} is below {UNSURE}.")
-        if self.n_clusters > 1:
-            least = int(self.stability.argmin())
+        least = int(self.stability.argmin())
+        if self.n_clusters > 1 and round(self.stability[least], 2) < 1.0:
             said.append(f"Least stable is cluster {least} (stability {self.stability[least]:.2f}).")
         if np.median(self.n_clusters_draws) > self.n_clusters:
             others = "any" if self.n_clusters == 1 else "the others"

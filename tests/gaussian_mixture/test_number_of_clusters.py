@@ -396,7 +396,11 @@ def test_one_number_has_no_probability_to_tell():
 
 def test_the_largest_number_asked_for_is_no_answer():
     rows = np.concatenate([X, X + 40.0])
-    assert "2 was the largest number asked for: ask for more." in compared(rows, n_components=[1, 2]).verdict
+    result, alone = (compared(rows, n_components=numbers) for numbers in ([1, 2], [2]))
+    for verdict in (result.verdict, result.partition_posterior(rows, n_draws=20).verdict):
+        assert "2 was the largest number asked for: ask for more." in verdict
+    for verdict in (alone.verdict, alone.partition_posterior(rows, n_draws=20).verdict):
+        assert "2 was the only number asked for: ask for others." in verdict
 
 
 def test_warnings_of_converged_fits_are_gathered_into_one():

@@ -10,6 +10,7 @@ from sklearn.metrics import mutual_info_score
 
 from sklearn_lrvb.gaussian_mixture.partition_search import (
     DrawnPartitions,
+    GrowingPartition,
     closest_partition,
     improved_partition,
     numbered_by_size,
@@ -111,3 +112,25 @@ def test_a_search_from_a_partition_is_no_worse():
 
 def test_clusters_are_numbered_by_size():
     np.testing.assert_array_equal(numbered_by_size(np.array([5, 3, 3, 9, 9, 3, 7])), [2, 0, 0, 1, 1, 0, 3])
+
+
+def test_gains_are_differences_of_losses_after_moves_that_were_undone():
+    drawn, random_state = DrawnPartitions(draws(30, 25, 5, 0)), np.random.RandomState(0)
+
+    def loss(clusters):
+        of_draws = drawn.h[drawn.sizes].sum(axis=1).mean()
+        return drawn.n_rows * drawn.distances(clusters).mean() - of_draws
+
+    partition = GrowingPartition(drawn)
+    for row in range(30):
+        partition.put(row, row % 3)
+    for _ in range(3):
+        moved = np.array(
+            [
+                [loss(np.where(np.arange(30) == row, cluster, partition.clusters)) for cluster in range(31)]
+                for row in range(30)
+            ]
+        )
+        np.testing.assert_allclose(partition.gains(), loss(partition.clusters) - moved.min(axis=1), atol=1e-9)
+        np.testing.assert_allclose(partition.loss, loss(partition.clusters))
+        partition.shake(random_state)
