@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.random import sample_without_replacement
 
 from sklearn_lrvb.gaussian_mixture.partition_search import (
     DrawnPartitions,
@@ -76,8 +77,8 @@ class PartitionPosterior(SentenceAndNumbers):
     label_draws : ndarray of int of shape (n_draws, n_sampled)
         Components of the sampled rows in every draw. Their order may differ between draws.
     sampled_rows : ndarray of int of shape (n_sampled,)
-        Numbers of the rows of X that the search has seen, ascending: all that count, or an evenly spaced
-        sample of them. A row that counts w times is there w times.
+        Numbers of the rows of X that the search has seen, ascending: all that count, or a random sample
+        of them. A row that counts w times is there w times.
     sampled_labels, sampled_certainty : ndarray of shape (n_sampled,)
         Their clusters and certainties.
     n_rows : int
@@ -351,7 +352,10 @@ def partition_posterior(sources, given, max_rows, random_state, notes, tracked=u
     # Whole rows where all fit; with weights that are no whole numbers, as often as in proportion to these.
     n_all = number_of_rows(rows)
     n_sampled, goes_on = min(max_rows, n_all), n_all > max_rows
-    index, sample = rows.at(rows.total_weight / n_sampled * (np.arange(n_sampled) + 0.5))
+    chosen = np.arange(n_sampled)
+    if goes_on:  # At random, because evenly spaced rows may agree with a period of X.
+        chosen = np.sort(sample_without_replacement(n_all, n_sampled, random_state=random_state))
+    index, sample = rows.at(rows.total_weight / n_all * (chosen + 0.5))
     if rows.n_samples < given.n_given:
         index = np.flatnonzero(given.which_count())[index]
     labels = label_draws(sample, sources, seed)

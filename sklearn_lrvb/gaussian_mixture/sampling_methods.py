@@ -360,8 +360,8 @@ class SamplingMethods(FittedAttributes):
             How parameters are drawn, as in :meth:`sample_posterior`.
 
         max_rows : int, default=1000
-            Most rows from which clusters are found: an evenly spaced sample, if there are more. All others
-            are placed in these clusters, by a pass.
+            Most rows from which clusters are found: a random sample, if there are more. All others are placed
+            in these clusters, by a pass.
 
         random_state : int, RandomState instance or None, default=None
             Seed of the draws and of the search, not the estimator's own.

@@ -148,7 +148,7 @@ def test_rows_beyond_the_sample_are_placed_among_its_clusters():
     estimator, max_rows = fitted({}, 3), 90
     result = found(estimator, X, max_rows=max_rows)
     sampled = result.sampled_rows
-    np.testing.assert_array_equal(sampled, (240 / 90 * (np.arange(90) + 0.5)).astype(int))
+    assert len(sampled) == 90 and np.all(np.diff(sampled) > 0)
     np.testing.assert_array_equal(result.labels[sampled], result.sampled_labels)
     np.testing.assert_array_equal(result.certainty[sampled], result.sampled_certainty)
     # The others: labels drawn for them, compared with those of the sample.
@@ -171,8 +171,15 @@ def test_rows_beyond_the_sample_are_placed_among_its_clusters():
             for cluster in range(result.n_clusters)
         ]
         assert trials[result.labels[row]] == min(trials)
-    with pytest.raises(ValueError, match=r"Row 0 is not among the 90 rows.*Raise max_rows"):
-        result.coclustering([sampled[0], 0])
+    with pytest.raises(ValueError, match=rf"Row {others[0]} is not among the 90 rows.*Raise max_rows"):
+        result.coclustering([sampled[0], others[0]])
+
+
+def test_a_sample_has_all_clusters_of_rows_that_come_in_turn():
+    in_turn = np.tile([0.0, 100.0], 120)[:, None] + X
+    result = found(mixture({}, 2).fit(in_turn), in_turn, max_rows=60)  # A spacing of four rows.
+    np.testing.assert_array_equal(np.bincount(result.labels), [120, 120])
+    assert len(np.unique(result.sampled_rows)) == 60 and result.certainty.min() > 0.99
 
 
 def test_whole_weights_are_copies_and_rows_without_weight_are_placed():
