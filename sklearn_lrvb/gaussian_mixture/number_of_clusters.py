@@ -129,9 +129,9 @@ class NumberOfClusters:
         """What was found, in sentences."""
         if self.criteria[0] not in self.best_:
             return f"No fit has a value of {CRITERIA[self.criteria[0]]}: see notes."
-        parts = [self._answer()]
+        parts = [self._range()]
         if len(self.n_components) > 1:
-            parts += [self._doubt(), self._flip(), self._otherwise(), self._range()]
+            parts = [self._answer(), self._doubt(), self._flip(), self._otherwise(), *parts]
         # P(K | X) counts the better fit among those of fewer clusters.
         told = [k for k in self.missed if k == self.best or "probability" not in self.scores]
         if told:
@@ -145,8 +145,6 @@ class NumberOfClusters:
     def _answer(self):
         numbers, best = self.n_components.tolist(), self.best
         plural = "s" * (best != 1)
-        if len(numbers) == 1:
-            return f"{best} component{plural} and nothing to compare with: ask for several numbers."
         if "probability" not in self.scores:
             return f"{best} component{plural} by {CRITERIA[self.criteria[0]]}."
         shares = self.probabilities
@@ -190,7 +188,7 @@ class NumberOfClusters:
     def _range(self):
         """Whether larger numbers may be better than all that were asked for."""
         largest, other = int(self.n_components[-1]), self.another_prior
-        if len(self.n_components) == 1 and "probability" in self.scores:
+        if len(self.n_components) == 1:
             return f"{largest} was the only number asked for: ask for others."
         is_best = self.best == largest
         is_probable = any(

@@ -386,12 +386,12 @@ def test_the_sentence_tells_how_sure_the_other_prior_is(found):
         shares = {"probability": np.array([0.5 * (1.0 - share), share, 0.5 * (1.0 - share)])}
         other = replace(found, scores=shares, probability_errors=np.full(3, error))
         verdict = replace(found, another_prior=other).verdict
-        assert f"With a tenth of covariance_prior and mean_precision_prior: {says}" in verdict
+        assert f"(a tenth of covariance_prior and of mean_precision_prior): {says}" in verdict
 
 
 def test_one_number_has_no_probability_to_tell():
     verdict = compared(n_components=[2]).verdict
-    assert verdict == "2 components and nothing to compare with: ask for several numbers."
+    assert verdict == "2 was the only number asked for: ask for others."
 
 
 def test_the_largest_number_asked_for_is_no_answer():
