@@ -77,8 +77,8 @@ def ask(table, X):
 ask("Old Faithful", faithful)
 
 # %%
-# The first sentence is the answer: two clusters with probability 0.79, and three with
-# 0.19. It depends on the *prior*, which is what the model assumes before it sees the
+# The first sentence is the answer: two clusters with probability 0.80, and three with
+# 0.18. It depends on the *prior*, which is what the model assumes before it sees the
 # rows: how wide clusters are, for example, and how far apart. By default the prior is
 # made from all rows. The second sentence says which change of it would make three as
 # probable as two. The third has the answer under another prior, one that expects smaller
@@ -179,11 +179,10 @@ else:
     ask("penguins", load_penguins()[columns].dropna().to_numpy())
 
 # %%
-# Where they are installed, three clusters have probability 0.73, four 0.24 and five 0.02,
-# and under the other prior three have 0.72. The three are the species, but for five
+# Where they are installed, three clusters have probability 0.59, four 0.36 and five 0.04,
+# and under the other prior three have 0.61. The three are the species, but for five
 # penguins; the fourth cluster is a single penguin. Five other values of the mixture's
-# ``random_state`` gave 0.60 to 0.75 to three. So compare two of these: standard errors, here
-# 0.04 to 0.05, may be too small.
+# ``random_state`` gave 0.42 to 0.58 to three, with standard errors of 0.05 to 0.07.
 
 # %%
 # What others answer
@@ -237,7 +236,7 @@ for kind in ("full", "tied", "diag", "spherical"):
 # a cluster is.
 
 # %%
-# **Answer.** There are probably two kinds of eruptions (0.79 +- 0.04), if each kind may have
+# **Answer.** There are probably two kinds of eruptions (0.80 +- 0.04), if each kind may have
 # a shape of its own, and three or four if they share one. Of galaxies there are two to
 # five clusters, or more: the prior decides. The irises are three clusters or two, and the
 # penguins three or four. Report probabilities, also under another prior, and look at the
