@@ -313,8 +313,9 @@ def _undefined_criteria(estimator):
     if estimator.weight_concentration_prior_type == "dirichlet_distribution":
         return {}
     reason = (
-        "with stick-breaking weights K is the end of a list that goes on, and no number of clusters: (a) use "
-        "weight_concentration_prior_type='dirichlet_distribution'; (b) compare by criteria=['lower_bound']"
+        "with stick-breaking weights there are components beyond the K that are fitted, so that K is no "
+        "number of clusters: (a) use weight_concentration_prior_type='dirichlet_distribution'; (b) compare "
+        "by criteria=['lower_bound']"
     )
     return {"probability": reason}
 

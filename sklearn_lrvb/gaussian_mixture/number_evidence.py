@@ -22,9 +22,8 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import (
 # unreliable ones that make up less than what is guessed then: that log A_t is by the last number below
 # log A_{t-1}. Chains say more.
 _RELIABLE, _UNRELIABLE, _UNKNOWN, _FALL = 0.3, 1.0, 5.0, 2.3
-_GUESSED = (
-    2.5  # Standard error of that guess where there are no chains: it was off by -2 to 5 in a dozen tables.
-)
+# Standard error of that guess where there are no chains: it was off by -2 to 5 in a dozen tables.
+_GUESSED = 2.5
 _ERROR_DRAWS = 1000  # Of log A_t, of which standard errors are taken where no chains were run.
 _LITTLE = 0.01  # Share of an optimum in the evidence below which it need not be reliable.
 

@@ -14,9 +14,9 @@ and fits whose components all hold rows are enough. Each optimum of the lower bo
 by importance sampling: of draws that are closer to it than to any other, with their components in its order
 (times t! orders), and whose own assignment of the rows leaves no component empty.
 
-*Runs.* Where importance sampling is not reliable, or no optimum has t components that all hold rows, chains
-of Gibbs sweeps at every K tell the ratios of the A_t: they visit t with probabilities proportional to
-A_t W(K, t). One concave likelihood joins the chains of all K and the evidences.
+*Runs.* Chains of Gibbs sweeps at every K visit t with probabilities proportional to A_t W(K, t), and so tell
+the ratios of the A_t. They do so also where importance sampling is not reliable, and where no optimum has t
+components that all hold rows. One concave likelihood joins the chains of all K and the evidences.
 """
 
 from dataclasses import dataclass, replace
