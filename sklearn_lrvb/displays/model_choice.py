@@ -42,6 +42,7 @@ _UNITS = {"lower_bound": "nats", "leave_one_out": "nats, \N{PLUS-MINUS SIGN} 1 s
 _RING: dict[str, Any] = {"marker": "o", "markersize": 12, "color": "black", "markerfacecolor": "none"}
 _HOLLOW: dict[str, Any] = {"marker": "o", "color": "0.3", "markerfacecolor": "white"}
 _CROSS: dict[str, Any] = {"marker": "x", "color": "black"}
+_ARROW: dict[str, Any] = {"marker": "^", "color": "black", "markerfacecolor": "none", "markersize": 10}
 
 
 class ModelChoiceDisplay:
@@ -51,7 +52,7 @@ class ModelChoiceDisplay:
     is under another prior. Lines are lower bounds and leave-one-out scores, in nats, of which more is better;
     next to each point is its difference from the best, which is ringed. Hollow points are fits that did not
     converge. A cross marks fits that are no strict optimum, which have neither error bars nor a
-    leave-one-out score.
+    leave-one-out score; a triangle fits that end below the next smaller one with an empty component added.
 
     Create it with :meth:`from_estimator`, or with :meth:`from_result` of what `number_of_clusters` returned.
 
@@ -277,6 +278,8 @@ class ModelChoiceDisplay:
             best = result.n_components == result.best_[criterion]
             panel.plot(result.n_components[best], scores[best], linestyle="none", **_RING)
             self._write_differences(panel, criterion)
+        missed = np.isin(result.n_components, [*result.missed])
+        panel.plot(result.n_components[missed], scores[missed], linestyle="none", **_ARROW)
         crossed = result.n_components[~result.strict_optimum]
         edge = {"transform": panel.get_xaxis_transform(), "linestyle": "none"}
         panel.plot(crossed, np.full(len(crossed), 0.04), **edge, **_CROSS)
@@ -321,6 +324,7 @@ class ModelChoiceDisplay:
         if self.lines_:  # Bars have no marks.
             marks += [("not converged", _HOLLOW)] * (not self.result.converged.all())
             marks += [("no strict optimum", _CROSS)] * (not self.result.strict_optimum.all())
+            marks += [("better one missed", _ARROW)] * bool(self.result.missed)
         handles += [Line2D([], [], linestyle="none", label=label, **style) for label, style in marks]
         n_columns = 2 if panel_width(self.axes_[0, 0]) > _WIDE else 1
         return draw_legend(self.axes_[0, 0], "above", n_columns, handles=handles, fontsize="small")

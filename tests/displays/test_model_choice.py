@@ -78,6 +78,23 @@ def test_without_another_prior_bars_are_alone():
     assert repr(display) == f"ModelChoiceDisplay: {display.result.verdict}"
 
 
+def test_fits_that_end_below_a_smaller_one_are_marked():
+    def start(X, n_components, random_state):  # of three components it is left before it has got anywhere
+        right = np.eye(n_components)[(X[:, 0] > 20.0).astype(int) % n_components]
+        return right if n_components < 3 else random_state.dirichlet(np.ones(3), len(X))
+
+    display = ModelChoiceDisplay.from_estimator(
+        mixture({**DIRICHLET, "init_params": start, "moves": None, "max_iter": 2}),
+        np.concatenate([X, X + 40.0]),
+        n_components=[1, 2, 3],
+        criteria=["lower_bound"],
+        n_init=1,
+    )
+    (arrow,) = [line for line in display.axes_[0, 0].lines if line.get_marker() == "^"]
+    assert arrow.get_xdata().tolist() == list(display.result.missed) == [3]
+    assert [text.get_text() for text in display.legend_.get_texts()][-1] == "better one missed"
+
+
 def test_fits_in_trouble_are_marked():
     def start(X, n_components, random_state):
         if n_components == 2:  # components that coincide: a saddle, which coordinate ascent does not leave
@@ -96,7 +113,7 @@ def test_fits_in_trouble_are_marked():
         assert hollow
         assert all(line.get_xdata().tolist() == [3] for line in hollow)
     legend = [text.get_text() for text in display.legend_.get_texts()]
-    assert legend[-2:] == ["not converged", "no strict optimum"]
+    assert {"not converged", "no strict optimum"} <= set(legend)
 
 
 def test_bars_have_no_marks_and_failed_fits_are_named(drawn):
