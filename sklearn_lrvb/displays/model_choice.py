@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_DIFFERENCES = 12  # Differences from the best are written at the points of up to this many fits.
 _MOST_TICKS = 16
-_WIDE = 5.0  # Inches of a panel from which on its legend has two columns.
+_WIDE = 4.5  # Inches of a panel from which on its legend has two columns.
 
 # How bars and lines are drawn. Marker and hatching say which is which in print.
 _BARS: dict[str, Any] = {"color": COLORS[0], "ecolor": "0.3", "capsize": 2.0, "label": "the prior in use"}
