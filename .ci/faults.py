@@ -185,8 +185,8 @@ gm/model_choice.py : gm/test_number_of_clusters.py
   mean_precision_prior=_ANOTHER * fit.mean_precision_prior_, => mean_precision_prior=fit.mean_precision_prior_,
 gm/partition_search.py : gm/test_partition_search.py
   costs[self.sizes == 0] = np.inf => pass
-  self._drawn.slopes.take(self.sizes, mode="clip") - 2.0 * sums => self._drawn.slopes.take(self.sizes, mode="clip") - 1.0 * sums
 gm/partitions.py : gm/test_partition_posterior.py
+  others = sizes[clusters] - 1 => others = sizes[clusters]
   (shared[own] - 1.0) / np.maximum(others, 1) => shared[own] / np.maximum(others, 1)
   drawn.sizes[:, :, None] - overlaps => drawn.sizes[:, :, None]
   np.flatnonzero(given.which_count())[index] => index
