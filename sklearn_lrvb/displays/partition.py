@@ -27,10 +27,10 @@ _BOUNDARY: dict[str, Any] = {"color": "black", "linewidth": 0.8}
 class PartitionDisplay:
     """How probable it is that rows belong together: the co-clustering matrix, with rows in clusters.
 
-    Dark squares on the diagonal are clusters whose rows are together in all draws. Lines are the boundaries
-    of the clusters in the partition that stands for the posterior. In each, the most certain rows come first:
-    where a square is pale towards its end, these rows are in doubt, and where it is dark outside of its own
-    square, they may belong to another cluster.
+    Lines divide the rows into the clusters of the partition that stands for the posterior. A square on the
+    diagonal is a cluster; it is dark where its rows are together in nearly all draws. Within a cluster the
+    most certain rows come first, and the rows in doubt last. A dark place outside of the squares is of rows
+    from two clusters that may belong together.
 
     Create it with :meth:`from_estimator`, or with :meth:`from_result` of a result that is there already.
 

@@ -210,7 +210,16 @@ def _n_steps(numbers, common):
 
 def _compared(estimator, numbers, common):
     """Steps; returns how fits of some numbers of components compare, and these: NumberOfClusters, dict."""
-    has_probability, fits = "probability" in common.criteria, {}
+    fits, evidence = (yield from _fits(estimator, numbers, common)), None
+    if "probability" in common.criteria:
+        evidence = NumberEvidence(fits)
+        yield from evidence.runs(common.seed)
+    return _result(fits, evidence, numbers, common), {k: fits[k] for k in numbers.tolist()}
+
+
+def _fits(estimator, numbers, common):
+    """Steps; returns the fits of all numbers that are needed: dict of _Fit."""
+    fits, has_probability = {}, "probability" in common.criteria
     candidates = [_candidate(estimator, k, common) for k in _fitted_numbers(numbers, common).tolist()]
     for fit in _in_processes(_fit, [(candidate, common) for candidate in candidates], common):
         fits[fit.estimator.n_components] = fit
@@ -220,42 +229,39 @@ def _compared(estimator, numbers, common):
         raise fits[1].error
     if len(failed) == len(numbers):
         raise failed[0]
-    whole = {k: fit for k, fit in fits.items() if fit.error is None}
+    whole = [fit for fit in fits.values() if fit.error is None]
     if has_probability:
-        for smaller, fit in itertools.pairwise(whole.values()):
+        for smaller, fit in itertools.pairwise(whole):
             _add_splits(fit, smaller, common)
-    for fit in _in_processes(_scored, [(fit, common) for fit in whole.values()], common):
+    for fit in _in_processes(_scored, [(fit, common) for fit in whole], common):
         fits[fit.estimator.n_components] = fit
         yield
-    if has_probability:
-        evidence = NumberEvidence(fits)
-        yield from evidence.runs(common.seed)
-    told = {k: fits[k] for k in numbers.tolist()}
-    loo_scores, std_errors = _leave_one_out([*told.values()])
-    scores = {
-        "lower_bound": np.array([fit.told("lower_bound_", np.nan) for fit in told.values()]),
-        "leave_one_out": loo_scores,
-    }
-    leaves_out = "leave_one_out" in common.criteria
-    if not leaves_out:
-        scores.pop("leave_one_out")
-    found = {
-        "n_components": numbers,
-        "criteria": common.criteria,
-        "n_optima": np.array([len(fit.ends) for fit in told.values()]),
-        "n_occupied": np.array([fit.told("n_occupied_", 0) for fit in told.values()]),
-        "converged": np.array([fit.told("converged_", False) for fit in told.values()]),
-        "strict_optimum": np.array([fit.strict_optimum for fit in told.values()]),
-        "missed": _missed(fits, numbers),
-        "notes": {k: fit.notes for k, fit in told.items() if fit.notes},
-        "estimators_": {k: fit.estimator for k, fit in told.items() if fit.error is None},
-        "leave_one_out_std_error": std_errors if leaves_out else None,
-    }
-    if has_probability:
+    return fits
+
+
+def _result(fits, evidence, numbers, common):
+    """What is reported of some numbers: NumberOfClusters; the evidence is None where it was not asked for."""
+    told, scores, by_evidence, std_errors = {k: fits[k] for k in numbers.tolist()}, {}, {}, None
+    if evidence is not None:
         by_evidence = evidence.of(numbers)
-        scores = {"probability": by_evidence.pop("probability"), **scores}
-        found |= by_evidence
-    return NumberOfClusters(scores=scores, **found), told
+        scores["probability"] = by_evidence.pop("probability")
+    scores["lower_bound"] = np.array([fit.told("lower_bound_", np.nan) for fit in told.values()])
+    if "leave_one_out" in common.criteria:
+        scores["leave_one_out"], std_errors = _leave_one_out([*told.values()])
+    return NumberOfClusters(
+        n_components=numbers,
+        scores=scores,
+        criteria=common.criteria,
+        n_optima=np.array([len(fit.ends) for fit in told.values()]),
+        n_occupied=np.array([fit.told("n_occupied_", 0) for fit in told.values()]),
+        converged=np.array([fit.told("converged_", False) for fit in told.values()]),
+        strict_optimum=np.array([fit.strict_optimum for fit in told.values()]),
+        missed=_missed(fits, numbers),
+        notes={k: fit.notes for k, fit in told.items() if fit.notes},
+        estimators_={k: fit.estimator for k, fit in told.items() if fit.error is None},
+        leave_one_out_std_error=std_errors,
+        **by_evidence,
+    )
 
 
 def _candidate(estimator, k, common):

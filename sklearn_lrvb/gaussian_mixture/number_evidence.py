@@ -62,9 +62,7 @@ class NumberEvidence:
         anchors, errors = np.empty((2, len(self._clusters)))
         for place, t in enumerate(self._clusters.tolist()):
             found, shares = self._evidences(t)
-            is_reliable = len(found) > 0 and all(
-                own.is_reliable for own, share in zip(found, shares, strict=True) if share > _LITTLE
-            )
+            is_reliable = _are_reliable(found, shares)
             least = _UNRELIABLE if not is_reliable else 1e-6 if t == 1 else _RELIABLE
             anchors[place] = logsumexp([own.log_evidence for own in found]) if found else -np.inf
             anchors[place] -= log_ways(t, t, self._concentration, self._n_rows)
@@ -160,6 +158,13 @@ class NumberEvidence:
         visited = np.bincount(n_occupied, minlength=k + 1)[n_occupied]
         weights = self._shares(k, self._joined[0])[n_occupied - 1] / visited
         return parameters, weights / weights.sum()
+
+
+def _are_reliable(found, shares):
+    """Whether there are optima, and importance sampling of all that matter can be relied on."""
+    return bool(found) and all(
+        own.is_reliable for own, share in zip(found, shares, strict=True) if share > _LITTLE
+    )
 
 
 def _mean_slopes(parameters, weights):
