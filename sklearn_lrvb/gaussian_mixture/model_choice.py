@@ -33,6 +33,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import distance_from
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import OptimumEvidence, optimum_evidence
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.linear_response import IndefiniteInformationError
+from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
 from sklearn_lrvb.row_blocks import is_source, require_table
 
 _MOST_STEPS = 1000  # Least `max_iter` of the fits: an unfinished one has neither error bars nor evidence.
@@ -223,6 +224,8 @@ def _fits(estimator, numbers, common):
     candidates = [_candidate(estimator, k, common) for k in _fitted_numbers(numbers, common).tolist()]
     for fit in _in_processes(_fit, [(candidate, common) for candidate in candidates], common):
         fits[fit.estimator.n_components] = fit
+        if has_probability and len(fits) == 1 and fit.error is None:
+            _check_size(fit.estimator._uncertainty.fitted.structure.resized(len(candidates)))
         yield
     failed = [fits[k].error for k in numbers.tolist() if fits[k].error is not None]
     if has_probability and fits[1].error is not None:
@@ -237,6 +240,18 @@ def _fits(estimator, numbers, common):
         fits[fit.estimator.n_components] = fit
         yield
     return fits
+
+
+def _check_size(structure):
+    """Raise MemoryError where evidences need too large a matrix, by the structure of the largest number."""
+    size = structure.n_coefficients
+    if size > MAX_DENSE_SIZE:
+        raise MemoryError(
+            f"P(K | X) of up to {structure.n_components} components in {structure.n_features} features needs "
+            f"a matrix of {size} unknowns; up to {MAX_DENSE_SIZE} are solved. (a) Reduce the features first, "
+            "for example with PCA. (b) Use covariance_type='diag'. (c) Ask for fewer components. (d) Compare "
+            "lower bounds, by criteria=['lower_bound']."
+        )
 
 
 def _result(fits, evidence, numbers, common):
@@ -460,10 +475,6 @@ def _add_evidences(fit, common):
             )
         except IndefiniteInformationError:  # A saddle.
             continue
-        except MemoryError as error:
-            raise MemoryError(
-                f"P(K | X) needs more memory than there is: criteria=['lower_bound'] does without. {error}"
-            ) from None
         if np.isfinite(found.log_evidence):
             fit.optima.append(end.posterior)
             fit.evidences.append(found)

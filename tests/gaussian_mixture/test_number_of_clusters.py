@@ -468,6 +468,12 @@ def test_other_estimators_are_refused():
         number_of_clusters(BayesianGaussianMixture(), X)
 
 
+def test_too_many_features_are_refused_after_one_fit():
+    wide = np.random.default_rng(0).normal(size=(12, 120))
+    with pytest.raises(MemoryError, match="of up to 2 components in 120 features needs a matrix of 14762"):
+        compared(wide, n_components=[1, 2])
+
+
 def test_numbers_of_components_come_from_any_iterable():
     result = compared(n_components=(k for k in (2, 1, 2)), criteria=["lower_bound"], model={})
     assert result.n_components.tolist() == [1, 2]
