@@ -171,13 +171,13 @@ row_blocks/grouping.py : gm/uncertainty/test_groups.py
   return len(self) - self.n_strata => return len(self) - 1
   is_other = of_groups[codes] != by_row => is_other = of_groups[codes] < by_row
 gm/posterior_sampling/occupied.py : gm/posterior_sampling/test_occupied.py gm/test_number_of_clusters.py
-  log_ways + gammaln(n_components * concentration) => log_ways + gammaln(concentration)
-  is_counted = own <= np.min(foreign, axis=0) => is_counted = own <= np.max(foreign, axis=0) + 1e9
+  log_orders + gammaln(total) - => log_orders + gammaln(concentration) -
+  is_counted &= divergences <= => is_counted &= -1e9 <=
   replace(prior, mean_precision=factor * prior.mean_precision), => replace(prior, mean_precision=prior.mean_precision / factor),
   slope[:k] += found.n_effective * (found.shares - shares[:k]) => slope[:k] += found.n_effective * (found.shares - 0.9 * shares[:k])
 gm/number_evidence.py : gm/posterior_sampling/test_occupied.py gm/test_number_of_clusters.py
   weights = self._shares(k, self._joined[0])[n_occupied - 1] / visited => weights = 1.0 / visited
-  anchors[place] -= log_ways(t, t, self._concentration, self._n_rows) => anchors[place] -= log_ways(t + 1, t, self._concentration, self._n_rows)
+  anchors[place] -= log_prior_factor(t, t, self._concentration, self._n_rows) => anchors[place] -= log_prior_factor(t + 1, t, self._concentration, self._n_rows)
 gm/number_of_clusters.py : gm/test_number_of_clusters.py
   falls = slopes - slopes[best] => falls = slopes[best] - slopes
 gm/model_choice.py : gm/test_number_of_clusters.py

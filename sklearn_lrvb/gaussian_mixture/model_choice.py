@@ -475,7 +475,7 @@ def _add_evidences(fit, common):
             )
         except IndefiniteInformationError:  # A saddle.
             continue
-        if np.isfinite(found.log_evidence):
+        if found is not None:
             fit.optima.append(end.posterior)
             fit.evidences.append(found)
 

@@ -7,23 +7,24 @@ from scipy.special import logsumexp, softmax
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import distance_from_whole
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import (
-    N_RUNS,
+    N_CHAINS,
     PRIOR_NUMBERS,
     Visits,
     joined,
-    log_ways,
+    log_prior_factor,
     prior_slopes,
     products_of_runs,
     run,
 )
 
-# Standard errors of log A_t beside Monte Carlo's: of importance sampling of two clusters or more that is
-# reliable, but misses small optima and tails; of one that is not; and where no optimum was found, or
-# unreliable ones that make up less than what is guessed then: that log A_t is by the last number below
-# log A_{t-1}. Chains say more.
-_RELIABLE, _UNRELIABLE, _UNKNOWN, _FALL = 0.3, 1.0, 5.0, 2.3
-# Standard error of that guess where there are no chains: it was off by -2 to 5 in a dozen tables.
-_GUESSED = 2.5
+# Standard errors of log A_t in nats, beside Monte Carlo's, by importance sampling. One cluster has none if it
+# is reliable (the number is above zero, to divide by). Of more clusters it misses small optima and tails.
+_OF_ONE, _RELIABLE, _UNRELIABLE = 1e-6, 0.3, 1.0
+
+# If there is no optimum, or if those found are unreliable and below it, a guess takes their place: log A_t is
+# by the first number below log A_{t-1}. Its error is the second where chains will decide, and else the third:
+# in a dozen tables it was off by -2 to 5.
+_FALL, _UNKNOWN, _GUESSED = 2.3, 5.0, 2.5
 _ERROR_DRAWS = 1000  # Of log A_t, of which standard errors are taken where no chains were run.
 _LITTLE = 0.01  # Share of an optimum in the evidence below which it need not be reliable.
 
@@ -50,7 +51,8 @@ class NumberEvidence:
         n_products = products_of_runs(structure, rows.n_samples) * self._clusters.sum()
         self._has_runs = n_products <= _MOST_PRODUCTS and not rows.total(distance_from_whole)
         self._anchors, self._errors = self._by_importance()
-        self._chains, self._visits = {}, {}  # Draws of the chains and how many components hold rows in each.
+        self._visits = {}  # Of every K with chains.
+        self._chains = {}  # Their draws, and how many components hold rows in each.
 
     @cached_property
     def _joined(self):
@@ -63,9 +65,11 @@ class NumberEvidence:
         for place, t in enumerate(self._clusters.tolist()):
             found, shares = self._evidences(t)
             is_reliable = _are_reliable(found, shares)
-            least = _UNRELIABLE if not is_reliable else 1e-6 if t == 1 else _RELIABLE
+            least = _UNRELIABLE
+            if is_reliable:
+                least = _OF_ONE if t == 1 else _RELIABLE
             anchors[place] = logsumexp([own.log_evidence for own in found]) if found else -np.inf
-            anchors[place] -= log_ways(t, t, self._concentration, self._n_rows)
+            anchors[place] -= log_prior_factor(t, t, self._concentration, self._n_rows)
             errors[place] = np.hypot(least, np.linalg.norm(shares * [own.error for own in found]))
             if t > 1 and not is_reliable and anchors[place] < anchors[place - 1] - _FALL:
                 anchors[place] = anchors[place - 1] - _FALL
@@ -76,27 +80,30 @@ class NumberEvidence:
         """The evidences of optima of t components, and their shares."""
         found = self._fits[t].evidences if t in self._fits else []
         log_evidences = np.array([own.log_evidence for own in found])
-        return found, np.exp(log_evidences - logsumexp(log_evidences)) if found else np.empty(0)
+        return found, softmax(log_evidences) if found else np.empty(0)
 
     def _shares(self, k, log_parts):
         """P(t | K) of t = 1, ..., K clusters that hold rows: (K,)."""
-        log_shares = log_parts[:k] + log_ways(k, self._clusters[:k], self._concentration, self._n_rows)
-        return np.exp(log_shares - logsumexp(log_shares))
+        return softmax(
+            log_parts[:k] + log_prior_factor(k, self._clusters[:k], self._concentration, self._n_rows)
+        )
 
     def runs(self, seed):
-        """Run chains at every K, from the optima that importance sampling finds probable; yield after each.
+        """Run chains at every K above 1, from probable optima; yield after each.
 
         There are none where rows are too many, or do not count a whole number of times.
         """
         if not self._has_runs:
             return
         generator = np.random.default_rng(seed)
-        for k, fit in [*self._fits.items()][1:]:
+        for k, fit in self._fits.items():
+            if k == 1:  # It holds all rows.
+                continue
             shares = self._shares(k, self._anchors)
             smaller = [t for t in range(1, k + 1) if t in self._fits]
             optima = [optimum for t in smaller for optimum in self._fits[t].optima]
             probable = np.concatenate([shares[t - 1] * self._evidences(t)[1] for t in smaller])
-            chosen = generator.choice(len(optima), N_RUNS, p=probable / probable.sum())
+            chosen = generator.choice(len(optima), N_CHAINS, p=probable / probable.sum())
             fitted, starts = fit.estimator._uncertainty.fitted, [optima[i] for i in chosen]
             counts, parameters, n_occupied = run(fitted.posterior, fitted.origin, fit.rows, starts, seed + k)
             self._visits[k] = Visits.of(counts)
@@ -113,14 +120,13 @@ class NumberEvidence:
         is_fitted = np.isin(numbers, [*self._fits])
         numbers = numbers[is_fitted]
         log_parts, covariance = self._joined
-        ways = log_ways(numbers[:, None], self._clusters, self._concentration, self._n_rows)
-        log_evidence = logsumexp(log_parts + ways, axis=1)
-        shares = np.exp(log_parts + ways - log_evidence[:, None])
+        ways = log_prior_factor(numbers[:, None], self._clusters, self._concentration, self._n_rows)
+        log_evidence, shares = logsumexp(log_parts + ways, axis=1), softmax(log_parts + ways, axis=1)
         probability = softmax(log_evidence)
         if self._has_runs:
             evidence_errors = _deviations(shares, covariance)
             errors = _deviations(probability[:, None] * (shares - probability @ shares), covariance)
-        else:  # Numbers without an optimum are known to some nats, too little for a first order.
+        else:  # Some log A_t are uncertain by several nats, so that errors to first order would be wrong.
             noise = np.random.default_rng(0).standard_normal((_ERROR_DRAWS, 1, len(log_parts)))
             drawn = logsumexp(log_parts + noise * self._errors + ways, axis=2)
             evidence_errors = _root_mean_square(drawn - log_evidence)
@@ -149,7 +155,12 @@ class NumberEvidence:
         )
 
     def _weighted_draws(self, k):
-        """Draws of K components, DrawnParameters, and their weights (n,), of sum one; or a pair of None."""
+        """Draws of K components, DrawnParameters, and their weights (n,), of sum one; or a pair of None.
+
+        They are those of the chains, weighted such that each number of occupied components has its
+        probability. Without chains they are those of the best optimum alone, all of whose components hold
+        rows.
+        """
         if k not in self._chains:
             found, shares = self._evidences(k)
             best = found[shares.argmax()] if found else None

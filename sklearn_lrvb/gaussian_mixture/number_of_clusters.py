@@ -42,7 +42,7 @@ class NumberOfClusters:
     log_evidence, log_evidence_error : ndarray of shape (n_fits,) or None
         The evidence of K components, log p(X | K), in nats, and its standard error.
     probability_errors : ndarray of shape (n_fits,) or None
-        Standard errors of P(K | X): what another `random_state` would change.
+        Standard errors of P(K | X): of the draws, and an allowance for what importance sampling misses.
     occupied : ndarray of shape (max(n_components),) or None
         Probabilities that 1, 2, ... clusters hold rows, over all K. A mixture of K components may have fewer.
     k_hat : ndarray of shape (n_fits,) or None
@@ -172,16 +172,19 @@ class NumberOfClusters:
         # Degrees of freedom must be above the number of columns less one.
         least = {"degrees_of_freedom_prior": (fit.n_features_in_ - 1) / fit.degrees_of_freedom_prior_}
         for name, slopes in self.prior_slopes.items():
-            falls = slopes - slopes[best]  # Of the gaps, where the argument of the prior rises.
+            falls = slopes - slopes[best]  # How fast the gaps shrink in the logarithm of the argument.
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 changes = np.where(gaps > 0, gaps / falls, np.inf)
-                is_possible = np.exp(changes) > least.get(name, 0.0)  # Nor is it where there are no draws.
+                is_possible = np.exp(changes) > least.get(name, 0.0)  # NaN, without draws, is not.
             changes = np.where(is_possible, changes, np.inf)
             nearest = int(np.abs(changes).argmin())
             found.append((abs(changes[nearest]), changes[nearest], name, int(self.n_components[nearest])))
         size, change, name, other = min(found)
         if not size < np.log(_LARGEST_FACTOR):
-            return f"No argument of the prior changes that by a factor below {_LARGEST_FACTOR:g}, roughly."
+            return (
+                f"A factor below {_LARGEST_FACTOR:g} of any single argument of the prior would not change "
+                "the most probable number, to first order."
+            )
         changed = f"{np.exp(change):.2g} times what it is" if size > _TINY else "changed by less than 5 %"
         return f"{other} would be about as probable if {name} were {changed}."
 
@@ -244,7 +247,10 @@ class NumberOfClusters:
         return estimator._partition_posterior(X, sample_weight, n_draws, max_rows, random_state, self._drawn)
 
     def _drawn(self, rows, n_draws, random_state):
-        """Draws of all numbers of components in proportion to P(K | X): sources, and two notes."""
+        """Draws of the numbers of components in proportion to P(K | X): sources, and two notes.
+
+        Without chains a number may have no draws, and is left out.
+        """
         known = {k: draws for k, draws in self._draws.items() if draws[0] is not None}
         weights = np.concatenate([self.probabilities[k] * own for k, (_, own) in known.items()])
         places = (np.arange(n_draws) + random_state.random_sample()) / n_draws * weights.sum()
@@ -257,12 +263,13 @@ class NumberOfClusters:
                     DrawnParameters(parameters.posterior, parameters.origin, parameters.draws[index])
                 )
             first += len(own)
-        numbers = ", ".join(f"{k}: {share:.2f}" for k, share in self.probabilities.items() if share >= 0.005)
+        shares = {k: self.probabilities[k] for k in known}
+        numbers = ", ".join(f"{k}: {share:.2f}" for k, share in shares.items() if share >= 0.005)
         share = _probability(self.probabilities[self.best])
         of_number = f"The most probable number of components is {self.best} ({share})."
         return (
             sources,
-            f"Of all numbers of components, by P(K | X) ({numbers}).",
+            f"In proportion to P(K | X) ({numbers}).",
             " ".join(filter(None, [of_number, self._flip(), self._range()])),
         )
 

@@ -1,9 +1,9 @@
 """Which clusters, and how sure: the answer of `partition_posterior`, the posterior of the rows' partition.
 
-Parameters are drawn, and given each draw a label for every row. What the drawn partitions have in common is
-computed from labels of a sample of the rows, as far as there are more than `max_rows`: the partition closest
-to them (`partition_search`), and how far they are from it. All other rows are placed in its clusters by a
-pass, in which labels are drawn within a block and thrown away. So memory is that of the results.
+Parameters are drawn and then, for each draw, a label for every row. If there are more than `max_rows` rows,
+only a sample gets labels that are kept. From these come the partition that is closest to the drawn ones
+(`partition_search`), and how far they are from it. All other rows are placed in its clusters by a pass, in
+which labels are drawn within a block and thrown away. So memory is that of the results.
 """
 
 import math
@@ -349,7 +349,7 @@ def partition_posterior(sources, given, max_rows, random_state, notes, tracked=u
     """
     rows = given.counted()
     seed = int(random_state.randint(2**63, dtype=np.uint64))
-    # Whole rows where all fit; with weights that are no whole numbers, as often as in proportion to these.
+    # If all rows fit, each is taken as often as it counts; weights that are no whole numbers are rounded.
     n_all = number_of_rows(rows)
     n_sampled, goes_on = min(max_rows, n_all), n_all > max_rows
     chosen = np.arange(n_sampled)
@@ -457,9 +457,14 @@ def credible_ball(distances, numbers):
 
 
 def _number_known(drawn, clusters, random_state):
-    """The mean distance of the draws from a partition for each number of clusters, a float."""
-    total = 0.0
-    for number in np.unique(drawn.numbers):
+    """The mean distance if each number of clusters has a partition of its own, a float.
+
+    Numbers of fewer than `_FEWEST_DRAWS` draws have that of all, and so has a single number.
+    """
+    total, numbers = 0.0, np.unique(drawn.numbers)
+    if len(numbers) == 1:
+        return float(drawn.distances(clusters).mean())
+    for number in numbers:
         some = DrawnPartitions(drawn.labels[drawn.numbers == number])
         if some.n_draws >= _FEWEST_DRAWS:
             total += some.distances(improved_partition(some, clusters, random_state)).sum()

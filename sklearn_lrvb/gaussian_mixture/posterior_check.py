@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import evidence_of_all_copies
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import are_in_order, evidence_of_all_copies
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import mean_shifts
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 from sklearn_lrvb.reports.sentence import SentenceAndNumbers
@@ -178,7 +178,7 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
         parameters, weights = sampler.importance(rows, n_draws, random_state, tracked)
         found["log_evidence_bound"] = weights.log_evidence_bound
         found["log_evidence_bound_error"] = weights.log_evidence_bound_error
-        evidence = evidence_of_all_copies(parameters, weights)
+        evidence = evidence_of_all_copies(parameters, weights, are_in_order(parameters))
         found["log_evidence"], found["log_evidence_error"] = evidence
         found["k_hat"], found["effective_draws"] = weights.k_hat, weights.effective_draws
         found["reliable"] = weights.are_reliable

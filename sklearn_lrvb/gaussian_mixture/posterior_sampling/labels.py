@@ -152,7 +152,14 @@ def log_copies(counts):
     return float(gammaln(len(counts) + 1) - gammaln(np.sum(~occupied(counts)) + 1))
 
 
-def evidence_of_all_copies(parameters, sampled, is_counted=True):
+def are_in_order(parameters):
+    """Which draws are closest to the fit with their components in its own order: bool (n,)."""
+    is_occupied = occupied(parameters.posterior.counts)
+    orders, _ = closest_orders(parameters, parameters.posterior, is_occupied)
+    return np.all(orders == np.flatnonzero(is_occupied), axis=1)
+
+
+def evidence_of_all_copies(parameters, sampled, is_counted):
     """log of the evidence of all relabelled copies, and its Monte Carlo standard error: a pair of float.
 
     The pair is (None, None) if components are too many, or overlap so much that no draw is counted.
@@ -161,8 +168,7 @@ def evidence_of_all_copies(parameters, sampled, is_counted=True):
     ----------
     parameters : DrawnParameters, of n draws
     sampled : ImportanceWeights, of these draws
-    is_counted : bool (n,), default=True
-        Which draws may be counted at all.
+    is_counted : bool (n,), which draws make up one copy
 
     Notes
     -----
@@ -184,10 +190,7 @@ def evidence_of_all_copies(parameters, sampled, is_counted=True):
             log_copies_by_draw[some] += _log_sum_over_orders(
                 parameters.log_weights[some], log_left[some, -1], is_empty
             )
-    is_occupied = occupied(posterior.counts)
-    orders, _ = closest_orders(parameters, posterior, is_occupied)
-    is_own = np.all(orders == np.flatnonzero(is_occupied), axis=1)
-    counted = np.where(is_own & is_counted, sampled.weights, 0.0)
+    counted = np.where(is_counted, sampled.weights, 0.0)
     if not counted.any():
         return None, None
     shares = counted * np.exp(log_copies_by_draw - log_copies_by_draw.max())

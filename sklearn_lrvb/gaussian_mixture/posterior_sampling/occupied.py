@@ -1,28 +1,30 @@
 """The evidence of mixtures all of whose components hold rows, and from it that of every number of components.
 
-Let E_t be the evidence of a mixture of t components, less what assignments contribute that leave one of them
-empty. With Dirichlet weights of concentration a, a partition of N rows into t clusters has the prior
-probability W(K, t) prod_j Gamma(n_j + a)/Gamma(a) in a mixture of K components,
+Let E_t be the evidence of t components, counting only the assignments of the N rows X that leave none of them
+empty. With Dirichlet weights of concentration a, a partition of the rows into t clusters of n_1, ..., n_t
+rows has in a mixture of K components the prior probability W(K, t) prod_j Gamma(n_j + a)/Gamma(a),
 
-    W(K, t) = K!/(K - t)! Gamma(K a)/Gamma(K a + N),
+    W(K, t) = K!/(K - t)! Gamma(K a)/Gamma(K a + N).
 
-which depends on K through W alone. So the evidence of K components is
+K enters through W alone. With A_t = E_t/W(t, t) the evidence of K components is therefore
 
-    p(X | K) = sum over t <= K of A_t W(K, t),        A_t = E_t/W(t, t),
+    p(X | K) = sum over t <= K of A_t W(K, t),
 
-and fits whose components all hold rows are enough. Each optimum of the lower bound adds its own part to E_t,
-by importance sampling: of draws that are closer to it than to any other, with their components in its order
-(times t! orders), and whose own assignment of the rows leaves no component empty.
+and fits whose components all hold rows are enough. Each optimum's part of E_t is estimated by importance
+sampling. A draw counts if no other optimum is closer to it, if its components are in the order of this
+optimum, and if rows that are assigned at random by it leave no component empty. The result is multiplied by
+t!, the number of orders.
 
-*Runs.* Chains of Gibbs sweeps at every K visit t with probabilities proportional to A_t W(K, t), and so tell
-the ratios of the A_t. They do so also where importance sampling is not reliable, and where no optimum has t
-components that all hold rows. One concave likelihood joins the chains of all K and the evidences.
+*Runs.* How often chains of Gibbs sweeps at a K above 1 visit each t, which is in proportion to A_t W(K, t),
+tells the ratios of the A_t. It does so also where importance sampling is not reliable, and where no optimum
+has t components that all hold rows. `joined` combines the visits with importance sampling, whose results (the
+anchors) are treated as normal measurements of log A_t: the maximum of a concave function.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, softmax
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.chains import conditional_draws
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters, ParameterDraws, draws_at
@@ -32,17 +34,14 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     log_prior,
     moments_of_random_assignments,
 )
-from sklearn_lrvb.row_blocks import untracked
 
 
-def log_ways(n_components, n_clusters, concentration, n_rows):
+def log_prior_factor(n_components, n_clusters, concentration, n_rows):
     """log W(K, t), -inf where t is above K; arguments broadcast."""
-    fewer = np.maximum(n_components - n_clusters, 0)
-    log_ways = gammaln(n_components + 1.0) - gammaln(fewer + 1.0)
-    log_ways = (
-        log_ways + gammaln(n_components * concentration) - gammaln(n_components * concentration + n_rows)
-    )
-    return np.where(n_components >= n_clusters, log_ways, -np.inf)
+    n_empty, total = np.maximum(n_components - n_clusters, 0), n_components * concentration
+    log_orders = gammaln(n_components + 1.0) - gammaln(n_empty + 1.0)
+    log_factor = log_orders + gammaln(total) - gammaln(total + n_rows)
+    return np.where(n_components >= n_clusters, log_factor, -np.inf)
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,12 @@ class OptimumEvidence:
 
     Attributes
     ----------
-    log_evidence : float, with all orders of its components; -inf where no draw counts
+    log_evidence : float, with all orders of its components
     error : float, its Monte Carlo standard error in nats
     k_hat : float, shape of the tail of the importance weights
     is_reliable : bool, whether importance sampling can be relied on
     parameters : DrawnParameters
-    weights : (n,), of the draws that count; they sum to one
+    weights : (n,), which sum to one; zero for draws that do not count
     """
 
     log_evidence: float
@@ -68,7 +67,7 @@ class OptimumEvidence:
 
 
 def optimum_evidence(sampler, rows, others, n_draws, random_state, is_whole):
-    """The evidence that belongs to an optimum: OptimumEvidence.
+    """The evidence that belongs to an optimum: OptimumEvidence, or None where no draw counts.
 
     Parameters
     ----------
@@ -77,24 +76,25 @@ def optimum_evidence(sampler, rows, others, n_draws, random_state, is_whole):
     others : list of VariationalPosterior, the other optima of as many components
     n_draws : int
     random_state : numpy.random.RandomState
-    is_whole : bool, whether rows count a whole number of times, so that they can be assigned at random
+    is_whole : bool
+        Whether all weights are whole numbers. If not, rows cannot be assigned at random, and draws with empty
+        components count too: the evidence is then somewhat too large.
     """
     parameters, sampled = sampler.importance(rows, n_draws, random_state)
-    everything = np.ones(sampler.posterior.n_components, dtype=bool)
-    is_counted = np.ones(n_draws, dtype=bool)
-    if others:
-        own = closest_orders(parameters, sampler.posterior, everything)[1]
-        foreign = [closest_orders(parameters, other, everything)[1] for other in others]
-        is_counted = own <= np.min(foreign, axis=0)
+    all_components = np.ones(sampler.posterior.n_components, dtype=bool)
+    orders, divergences = closest_orders(parameters, sampler.posterior, all_components)
+    is_counted = (orders == np.arange(len(all_components))).all(axis=1)
+    for other in others:
+        is_counted &= divergences <= closest_orders(parameters, other, all_components)[1]
     if is_whole:
         seed = int(random_state.randint(2**63, dtype=np.uint64))
         counts = moments_of_random_assignments(rows, parameters, seed)[:, :, 0]
         is_counted &= (counts > 0).all(axis=1)
     log_evidence, error = evidence_of_all_copies(parameters, sampled, is_counted)
     if log_evidence is None:
-        log_evidence = -np.inf
+        return None
     weights = sampled.weights * is_counted
-    weights = weights / max(weights.sum(), np.finfo(float).tiny)
+    weights = weights / weights.sum()
     return OptimumEvidence(log_evidence, error, sampled.k_hat, sampled.are_reliable, parameters, weights)
 
 
@@ -127,13 +127,14 @@ def prior_slopes(parameters):
     return (np.transpose(moved) - log_prior(parameters)[:, None]) / _STEP
 
 
-# Chains of a run, and their sweeps: more of few rows, which take little time, and need them most. The first
-# third is left out, and of the others some twenty sweeps are kept.
-N_RUNS, _LEAST_SWEEPS, _MOST_SWEEPS, _ROWS_IN_ALL = 32, 120, 240, 120_000
-_KEPT_OF_ALL = 30
+N_CHAINS = 32
+# Sweeps are _ROWS_IN_ALL over the number of rows, within these limits. The first third is left out. Of the
+# others twenty are kept, at equal distances.
+_LEAST_SWEEPS, _MOST_SWEEPS, _ROWS_IN_ALL = 120, 240, 120_000
+_KEPT = 20
 
 
-def run(posterior, origin, rows, starts, seed, tracked=untracked):
+def run(posterior, origin, rows, starts, seed):
     """Chains of Gibbs sweeps: how many components hold rows along them, and draws.
 
     Parameters
@@ -143,19 +144,19 @@ def run(posterior, origin, rows, starts, seed, tracked=untracked):
     rows : Rows, each of which counts a whole number of times
     starts : list of VariationalPosterior of up to K components, at whose means the chains start
     seed : int
-    tracked : Tracked, through which the sweeps are gone
 
     Returns
     -------
-    counts : (sweeps, chains, K), how many rows the components hold
-    parameters : DrawnParameters, of some twenty sweeps
-    n_occupied : int array (n,), components that hold rows in these draws
+    counts : (sweeps, chains, K), how many rows the components hold, after the first third of the sweeps
+    parameters : DrawnParameters, of twenty sweeps
+    n_occupied : int array (n,), components that hold rows in the assignments from which the draws were made
     """
     starts = [draws_at(posterior, start.padded(posterior.prior)) for start in starts]
     draws, generator = ParameterDraws.concatenated(starts), np.random.default_rng(seed)
     n_sweeps, counts, kept = n_sweeps_of(rows.n_samples), [], []
-    first, stride = n_sweeps // 3, n_sweeps // _KEPT_OF_ALL
-    for number in tracked(range(n_sweeps), n_sweeps):
+    first = n_sweeps // 3
+    stride = (n_sweeps - first) // _KEPT
+    for number in range(n_sweeps):
         parameters = DrawnParameters(posterior, origin, draws)
         sums = moments_of_random_assignments(rows, parameters, int(generator.integers(2**63)))
         draws = conditional_draws(posterior, complete_moments(posterior, sums), generator)
@@ -172,21 +173,24 @@ def n_sweeps_of(n_rows):
     return int(np.clip(_ROWS_IN_ALL // n_rows, _LEAST_SWEEPS, _MOST_SWEEPS))
 
 
+_PRODUCTS = 4.0  # That a sweep takes for each row, monomial and chain, about.
+
+
 def products_of_runs(structure, n_rows):
-    """About how many products `run` takes for every component, float."""
-    return 4.0 * N_RUNS * n_sweeps_of(n_rows) * structure.n_component_features * n_rows
+    """About how many multiplications `run` takes for every component, float."""
+    return _PRODUCTS * N_CHAINS * n_sweeps_of(n_rows) * structure.n_component_features * n_rows
 
 
 @dataclass(frozen=True)
 class Visits:
-    """Numbers of occupied components along chains of K components.
+    """How often chains of K components visit each number of occupied ones.
 
     Attributes
     ----------
     shares : (K,), how often 1, 2, ..., K of them held rows
     n_effective : float
-        Independent numbers that those of the chains are worth. Where chains stay in different modes, it is
-        small, although they may change their numbers often.
+        Effective sample size: how many independent visits the correlated ones are worth. Where chains stay in
+        different modes it is small, although they may change their numbers often.
     """
 
     shares: np.ndarray
@@ -198,25 +202,27 @@ class Visits:
         numbers = (counts > 0).sum(axis=2)
         shares = np.bincount(numbers.ravel(), minlength=counts.shape[2] + 1)[1:] / numbers.size
         if not numbers.var():
-            return cls(shares, 1.0)
-        sizes = np.square(counts).sum(axis=2)  # They do not depend on the order of the components.
-        return cls(shares, min(_n_effective(numbers), _n_effective(sizes)))
+            return cls(shares, 1.0)  # All are the same, and there is no spread to judge by.
+        squares = np.square(counts).sum(axis=2)  # They do not depend on the order of the components.
+        return cls(shares, min(_n_effective(numbers), _n_effective(squares)))
 
 
 def _n_effective(values):
-    """Independent values that those along chains (sweeps, chains) are worth."""
+    """Effective sample size of values along chains (sweeps, chains), float."""
     between = values.mean(axis=0).var()
-    return float(min(values.shape[1] * values.var() / between, values.size)) if between > 0 else values.size
+    if not between > 0:
+        return float(values.size)
+    return float(min(values.shape[1] * values.var() / between, values.size))
 
 
 def joined(anchors, errors, visits, concentration, n_rows):
     """log A_t of all numbers of clusters, from evidences and from the visits of chains, and its covariance.
 
-    The log likelihood of the visits is concave in log A_t, and the anchors are normal.
+    The log likelihood of the visits is concave in log A_t, and that of the normal anchors is too.
 
     Parameters
     ----------
-    anchors, errors : (T,), log A_t by importance sampling, and standard errors
+    anchors, errors : (T,), log A_t by importance sampling, and their standard errors
     visits : dict of int to Visits, by the number of components
     concentration : float
     n_rows : float
@@ -227,13 +233,13 @@ def joined(anchors, errors, visits, concentration, n_rows):
     covariance : (T, T)
     """
     clusters, log_parts = np.arange(1, len(anchors) + 1), anchors.copy()
-    ways = {k: log_ways(k, clusters, concentration, n_rows) for k in visits}
+    ways = {k: log_prior_factor(k, clusters, concentration, n_rows) for k in visits}
     precision = 1.0 / np.square(errors)
     for _ in range(100):
         slope, curvature = precision * (anchors - log_parts), np.diag(precision)
         for k, found in visits.items():
             log_shares = log_parts + ways[k]
-            shares = np.exp(log_shares - logsumexp(log_shares))
+            shares = softmax(log_shares)
             slope[:k] += found.n_effective * (found.shares - shares[:k])
             curvature = curvature + found.n_effective * (np.diag(shares) - np.outer(shares, shares))
         step = np.linalg.solve(curvature, slope)

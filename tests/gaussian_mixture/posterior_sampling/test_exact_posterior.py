@@ -23,7 +23,7 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.chains import N_CHAINS, Sc
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import ExactPosterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.importance import ImportanceWeights
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import evidence_of_all_copies
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import are_in_order, evidence_of_all_copies
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     complete_moments,
     moments_of_random_assignments,
@@ -61,7 +61,7 @@ def test_the_evidence_is_the_sum_over_all_assignments(separation, covariance_typ
     }
     case = Problem(model, 2, ten_rows(separation))
     draws, sampled = case.sampler.importance(case.rows, 8000, np.random.RandomState(0))
-    total, error = evidence_of_all_copies(draws, sampled)
+    total, error = evidence_of_all_copies(draws, sampled, are_in_order(draws))
     expected = log_evidence(case.mixture, case.X)
     assert error < 0.03
     assert total == pytest.approx(expected, abs=0.01 + 4 * error)
@@ -185,7 +185,7 @@ def test_relabelled_copies_are_counted_once():
         model = {"weight_concentration_prior_type": weights, "init_params": r, "reg_covar": 0.0}
         case = Problem({"covariance_type": "diag", **model}, 3, X)
         draws = case.sampler.draws(50, np.random.RandomState(0))
-        found, _ = evidence_of_all_copies(draws, ImportanceWeights(np.zeros(50)))
+        found, _ = evidence_of_all_copies(draws, ImportanceWeights(np.zeros(50)), are_in_order(draws))
         if weights == "dirichlet_distribution":
             assert found == pytest.approx(np.log(6))
             continue

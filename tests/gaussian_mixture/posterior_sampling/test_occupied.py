@@ -11,7 +11,7 @@ from sklearn_lrvb import number_of_clusters
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import (
     Visits,
     joined,
-    log_ways,
+    log_prior_factor,
     optimum_evidence,
     run,
 )
@@ -77,8 +77,8 @@ def test_chains_visit_as_often_as_partitions_are_probable():
         fitted.posterior, fitted.origin, training, [fitted.posterior] * 32, 0
     )
     by_occupied, numbers = log_evidence_by_occupied(rows, prior, 3), np.arange(1, 4)
-    parts = by_occupied - log_ways(numbers, numbers, prior.concentration, 9)
-    exact = parts + log_ways(3, numbers, prior.concentration, 9)
+    parts = by_occupied - log_prior_factor(numbers, numbers, prior.concentration, 9)
+    exact = parts + log_prior_factor(3, numbers, prior.concentration, 9)
     visits = Visits.of(counts)
     np.testing.assert_allclose(visits.shares, np.exp(exact - logsumexp(exact)), atol=0.05)
     assert len(parameters.draws) == len(n_occupied)
@@ -90,7 +90,7 @@ def test_exact_visits_give_the_parts_back():
     parts, numbers = np.array([-3.0, -1.0, 0.5]), np.arange(1, 4)
     visits = {}
     for k in (2, 3):
-        log_shares = parts[:k] + log_ways(k, numbers[:k], 1.0, 20)
+        log_shares = parts[:k] + log_prior_factor(k, numbers[:k], 1.0, 20)
         visits[k] = Visits(np.exp(log_shares - logsumexp(log_shares)), 1e4)
     anchors, errors = np.array([-3.0, 5.0, -8.0]), np.array([1e-6, 5.0, 5.0])
     found, covariance = joined(anchors, errors, visits, 1.0, 20)
