@@ -37,7 +37,7 @@ from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
 from sklearn_lrvb.row_blocks import is_source, require_table
 
 _MOST_STEPS = 1000  # Least `max_iter` of the fits: an unfinished one has neither error bars nor evidence.
-_LEAST_DRAWS = 100  # Of importance sampling; with fewer its diagnostics mean nothing.
+_LEAST_DRAWS = 200  # Of importance sampling, which 100 effective draws make reliable.
 
 # Ends of starts are the same optimum where their lower bounds, in nats, and their counts, in roots of the
 # number of rows, differ by less than these numbers. Optima further below the best one than the third add
@@ -88,7 +88,7 @@ def number_of_clusters(
         Starts for every K, if the estimator's own `n_init` is not larger.
 
     n_draws : int, default=1000
-        Draws of importance sampling from each optimum, at least 100.
+        Draws of importance sampling from each optimum, at least 200.
 
     another_prior : bool, default=True
         Whether P(K | X) is computed once more with a tenth of `covariance_prior` and of

@@ -238,9 +238,10 @@ class NumberOfClusters:
         ValueError
             X is not what was compared, P(K | X) was not asked for, or another argument is bad.
         """
-        if not self._draws:
+        if all(parameters is None for parameters, _ in self._draws.values()):
             raise ValueError(
-                "There are no probabilities to average by: (a) compare by criteria=['probability']; (b) ask "
+                "There are no draws to average: P(K | X) was not asked for, or no number has an optimum "
+                "with rows in all components. (a) Compare by criteria=['probability'], smaller numbers too. (b) Ask "
                 "one of estimators_ for its partition_posterior."
             )
         estimator = self.estimators_[self.best]

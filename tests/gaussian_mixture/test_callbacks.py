@@ -370,7 +370,7 @@ def test_a_comparison_of_numbers_of_clusters_is_one_task():
     recorder = Recorder()
     estimator = mixture({"weight_concentration_prior_type": "dirichlet_distribution"})
     number_of_clusters(
-        estimator.set_callbacks(recorder), overlapping(30), n_components=[1, 2], n_init=1, n_draws=100
+        estimator.set_callbacks(recorder), overlapping(30), n_components=[1, 2], n_init=1, n_draws=200
     )
     recorder.assert_balanced()
     assert recorder.count("end", "block") == 2 * 5  # Under two priors: two fits, their scores, and one run.

@@ -178,7 +178,7 @@ def test_numbers_between_others_use_the_smaller_ones_too(found):
 
 def test_the_estimator_is_left_as_it_is_and_its_arguments_hold():
     estimator = mixture({**DIRICHLET, "covariance_type": "diag", "weight_concentration_prior": 0.5})
-    result = number_of_clusters(estimator, X, n_components=[1, 2], n_init=2, n_draws=100, random_state=0)
+    result = number_of_clusters(estimator, X, n_components=[1, 2], n_init=2, n_draws=200, random_state=0)
     assert not hasattr(estimator, "means_")
     assert list(result.estimators_) == [1, 2]
     for k, fit in result.estimators_.items():
@@ -511,7 +511,10 @@ def test_partitions_are_averaged_by_the_probabilities(found):
 def test_partitions_are_of_the_rows_that_were_compared(found, by_scores):
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
         found.partition_posterior(X + 1.0)
-    with pytest.raises(ValueError, match="There are no probabilities to average by"):
+    with pytest.raises(ValueError, match="There are no draws to average"):
         by_scores[2].partition_posterior(X)
     with pytest.raises(ValueError, match="pass X"):
         found.partition_posterior(None)
+    undrawn = replace(found, _draws=dict.fromkeys(found.n_components.tolist(), (None, None)))
+    with pytest.raises(ValueError, match="There are no draws to average"):
+        undrawn.partition_posterior(X)

@@ -11,6 +11,7 @@ import pytest
 from catalogue import COVARIANCE_TYPES, mixture, three_blobs
 from sklearn.datasets import load_iris
 
+from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.callbacks import NO_TASK, Lines, Progress
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Race
 from sklearn_lrvb.gaussian_mixture.fitting.starts import StartKind, kinds_of_starts
@@ -214,3 +215,17 @@ def test_several_starts_of_fewer_distinct_rows_than_components():
     X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0)
     assert mixture({}, 3, n_init=6).fit(X).n_occupied_ == 2
     assert mixture({}, 3, n_init=6).fit(np.ones((20, 2))).n_occupied_ == 1
+
+
+def test_equal_ends_are_told_apart_by_their_starts_and_not_by_round_off():
+    # Several starts end in the same optimum, with its components in other orders.
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(48, 2))
+    X[:24] += [3.5, 1.0]
+    X = X[rng.permutation(48)]
+    model = {"weight_concentration_prior_type": "dirichlet_distribution", "moves": "merge"}
+    mixtures = [
+        LRVBGaussianMixture(n_components=5, n_init=6, max_iter=300, random_state=0, **model).fit(rows)
+        for rows in (X, [X[:17], X[17:18], X[18:40], X[40:]])
+    ]
+    np.testing.assert_allclose(mixtures[0].weights_, mixtures[1].weights_, rtol=1e-6)
