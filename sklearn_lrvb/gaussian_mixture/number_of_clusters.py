@@ -241,8 +241,8 @@ class NumberOfClusters:
         if all(parameters is None for parameters, _ in self._draws.values()):
             raise ValueError(
                 "There are no draws to average: P(K | X) was not asked for, or no number has an optimum "
-                "with rows in all components. (a) Compare by criteria=['probability'], smaller numbers too. (b) Ask "
-                "one of estimators_ for its partition_posterior."
+                "with rows in all components. (a) Compare by criteria=['probability'], smaller numbers "
+                "too. (b) Ask one of estimators_ for its partition_posterior."
             )
         estimator = self.estimators_[self.best]
         return estimator._partition_posterior(X, sample_weight, n_draws, max_rows, random_state, self._drawn)
